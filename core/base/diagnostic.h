@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One way to say what is wrong. A Diagnostic names the place, the fault and the remedy; validation
+// returns a list of them, and code that cannot go on throws an Error that carries such a list. The
+// designer, the command line and the importers all print the same diagnostics.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+enum class Severity { Note, Warning, Error };
+
+struct Diagnostic {
+    Severity severity = Severity::Error;
+    std::string where; ///< the place: "device 1, position 3 (B0.0)", "costs.forward", "design.json:12"
+    std::string what;  ///< the fault, one clause, no full stop
+    std::string hint;  ///< what would make it right; may be empty
+
+    bool operator==(const Diagnostic&) const = default;
+};
+
+using Diagnostics = std::vector<Diagnostic>;
+
+bool hasErrors(const Diagnostics& diagnostics);
+
+/// "where: error: what (hint)", the form every command prints; empty parts are left out.
+std::string toString(const Diagnostic& diagnostic);
+std::string toString(const Diagnostics& diagnostics); ///< one line each
+
+/// Thrown when work cannot go on. Never empty: what() is toString() of its diagnostics.
+class Error : public std::runtime_error {
+public:
+    explicit Error(Diagnostics diagnostics);
+    Error(std::string where, std::string what, std::string hint = {});
+    const Diagnostics& diagnostics() const { return m_diagnostics; }
+
+private:
+    Diagnostics m_diagnostics;
+};
+
+} // namespace pipewright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What it runs on: devices (rate, memory) and links (latency, bandwidth). A device may be a GPU, a slice
+// of one, a CPU thread or a remote rank; which, is the backend's business.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+struct DeviceSpec {
+    std::string name;             ///< "H200 SXM"
+    Bytes memory = 0;             ///< 0: no limit known
+    double peakFlops = 0;         ///< FLOP/s, dense, at the workload's precision
+    double memoryBandwidth = 0;   ///< bytes/s
+    double efficiency = 0.5;      ///< share of peakFlops that large matrix products reach end to end
+    bool operator==(const DeviceSpec&) const = default;
+};
+
+struct LinkSpec {
+    std::string name; ///< "NVLink 4", "PCIe 5 x16", "host memory"
+    Nanoseconds latency = 0;
+    double bandwidth = 0; ///< bytes/s in one direction; 0: unlimited
+    bool operator==(const LinkSpec&) const = default;
+};
+
+struct Cluster {
+    std::string name;
+    std::vector<DeviceSpec> devices;
+    LinkSpec link;                                     ///< between any two devices …
+    std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
+    bool operator==(const Cluster&) const = default;
+};
+
+} // namespace pipewright

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
+// arrays in topological order. Transfers overlap with compute and do not contend.
+#pragma once
+
+#include "core/predict/timeline.h"
+#include "core/program/costs.h"
+
+namespace pipewright {
+
+class Evaluator {
+public:
+    /// Keeps a reference to `program`, which must outlive it. O(tasks).
+    Evaluator(const Program& program, const Costs& costs);
+    /// New durations, same order. O(tasks).
+    void setCosts(const Costs& costs);
+    /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
+    /// timeline already has the right size. O(tasks), about 1 ns each.
+    void evaluate(Timeline& timeline) const;
+    const std::vector<Nanoseconds>& durations() const { return m_duration; }
+
+private:
+    const Program& m_program;
+    std::vector<Nanoseconds> m_duration;
+};
+
+} // namespace pipewright

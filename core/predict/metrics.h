@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The numbers people compare schedules by. All three definitions of the bubble are reported by name,
+// because papers disagree on which one "the bubble" is.
+#pragma once
+
+#include "core/predict/timeline.h"
+
+#include <vector>
+
+namespace pipewright {
+
+struct DeviceMetrics {
+    Nanoseconds busy = 0; ///< time in compute blocks (F, B, I, W, R) and updates
+    Nanoseconds idle = 0; ///< makespan - busy
+    Nanoseconds span = 0; ///< first compute block's start to last compute block's end
+    double peakActivations = 0;
+    Bytes peakBytes = 0;
+};
+
+/// Where a device's idle time goes; the parts sum to idle.
+struct IdleCauses {
+    Nanoseconds warmUp = 0;        ///< before its first block
+    Nanoseconds waitActivation = 0; ///< before an F whose input was still being computed
+    Nanoseconds waitGradient = 0;   ///< before a B, I or W whose gradient was still being computed
+    Nanoseconds transfer = 0;       ///< the input was computed, and on its way
+    Nanoseconds coolDown = 0;       ///< after its last block
+    Nanoseconds other = 0;          ///< pins, reductions; in measurements also host gaps
+};
+
+struct Metrics {
+    Nanoseconds makespan = 0; ///< last end of all tasks minus first start
+    Nanoseconds span = 0;     ///< largest per-device span
+    Nanoseconds ideal = 0;    ///< largest per-device compute time: the span without any bubble
+    double rateMakespan = 0;  ///< idle / (devices x makespan), over compute blocks
+    double rateSpan = 0;      ///< (span - ideal) / span, as in the zero-bubble papers
+    double ratioIdeal = 0;    ///< (makespan - ideal) / ideal, Megatron's bubble / work
+    std::vector<DeviceMetrics> devices;
+    std::vector<IdleCauses> idleCauses;
+};
+
+/// Works for predictions and measurements alike; tasks that were not run count as absent. O(tasks).
+Metrics measure(const Program& program, const Timeline& timeline);
+
+} // namespace pipewright

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Schedule -> Program, the way JaxPP does it (arXiv 2412.14374): simulate the lists to get one global
+// order, infer a transfer for every (value, consumer device), project the global order onto devices,
+// and free every buffer after its last use. Deadlock freedom follows from the projection; checkDeadlock
+// (deadlock.h) proves it again on the result, and on whatever an editor makes of it. O(blocks).
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/program/costs.h"
+#include "core/program/dataflow.h"
+#include "core/program/program.h"
+#include "core/schedule/schedule.h"
+
+namespace pipewright {
+
+struct CompileOptions {
+    /// Keep one gradient accumulator per owner of a shared parameter and reduce once after the loop
+    /// (loop commuting). Off: one gradient transfer per microbatch.
+    bool commuteSharedGradients = true;
+    /// A sent buffer is freed before the n-th following send on the same channel, so at most n sends of
+    /// a channel are under way. At least 1.
+    int outstandingSends = 2;
+};
+
+/// Throws Error with validate()'s diagnostics when the schedule cannot run: among them the cycle, block
+/// by block, when the orders of the devices wait for each other.
+Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow = {},
+                const CompileOptions& options = {});
+
+} // namespace pipewright

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a block costs: time and bytes per stage, and time per link. Costs come from a formula
+// (workload x cluster), from a person, or from a measured trace; every consumer reads this one type.
+#pragma once
+
+#include "core/base/units.h"
+#include "core/schedule/block.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+/// Costs of one stage for one microbatch. Bytes of activations are split by lifetime:
+///   savedUntilInputGrad   written by F, released by I (or B)
+///   savedUntilWeightGrad  written by F, released by W (or B)
+///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs
+/// In the zero-bubble papers' terms M_B = the first two, M_W = the last two.
+struct StageCosts {
+    Nanoseconds forward = 1'000'000;
+    Nanoseconds inputGrad = 1'000'000;
+    Nanoseconds weightGrad = 1'000'000;
+    Nanoseconds backward = 2'000'000; ///< the full B; I + W unless measured
+    Nanoseconds update = 0;           ///< optimizer, once per step
+    Nanoseconds recompute = 0;
+
+    Bytes savedUntilInputGrad = 0;
+    Bytes savedUntilWeightGrad = 0;
+    Bytes savedFromInputGrad = 0;
+    Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
+    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+    Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
+
+    bool operator==(const StageCosts&) const = default;
+};
+
+/// A transfer of n bytes takes latency + n / bytesPerSecond; 0 bytes per second means "latency only".
+struct LinkCosts {
+    Nanoseconds latency = 0;
+    double bytesPerSecond = 0;
+
+    Nanoseconds transferTime(Bytes bytes) const;
+    bool operator==(const LinkCosts&) const = default;
+};
+
+struct Costs {
+    std::vector<StageCosts> stages;
+    LinkCosts link;                                      ///< between any two devices …
+    std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
+    Nanoseconds reduce = 0;  ///< one reduction of a shared parameter's gradient after the loop
+    std::string source = "given"; ///< "given", "formula: …", "measured: run.db"; shown beside numbers
+
+    Nanoseconds duration(Op op, int stage) const;
+    const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
+    bool operator==(const Costs&) const = default;
+};
+
+/// Splits the times of one device's worth of layers evenly over `chunks` stages (rounded down to whole
+/// nanoseconds). `saved` is what one F of a whole device keeps, of which `savedForWeightGrad` stays from
+/// I until W.
+struct DeviceWorth {
+    Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
+    Bytes saved = 0, savedForWeightGrad = 0;
+    bool perChunk = false; ///< the three pass times are per chunk already; bytes are always per device
+};
+Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks);
+
+} // namespace pipewright

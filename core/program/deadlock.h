@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Can the communication of a Program hang? A send and its receive are one node (rendezvous: neither can
+// end without the other); the order in which a device issues its instructions, and in which a channel
+// carries its transfers, are edges. The Program can hang exactly when this graph has a cycle.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/program/program.h"
+
+namespace pipewright {
+
+enum class Communication {
+    Overlapped, ///< sends and receives are posted and run beside compute, in order per directed pair
+    Blocking,   ///< a device waits for each send and receive before its next instruction
+};
+
+/// Empty when no cycle exists; otherwise one Error that names the instructions of a shortest cycle in
+/// order, each with its device. O(instructions).
+Diagnostics checkDeadlock(const Program& program, Communication communication = Communication::Overlapped);
+
+} // namespace pipewright

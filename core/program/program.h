@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What really runs, and the one contract: the predictor and every executor read this and nothing else.
+//
+// A Program is one global sequence of tasks (block computations, transfers, reductions, updates) in an
+// order that respects every dependency, and for each device the projection of that sequence: the list
+// of instructions the device issues in order. A transfer is one task and two instructions, the send of
+// its source and the receive of its destination. Timelines are indexed by task, so a prediction and a
+// measurement of the same Program are compared by subtraction.
+//
+// Memory is decided by the instruction lists alone: a buffer begins with the instruction that defines it
+// and ends with its Free, which stands after the last use and, for a sent buffer, waits for the send.
+// Hence the memory curve and its peak are known without running anything.
+#pragma once
+
+#include "core/base/units.h"
+#include "core/schedule/block.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+using TaskId = std::uint32_t;
+using BufferId = std::uint32_t;
+inline constexpr std::uint32_t none = 0xffff'ffff;
+
+enum class TaskKind : std::uint8_t { Compute, Transfer, Reduce, Update };
+
+struct Task {
+    TaskKind kind = TaskKind::Compute;
+    Op op = Op::F;            ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
+    std::uint16_t replica = 0;
+    std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: lowest owner
+    std::int32_t microbatch = 0;
+    std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
+    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner
+
+    Block block() const { return {op, stage, microbatch, replica}; }
+};
+
+enum class BufferKind : std::uint8_t {
+    Parameters,           ///< persistent: weights of a stage
+    Gradients,            ///< persistent: weight-gradient sums of a stage
+    OptimizerState,       ///< persistent
+    SavedUntilInputGrad,  ///< F -> I or B
+    SavedUntilWeightGrad, ///< F -> W or B
+    SavedFromInputGrad,   ///< I -> W (inside B for a full backward)
+    Output,               ///< F's result where it was made
+    ReceivedOutput,       ///< F's result on a consumer's device
+    Gradient,             ///< gradient of a stage's input, where I or B made it
+    ReceivedGradient,     ///< the same on the device of the stage it is for
+    Workspace,            ///< lives only while its instruction runs
+    ReduceInbox,          ///< the peer's gradient sum, while the reduction runs
+};
+
+/// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
+/// made an Output, and for a Gradient the stage whose I or B made it.
+struct Buffer {
+    Bytes bytes = 0;
+    BufferKind kind = BufferKind::Output;
+    std::uint16_t replica = 0;
+    std::int32_t device = 0;
+    std::int32_t stage = 0;
+    std::int32_t microbatch = 0; ///< -1 for persistent buffers
+    std::int32_t consumerStage = -1; ///< Gradient: the stage it is for. Skip Output: its consumer's value number
+};
+
+enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free };
+
+struct Instruction {
+    InstructionKind kind = InstructionKind::Compute;
+    TaskId task = none;     ///< Free of a sent buffer: the last transfer that reads it, to be waited for
+    BufferId buffer = none; ///< Free only
+};
+
+struct MemorySample {
+    Nanoseconds time = 0;
+    Bytes bytes = 0; ///< live from this time on
+    bool operator==(const MemorySample&) const = default;
+};
+
+class Program {
+public:
+    std::vector<Task> tasks; ///< the global sequence; index = TaskId; also a topological order
+
+    /// Buffers read and written by a task: Compute reads inputs and writes outputs on its device; Transfer
+    /// reads `reads` on the source and fills `writes` (same count, same sizes) on the destination.
+    std::span<const BufferId> reads(TaskId task) const;
+    std::span<const BufferId> writes(TaskId task) const;
+    std::vector<std::uint32_t> operandBegin; ///< per task, into operands: reads start here …
+    std::vector<std::uint32_t> operandSplit; ///< … writes start here and end at operandBegin[task + 1]
+    std::vector<BufferId> operands;
+
+    /// When a task may start: after `afterOnDevice` (its predecessor in its device's compute order) and
+    /// after `afterData` (the task whose value arrives last in the usual case). Tasks with more inputs,
+    /// or with an earliest start, are rare and listed apart, sorted by task.
+    std::vector<TaskId> afterOnDevice;
+    std::vector<TaskId> afterData;
+    struct ExtraDependency {
+        TaskId task = none;
+        TaskId after = none;            ///< none: only the time counts
+        Nanoseconds earliestStart = 0;  ///< a pin
+    };
+    std::vector<ExtraDependency> extraDependencies;
+
+    std::vector<Buffer> buffers; ///< persistent ones first
+
+    struct Device {
+        std::vector<Instruction> instructions;
+        Bytes persistentBytes = 0;     ///< parameters, gradients, optimizer state
+        Bytes peakBytes = 0;           ///< highest live total over the instruction list, persistent included
+        double peakActivations = 0;    ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
+    };
+    std::vector<Device> devices;
+
+    int stages = 0;
+    int chunks = 1;       ///< v: stages per device that make one activation unit
+    int microbatches = 0;
+    std::vector<int> deviceOfStage;
+
+    std::int64_t computeCount() const;
+    std::int64_t transferCount() const;
+    /// "F0.3", "F0.3 to device 1", "reduce stage 0 + stage 3", "U2": for traces, tooltips and messages.
+    std::string label(TaskId task) const;
+};
+
+} // namespace pipewright

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Edits are values: each function takes a schedule and returns the edited one together with what is wrong
+// with it, and leaves the original alone. An edit whose diagnostics hold an error must not be applied;
+// they are the explanation to show under the cursor.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/schedule/schedule.h"
+#include "core/schedule/validate.h"
+
+#include <functional>
+#include <span>
+
+namespace pipewright {
+
+struct EditResult {
+    Schedule schedule;
+    Diagnostics diagnostics; ///< only what makes this edit illegal; missing blocks are no fault of an edit
+    bool legal() const { return !hasErrors(diagnostics); }
+};
+
+/// Where a block stands: its device and its index in that device's order; device -1 when unplaced.
+struct Position {
+    int device = -1;
+    int index = -1;
+    bool operator==(const Position&) const = default;
+};
+Position find(const Schedule& schedule, const Block& block); ///< O(blocks of the device)
+
+/// Moves a block within its device's order so that it stands before the block that is now at `index`
+/// (index = size: to the end).
+EditResult moveBlock(const Schedule& schedule, const Block& block, int index,
+                     std::span<const SkipConnection> skips = {});
+/// Moves a stage and all its blocks to another device, merged into its order by `startOf` (predicted
+/// starts of the present schedule; blocks of equal start keep pass order).
+EditResult moveStage(const Schedule& schedule, int stage, int device,
+                     const std::function<Nanoseconds(const Block&)>& startOf,
+                     std::span<const SkipConnection> skips = {});
+/// Puts an unplaced block before `index` of the device that holds its stage.
+EditResult placeBlock(const Schedule& schedule, const Block& block, int index,
+                      std::span<const SkipConnection> skips = {});
+/// Takes blocks out of the order, back to the tray.
+EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks);
+/// The first index at which placing `block` is legal, at or after everything it depends on; -1 when there
+/// is none yet (its inputs are unplaced), with the reason in `why` when given.
+int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why = nullptr);
+/// Pins a block's earliest start, or with 0 removes its pin.
+EditResult pinBlock(const Schedule& schedule, const Block& block, Nanoseconds earliestStart);
+
+} // namespace pipewright

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The published schedules. A family is a name, its preconditions and a function that writes the order;
+// adding one means adding a file to this folder and a line to the table in families.cpp.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/program/costs.h"
+#include "core/schedule/schedule.h"
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace pipewright {
+
+struct FamilyParameters {
+    int devices = 4;
+    int microbatches = 8;
+    std::optional<int> chunks; ///< stages per device; the family's own default when unset
+    std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
+    /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
+    Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
+    std::optional<double> memoryLimit; ///< x devices microbatches of activations
+};
+
+struct Family {
+    std::string_view name;        ///< as on the command line: "zb-h1"
+    std::string_view title;       ///< as in the papers: "ZB-H1"
+    std::string_view description; ///< one sentence
+    int defaultChunks;
+    bool chunksSelectable;
+    BackwardStyle backward;
+    /// Family-specific preconditions. The common ones (positive counts, size limits) are checked before.
+    Diagnostics (*check)(const FamilyParameters&);
+    /// Called only with parameters that passed the checks.
+    Schedule (*make)(const FamilyParameters&);
+};
+
+std::span<const Family> families();
+const Family* findFamily(std::string_view name); ///< nullptr when unknown
+
+/// Checks the parameters and makes the schedule. Throws Error naming the option at fault, or listing
+/// the known families when `name` is none of them.
+Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters);
+
+} // namespace pipewright

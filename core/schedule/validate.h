@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Is this schedule one that can run? Checks everything that can be said without costs: known stages
+// and devices, every block present once and on the device that holds its stage, backward after
+// forward, and no cycle between the orders of the devices (named block by block when there is one).
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/schedule/schedule.h"
+
+#include <span>
+
+namespace pipewright {
+
+/// A value that a forward hands to a later stage besides the chain s -> s+1 (skip connection).
+struct SkipConnection {
+    int fromStage = 0;
+    int toStage = 0;
+    Bytes bytes = 0;
+    bool operator==(const SkipConnection&) const = default;
+};
+
+/// At most 32 diagnostics are returned, worst first in reading order, and a note says how many more.
+/// O(blocks).
+Diagnostics validate(const Schedule& schedule, std::span<const SkipConnection> skips = {});
+
+} // namespace pipewright

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The dimensions of a transformer, from which everything else about the workload is computed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pipewright {
+
+enum class DataType { Fp32, Bf16 };
+inline constexpr int bytesOf(DataType type) { return type == DataType::Fp32 ? 4 : 2; }
+
+/// What a transformer layer keeps of its attention core (scores, softmax, dropout).
+enum class AttentionMemory {
+    Stored,     ///< the s x s matrices are kept for the backward pass
+    Recomputed, ///< they are not (selective recomputation, flash attention)
+};
+
+struct ModelShape {
+    std::string name = "byte-gpt";
+    int layers = 8;                 ///< transformer layers
+    std::int64_t hidden = 128;
+    int heads = 4;
+    int keyValueHeads = 4;          ///< fewer than heads: grouped-query attention
+    std::int64_t headSize = 32;     ///< usually hidden / heads
+    std::int64_t ffn = 512;
+    bool gatedMlp = false;          ///< SwiGLU: three matrices instead of two
+    bool bias = true;               ///< biases on every linear and layer norm (GPT)
+    bool queryKeyValueBias = true;  ///< biases on q, k, v (Qwen2.5 has these and no others)
+    bool queryKeyNorm = false;      ///< RMS norm per head on q and k (Qwen3)
+    bool learnedPositions = true;   ///< position table of `sequence` rows (GPT); otherwise rotary
+    bool tiedHead = true;           ///< output head shares the embedding's matrix
+    std::int64_t vocabulary = 256;
+    std::int64_t sequence = 64;
+    std::int64_t microbatchSize = 4; ///< sequences per microbatch
+    DataType dataType = DataType::Fp32;
+    bool dropout = false;           ///< one-byte masks are kept, as in arXiv 2205.05198
+    AttentionMemory attention = AttentionMemory::Stored;
+
+    std::int64_t tokens() const { return sequence * microbatchSize; }
+    bool operator==(const ModelShape&) const = default;
+};
+
+} // namespace pipewright

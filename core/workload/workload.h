@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The model as an ordered list of layers, each with the work of its three passes and the bytes it keeps.
+// Built from a model's dimensions (transformer.h) or read from a preset.
+#pragma once
+
+#include "core/base/units.h"
+#include "core/workload/modelshape.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+enum class LayerKind { Embedding, Transformer, Head, Other };
+
+/// When a tensor that F writes (or, for FromInputGrad, that I writes) is released.
+enum class Lifetime { UntilInputGrad, UntilWeightGrad, FromInputGrad };
+
+struct SavedTensor {
+    std::string name; ///< "attention.probabilities"
+    std::int64_t elements = 0;
+    int bytesPerElement = 2;
+    Lifetime lifetime = Lifetime::UntilInputGrad;
+    Bytes bytes() const { return elements * bytesPerElement; }
+    bool operator==(const SavedTensor&) const = default;
+};
+
+/// All work and bytes are for one microbatch.
+struct Layer {
+    std::string name; ///< "layer 3", "embedding", "head"
+    LayerKind kind = LayerKind::Other;
+    double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
+    std::int64_t parameters = 0;       ///< held by this layer (a tied head holds a copy of the embedding)
+    std::int64_t sharedParameters = 0; ///< of these, tied to another layer's
+    std::string tiedTo;                ///< name of the layer that owns the shared parameters first
+    std::vector<SavedTensor> saved;
+    Bytes outputBytes = 0;
+    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+    bool operator==(const Layer&) const = default;
+};
+
+enum class Optimizer { SgdMomentum, AdamW };
+
+struct StateBytesPerParameter { ///< 18 in all for mixed-precision Adam with fp32 gradients
+    int parameter = 2, gradient = 4, optimizer = 12;
+    bool operator==(const StateBytesPerParameter&) const = default;
+};
+
+struct Workload {
+    ModelShape shape;
+    Optimizer optimizer = Optimizer::AdamW;
+    StateBytesPerParameter state;
+    std::vector<Layer> layers; ///< embedding, transformer layers, head; always layersOf(shape)
+    std::string source;        ///< "preset llama-3-8b", "design file"
+
+    bool operator==(const Workload&) const = default;
+};
+
+/// An even split of the workload's layers over `stages`, the remainder to the middle stages first since
+/// the ends also hold embedding and head. Throws Error when there are fewer transformer layers than stages.
+std::vector<int> evenPartition(const Workload& workload, int stages);
+
+} // namespace pipewright

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The one Document of a window: a Design, its prediction, the trace laid over it, the selection, and the
+// undo stack. Views listen to its signals and call its edits; no view changes a design by itself, and no
+// view computes a schedule or a metric.
+#pragma once
+
+#include "core/predict/predict.h"
+#include "core/schedule/edits.h"
+#include "traces/comparison.h"
+
+#include <QObject>
+#include <QString>
+#include <QUndoStack>
+
+#include <memory>
+#include <optional>
+
+namespace pipewright {
+
+class Document : public QObject {
+    Q_OBJECT
+
+public:
+    explicit Document(QObject* parent = nullptr);
+
+    const Design& design() const { return m_design; }
+    /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
+    /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
+    const Prediction* prediction() const { return m_prediction.get(); }
+    const Diagnostics& diagnostics() const { return m_diagnostics; }
+    double evaluationMilliseconds() const { return m_evaluationMilliseconds; }
+    QUndoStack* undoStack() { return &m_undoStack; }
+
+    // Files. Errors are thrown as pipewright::Error and shown by the caller.
+    void open(const QString& path);
+    void save(const QString& path);
+    QString path() const { return m_path; }
+    /// Replaces everything; clears the undo stack.
+    void reset(Design design, const QString& path = {});
+
+    // Edits. Each pushes one undo command, or returns the diagnostics that forbid it and changes nothing.
+    Diagnostics moveBlock(const Block& block, int index);
+    Diagnostics moveStage(int stage, int device);
+    Diagnostics placeBlock(const Block& block, int index);
+    Diagnostics unplace(const std::vector<Block>& blocks);
+    Diagnostics pin(const Block& block, Nanoseconds earliestStart);
+    /// Any other replacement of the design (new family, other costs, calibration) as one undoable command.
+    void replaceDesign(Design design, const QString& text);
+
+    // Selection: one block or none; also where keyboard edits apply.
+    std::optional<Block> selection() const { return m_selection; }
+    void select(std::optional<Block> block);
+
+    // Overlay: a recorded trace of this design. Throws Error when the trace is of another program.
+    void setOverlay(const QString& tracePath);
+    void clearOverlay();
+    struct Overlay {
+        QString path;
+        Timeline measured;     ///< of the median step
+        Comparison comparison;
+    };
+    const Overlay* overlay() const { return m_overlay.get(); }
+
+Q_SIGNALS:
+    void designChanged();     ///< design, prediction and diagnostics are all up to date when it is emitted
+    void selectionChanged();
+    void overlayChanged();
+    void pathChanged();
+
+private:
+    friend class DesignCommand;
+    void apply(Design design); ///< sets, predicts, emits; called by commands and reset()
+
+    Design m_design;
+    std::unique_ptr<Prediction> m_prediction;
+    Diagnostics m_diagnostics;
+    double m_evaluationMilliseconds = 0;
+    std::optional<Block> m_selection;
+    std::unique_ptr<Overlay> m_overlay;
+    QUndoStack m_undoStack;
+    QString m_path;
+};
+
+} // namespace pipewright
