@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace pipewright {
 
@@ -78,13 +79,16 @@ bool sameWork(const Task& a, const Task& b)
            && a.replica == b.replica && a.device == b.device && a.peer == b.peer;
 }
 
-/// Tasks that run one after the other: (device, -1) for what a device computes, (from, to) for a channel.
-std::map<std::pair<int, int>, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
+/// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates
+/// and reductions stand alone (by stage), since their place among each other follows from times.
+using Lane = std::tuple<TaskKind, int, int, int>;
+std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 {
-    std::map<std::pair<int, int>, std::vector<TaskId>> lanes;
+    std::map<Lane, std::vector<TaskId>> lanes;
     for (TaskId id = 0; id < tasks.size(); ++id) {
         const Task& task = tasks[id];
-        lanes[{task.device, task.kind == TaskKind::Transfer ? task.peer : -1}].push_back(id);
+        const bool ordered = task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
+        lanes[{task.kind, task.device, task.peer, ordered ? -1 : task.stage}].push_back(id);
     }
     return lanes;
 }
