@@ -90,10 +90,10 @@ bool isPersistent(BufferKind kind)
     return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
 }
 
-std::vector<Lifetime> lifetimes(const Program& program, int device)
+std::vector<BufferLife> lifetimes(const Program& program, int device)
 {
     const auto& instructions = program.devices.at(static_cast<std::size_t>(device)).instructions;
-    std::vector<Lifetime> result;
+    std::vector<BufferLife> result;
     std::unordered_map<BufferId, std::size_t> indexOf;
     std::vector<bool> freed;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
@@ -121,13 +121,19 @@ std::vector<Lifetime> lifetimes(const Program& program, int device)
                             "compile the schedule again");
             const auto at = static_cast<std::uint32_t>(i);
             result.push_back({buffer, at, at});
-            freed.push_back(false);
+            freed.push_back(description.kind == BufferKind::Workspace);
         }
+    }
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        if (!freed[i])
+            throw Error(place(device, result[i].begin), "defines buffer " + std::to_string(result[i].buffer)
+                                                            + ", which is never freed",
+                        "compile the schedule again");
     }
     return result;
 }
 
-ArenaPlan planArena(const Program& program, std::span<const Lifetime> lifetimes)
+ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetimes)
 {
     const auto sizeOf = [&](std::size_t index) {
         const Bytes bytes = program.buffers[lifetimes[index].buffer].bytes;

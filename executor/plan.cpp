@@ -19,7 +19,7 @@ public:
     {
     }
 
-    Plan run(std::vector<std::vector<Lifetime>> lifetimes)
+    Plan run(std::vector<std::vector<BufferLife>> lifetimes)
     {
         for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
             if (m_program.tasks[task].kind == TaskKind::Transfer)
@@ -121,7 +121,7 @@ private:
         addExchange(id, task.peer, task.device, {fromOther}, {rootInbox});
     }
 
-    DevicePlan planDevice(int device, std::vector<Lifetime> lifetimes)
+    DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
     {
         DevicePlan plan;
         plan.lifetimes = std::move(lifetimes);
@@ -223,7 +223,7 @@ private:
 
 } // namespace
 
-Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<Lifetime>> lifetimes,
+Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
              StageWork& work)
 {
     return Planner(program, regions, work).run(std::move(lifetimes));

@@ -38,7 +38,7 @@ struct PlannedInstruction {
 
 struct DevicePlan {
     std::vector<PlannedInstruction> instructions;
-    std::vector<Lifetime> lifetimes;
+    std::vector<BufferLife> lifetimes;
     std::vector<BufferView> views;
     std::vector<std::uint32_t> arrivals;
     std::size_t mostLive = 0; ///< buffers at one time
@@ -60,7 +60,7 @@ struct Plan {
 
 /// `regions` per buffer; `lifetimes` per device, with which the regions were planned. `work` says which
 /// part of a gradient a reduction exchanges. Throws Error when the program is not consistent.
-Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<Lifetime>> lifetimes,
+Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
              StageWork& work);
 
 } // namespace pipewright

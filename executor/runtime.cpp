@@ -2,7 +2,6 @@
 #include "executor/runtime.h"
 
 #include "executor/clock.h"
-#include "executor/stall.h"
 
 #include <algorithm>
 
@@ -57,7 +56,7 @@ void Runtime::allocate()
 {
     const Program& program = *m_run.program;
     m_run.regions.resize(program.buffers.size());
-    std::vector<std::vector<Lifetime>> allLifetimes;
+    std::vector<std::vector<BufferLife>> allLifetimes;
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend.device(static_cast<int>(d));
         auto lives = lifetimes(program, static_cast<int>(d));
@@ -88,7 +87,7 @@ void Runtime::allocate()
     plan(std::move(allLifetimes));
 }
 
-void Runtime::plan(std::vector<std::vector<Lifetime>> lifetimes)
+void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
 {
     const Program& program = *m_run.program;
     m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);

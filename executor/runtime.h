@@ -5,7 +5,7 @@
 // Error that says who waited for whom when nothing can go on any more.
 #pragma once
 
-#include "executor/actor.h"
+#include "executor/stall.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -19,8 +19,8 @@ struct RuntimeOptions {
     bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
     bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
     bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
-    std::vector<Nanoseconds> durations;    ///< per task
-    std::vector<Fault> faults;
+    std::vector<Nanoseconds> durations = {}; ///< per task
+    std::vector<Fault> faults = {};
     const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
 };
 
@@ -50,7 +50,7 @@ private:
     enum class Verdict { Finished, Cancelled, Failed };
 
     void allocate();
-    void plan(std::vector<std::vector<Lifetime>> lifetimes);
+    void plan(std::vector<std::vector<BufferLife>> lifetimes);
     void startActors();
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);

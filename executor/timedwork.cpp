@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/timedwork.h"
 
+#include "core/predict/evaluator.h"
 #include "executor/clock.h"
 
 #include <algorithm>
@@ -8,6 +9,16 @@
 #include <utility>
 
 namespace pipewright {
+
+std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs)
+{
+    const Evaluator evaluator(program, costs);
+    std::vector<Nanoseconds> durations;
+    durations.reserve(program.tasks.size());
+    for (TaskId task = 0; task < program.tasks.size(); ++task)
+        durations.push_back(evaluator.duration(task));
+    return durations;
+}
 
 TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace)
     : m_durations(std::move(durations))

@@ -3,11 +3,15 @@
 // With the virtual clock it takes no time at all; the runtime then keeps the time.
 #pragma once
 
+#include "core/program/costs.h"
 #include "executor/maths.h"
 
 #include <vector>
 
 namespace pipewright {
+
+/// What the predictor gives each task of a program, by TaskId. O(tasks).
+std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs);
 
 class TimedWork final : public StageWork {
 public:
