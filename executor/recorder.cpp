@@ -46,6 +46,24 @@ void Recorder::record(const StepRecord& record)
     m_wake.notify_one();
 }
 
+void Recorder::makeRoom(std::size_t records)
+{
+    std::unique_lock lock(m_mutex);
+    while (!hasRoom(records)) {
+        m_urgent = true;
+        m_wake.notify_one();
+        m_drained.wait(lock);
+    }
+}
+
+bool Recorder::hasRoom(std::size_t records) const
+{
+    return std::all_of(m_rings.begin(), m_rings.end(), [records](const auto& rings) {
+        return rings->tasks.room() >= std::min(records, rings->tasks.capacity())
+            && rings->memory.room() >= std::min(records, rings->memory.capacity());
+    });
+}
+
 void Recorder::finish()
 {
     stop();
@@ -71,8 +89,9 @@ void Recorder::write()
         std::vector<StepRecord> steps;
         {
             std::unique_lock lock(m_mutex);
-            m_wake.wait_for(lock, drainInterval, [this] { return m_stop || !m_steps.empty(); });
+            m_wake.wait_for(lock, drainInterval, [this] { return m_stop || m_urgent || !m_steps.empty(); });
             last = m_stop;
+            m_urgent = false;
             // Taken before the rings are drained: a step's own records are then written before it.
             steps.swap(m_steps);
         }
@@ -82,6 +101,10 @@ void Recorder::write()
             rings->tasks.drain(m_tasks);
             rings->memory.drain(m_memory);
         }
+        {
+            const std::lock_guard lock(m_mutex); // so that makeRoom cannot miss it
+        }
+        m_drained.notify_all();
         const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size());
         if (count == 0)
             continue;

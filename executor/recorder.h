@@ -40,6 +40,13 @@ public:
         return true;
     }
 
+    std::size_t capacity() const { return m_records.size(); }
+    /// Places left; the writer's own, so nobody else fills them.
+    std::size_t room() const
+    {
+        return m_records.size() - (m_head.load(std::memory_order_acquire) - m_tail.load(std::memory_order_acquire));
+    }
+
     /// Appends everything there is to `to`.
     void drain(std::vector<Record>& to)
     {
@@ -68,6 +75,9 @@ public:
     /// After a step, when no device runs.
     void record(const StepRecord& record);
 
+    /// Between steps: waits until every ring has room for `records` more of each kind, or is empty.
+    void makeRoom(std::size_t records);
+
     /// Writes what is left and ends the writing thread. Throws Error when the sink failed: everything
     /// after the failure then counts as dropped.
     void finish();
@@ -81,6 +91,7 @@ private:
     };
 
     void write();
+    bool hasRoom(std::size_t records) const;
     void stop();
 
     RecordSink& m_sink;
@@ -91,8 +102,9 @@ private:
     std::exception_ptr m_failure;          ///< the writing thread's until it ended
 
     std::mutex m_mutex;
-    std::condition_variable m_wake;
+    std::condition_variable m_wake, m_drained;
     std::vector<StepRecord> m_steps; ///< guarded by m_mutex
+    bool m_urgent = false;           ///< guarded by m_mutex; somebody waits for room
     bool m_stop = false;             ///< guarded by m_mutex
     std::thread m_thread;
 };
