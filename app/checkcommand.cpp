@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 
-#include "core/formats/designcheck.h"
-#include "core/formats/designfile.h"
+#include "core/predict/designcheck.h"
 
 #include <fmt/format.h>
 
@@ -45,8 +44,9 @@ void addCheckCommand(CLI::App& app, int& exitCode)
     CLI::App* command = app.add_subcommand("check", "Says what is wrong with a design: dependencies, duplicates, memory, deadlock");
     const auto options = std::make_shared<CheckOptions>(*command);
     command->callback([options, &exitCode] {
-        const Design design = readDesign(options->file);
-        const Diagnostics diagnostics = placedInFile(checkDesign(design), options->file);
+        const LocatedDesign located = readLocatedDesign(options->file);
+        const Design& design = located.design;
+        const Diagnostics diagnostics = located.locate(checkDesign(design));
         printDiagnostics(diagnostics);
         const bool valid = !hasErrors(diagnostics);
         if (options->json)

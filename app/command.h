@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/formats/locateddesign.h"
 #include "core/predict/predict.h"
 
 #include <CLI/App.hpp>
@@ -44,9 +45,9 @@ int openDesigner(int argc, char** argv, const std::vector<std::string>& files);
 void printJson(const Json& object);                   ///< the one object on standard output
 void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 
-/// predict(), with the file's name and line in front of every diagnostic, thrown as a Finding. `file` is
-/// empty for a design given inline.
-Prediction predictOrFind(const Design& design, const std::string& file);
+/// predict(), with the file's name and line in front of every diagnostic, thrown as a Finding. A design that
+/// was given inline has no source.
+Prediction predictOrFind(const LocatedDesign& located);
 
 /// The extension in lower case, without its dot: "svg".
 std::string extensionOf(const std::string& path);

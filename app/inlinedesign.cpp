@@ -3,7 +3,6 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
-#include "core/formats/designfile.h"
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -38,7 +37,7 @@ std::vector<std::string_view> familyNames()
 
 } // namespace
 
-InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(acceptFile), m_command(command)
+InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(acceptFile)
 {
     command.add_option(acceptFile ? "design" : "family", m_what,
                        fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
@@ -71,10 +70,7 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(ac
     group.add_option("--name", m_name, "name of the design");
 }
 
-std::string InlineDesign::file() const
-{
-    return m_acceptFile && findFamily(m_what) == nullptr ? m_what : std::string();
-}
+bool InlineDesign::isFile() const { return m_acceptFile && findFamily(m_what) == nullptr; }
 
 DesignRequest InlineDesign::request() const
 {
@@ -118,18 +114,21 @@ DesignRequest InlineDesign::request() const
     return request;
 }
 
-Design InlineDesign::make() const
+LocatedDesign InlineDesign::make() const
 {
-    if (file().empty())
-        return makeDesign(request());
+    if (!isFile()) {
+        LocatedDesign located;
+        located.design = makeDesign(request());
+        return located;
+    }
+    if (!std::filesystem::exists(m_what))
+        throw Error(m_what, "is neither a design file nor a family",
+                    fmt::format("families: {}", fmt::join(familyNames(), ", ")));
     for (const CLI::Option* option : m_options->get_options())
         if (option->count() > 0)
             throw Error(option->get_name(), "belongs to a family, and " + m_what + " is taken for a design file",
                         "leave it out, or name a family");
-    if (!std::filesystem::exists(m_what))
-        throw Error(m_what, "is neither a design file nor a family",
-                    fmt::format("families: {}", fmt::join(familyNames(), ", ")));
-    return readDesign(m_what);
+    return readLocatedDesign(m_what);
 }
 
 } // namespace pipewright::app

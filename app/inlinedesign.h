@@ -2,6 +2,7 @@
 // A design on the command line: FAMILY and its numbers, or a FILE, wherever one is expected.
 #pragma once
 
+#include "core/formats/locateddesign.h"
 #include "core/predict/designbuilder.h"
 
 #include <CLI/App.hpp>
@@ -17,15 +18,14 @@ public:
 
     /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
     /// inline design beside a file.
-    Design make() const;
-    /// The file it was given as; empty for an inline one.
-    std::string file() const;
+    /// The source is empty for an inline one.
+    LocatedDesign make() const;
 
 private:
+    bool isFile() const;
     DesignRequest request() const;
 
     bool m_acceptFile;
-    const CLI::App& m_command;
     CLI::Option_group* m_options = nullptr;
     std::string m_what;
     int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_sequence = 0, m_microbatchSize = 0;

@@ -31,7 +31,7 @@ void addNewCommand(CLI::App& app, int& exitCode)
     CLI::App* command = app.add_subcommand("new", "Writes a design of one of the published families");
     const auto options = std::make_shared<NewOptions>(*command);
     command->callback([options, &exitCode] {
-        const Design design = options->design.make();
+        const Design design = options->design.make().design;
         writeDesign(design, options->output, options->force);
         const Schedule& schedule = design.schedule;
         if (options->json)

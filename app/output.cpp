@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 
-#include "core/formats/designplace.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +17,12 @@ void printDiagnostics(const Diagnostics& diagnostics)
         fmt::print(stderr, "{}\n", toString(diagnostic));
 }
 
-Prediction predictOrFind(const Design& design, const std::string& file)
+Prediction predictOrFind(const LocatedDesign& located)
 {
     try {
-        return predict(design);
+        return predict(located.design);
     } catch (const Error& error) {
-        throw Finding(placedInFile(error.diagnostics(), file));
+        throw Finding(located.source.empty() ? error.diagnostics() : located.locate(error.diagnostics()));
     }
 }
 

@@ -88,12 +88,12 @@ void addPredictCommand(CLI::App& app, int& exitCode)
     CLI::App* command = app.add_subcommand("predict", "Evaluates a design: time, bubbles, memory, critical path");
     const auto options = std::make_shared<PredictOptions>(*command);
     command->callback([options, &exitCode] {
-        const Design design = options->design.make();
-        const Prediction prediction = predictOrFind(design, options->design.file());
+        const LocatedDesign located = options->design.make();
+        const Prediction prediction = predictOrFind(located);
         if (options->json)
-            printJson(toJson(design, prediction));
+            printJson(toJson(located.design, prediction));
         else
-            print(design, prediction);
+            print(located.design, prediction);
         exitCode = exitSuccess;
     });
 }
