@@ -31,7 +31,9 @@ void writePicture(const std::string& path, bool overwrite, const Design& design,
                   const Timeline* measured)
 {
     checkPictureName(path, overwrite);
-    const std::string svg = timelineSvg(design, prediction, measured);
+    PictureOptions options;
+    options.measured = measured;
+    const std::string svg = timelineSvg(design, prediction, options);
 #ifdef PIPEWRIGHT_HAS_GUI
     if (extensionOf(path) == "png") {
         svgToPng(svg, path);
