@@ -29,7 +29,7 @@ TimelineOverlay::TimelineOverlay(QWidget* parent) : QWidget(parent)
     setFocusPolicy(Qt::NoFocus);
 }
 
-void TimelineOverlay::show(OverlayContent content)
+void TimelineOverlay::setContent(OverlayContent content)
 {
     m_content = std::move(content);
     update();

@@ -32,11 +32,9 @@ struct OverlayContent {
 };
 
 class TimelineOverlay : public QWidget {
-    Q_OBJECT
-
 public:
     explicit TimelineOverlay(QWidget* parent);
-    void show(OverlayContent content);
+    void setContent(OverlayContent content);
     const OverlayContent& content() const { return m_content; }
 
 protected:

@@ -170,7 +170,7 @@ void TimelineView::followDependency(int direction)
 void TimelineView::moveSelection(int places)
 {
     const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? find(d->document.design().schedule, *selected) : Position{};
+    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
     if (position.device < 0 || d->drag)
         return;
     // "Before the block at index": to get behind the next block, one more.
@@ -183,7 +183,7 @@ void TimelineView::moveSelection(int places)
 void TimelineView::moveStageBy(int devices)
 {
     const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? find(d->document.design().schedule, *selected) : Position{};
+    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
     const int device = position.device + devices;
     if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
         return;
@@ -194,7 +194,7 @@ void TimelineView::moveStageBy(int devices)
 void TimelineView::unplaceSelection()
 {
     const std::optional<Block> selected = d->document.selection();
-    if (!selected || d->drag || find(d->document.design().schedule, *selected).device < 0)
+    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
         return;
     d->refuse(d->document.unplace({*selected}));
 }

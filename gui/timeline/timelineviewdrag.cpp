@@ -9,6 +9,7 @@
 #include <QDragEnterEvent>
 #include <QMimeData>
 #include <QMouseEvent>
+#include <QScrollBar>
 
 namespace pipewright {
 namespace {
@@ -128,7 +129,7 @@ void TimelineView::Private::updateOverlay()
             content.caret = QLineF(cursor.x(), area.top() - 4, cursor.x(), area.bottom() + 4);
         }
     }
-    overlay->show(std::move(content));
+    overlay->setContent(std::move(content));
 }
 
 // ---- Mouse ----------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ void TimelineView::paintEvent(QPaintEvent* event)
     OverlayContent content = d->overlay->content();
     content.frameTime = tr("worst paint %1 ms").arg(d->worstFrame, 0, 'f', 2);
     // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
-    QMetaObject::invokeMethod(this, [this, content] { d->overlay->show(content); }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);
     d->worstFrame = 0;
     d->frameClock.start();
 }
