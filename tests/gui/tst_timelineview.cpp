@@ -25,7 +25,11 @@ struct Stage {
         view = std::make_unique<TimelineView>(document);
         view->resize(1128, 350);
         view->show();
+        view->activateWindow();
         view->setFocus();
+        // Shortcuts work in the active window only.
+        if (!QTest::qWaitForWindowActive(view.get()))
+            qFatal("the window did not become active");
     }
     void mouse(QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons,
                Qt::KeyboardModifiers modifiers = Qt::NoModifier)
