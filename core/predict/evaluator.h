@@ -17,11 +17,15 @@ public:
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
     /// timeline already has the right size. O(tasks), about 1 ns each.
     void evaluate(Timeline& timeline) const;
-    const std::vector<Nanoseconds>& durations() const { return m_duration; }
+    Nanoseconds duration(TaskId task) const { return m_nodes[task].duration; }
 
 private:
+    struct Node {
+        TaskId after[2]; ///< the task itself where there is none
+        Nanoseconds duration;
+    };
     const Program& m_program;
-    std::vector<Nanoseconds> m_duration;
+    std::vector<Node> m_nodes;
 };
 
 } // namespace pipewright

@@ -16,4 +16,8 @@ struct Prediction {
 /// Throws Error with every diagnostic when the design cannot run. O(blocks).
 Prediction predict(const Design& design);
 
+/// The same for the blocks that are placed while others still lie in the tray; no block waits for an
+/// unplaced one. For editors: such a Program must not be executed.
+Prediction predictPlaced(const Design& design);
+
 } // namespace pipewright

@@ -32,8 +32,8 @@ struct Task {
     TaskKind kind = TaskKind::Compute;
     Op op = Op::F;            ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
     std::uint16_t replica = 0;
-    std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: lowest owner
-    std::int32_t microbatch = 0;
+    std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
+    std::int32_t microbatch = 0; ///< Reduce: the other owner's stage
     std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
     std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner
 
@@ -64,7 +64,8 @@ struct Buffer {
     std::int32_t device = 0;
     std::int32_t stage = 0;
     std::int32_t microbatch = 0; ///< -1 for persistent buffers
-    std::int32_t consumerStage = -1; ///< Gradient: the stage it is for. Skip Output: its consumer's value number
+    std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
+    bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
 };
 
 enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free };
@@ -72,7 +73,7 @@ enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Upda
 struct Instruction {
     InstructionKind kind = InstructionKind::Compute;
     TaskId task = none;     ///< Free of a sent buffer: the last transfer that reads it, to be waited for
-    BufferId buffer = none; ///< Free only
+    BufferId buffer = none; ///< Free only; none: wait for the task and free nothing (a buffer sent twice)
 };
 
 struct MemorySample {
@@ -105,7 +106,9 @@ public:
     };
     std::vector<ExtraDependency> extraDependencies;
 
-    std::vector<Buffer> buffers; ///< persistent ones first
+    /// Persistent ones first: Parameters, Gradients and OptimizerState of stage 0, then of stage 1, … Saved
+    /// and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.
+    std::vector<Buffer> buffers;
 
     struct Device {
         std::vector<Instruction> instructions;

@@ -11,7 +11,8 @@
 
 namespace pipewright {
 
-/// A value that a forward hands to a later stage besides the chain s -> s+1 (skip connection).
+/// A value that a forward hands to a later stage besides the chain s -> s+1 (skip connection). Connections
+/// that leave the same stage carry the same value, of the size that the first of them states.
 struct SkipConnection {
     int fromStage = 0;
     int toStage = 0;

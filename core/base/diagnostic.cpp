@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/diagnostic.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+std::string_view word(Severity severity)
+{
+    switch (severity) {
+    case Severity::Note:
+        return "note";
+    case Severity::Warning:
+        return "warning";
+    case Severity::Error:
+        break;
+    }
+    return "error";
+}
+
+Diagnostics neverEmpty(Diagnostics diagnostics)
+{
+    if (diagnostics.empty())
+        diagnostics.push_back({Severity::Error, {}, "something went wrong that nobody described", {}});
+    return diagnostics;
+}
+
+} // namespace
+
+bool hasErrors(const Diagnostics& diagnostics)
+{
+    return std::any_of(diagnostics.begin(), diagnostics.end(),
+                       [](const Diagnostic& d) { return d.severity == Severity::Error; });
+}
+
+std::string toString(const Diagnostic& diagnostic)
+{
+    std::string text;
+    if (!diagnostic.where.empty())
+        text.append(diagnostic.where).append(": ");
+    text.append(word(diagnostic.severity));
+    if (!diagnostic.what.empty())
+        text.append(": ").append(diagnostic.what);
+    if (!diagnostic.hint.empty())
+        text.append(" (").append(diagnostic.hint).append(")");
+    return text;
+}
+
+std::string toString(const Diagnostics& diagnostics)
+{
+    std::string text;
+    for (const Diagnostic& diagnostic : diagnostics) {
+        if (!text.empty())
+            text += '\n';
+        text += toString(diagnostic);
+    }
+    return text;
+}
+
+Error::Error(Diagnostics diagnostics)
+    : std::runtime_error(toString(neverEmpty(diagnostics))), m_diagnostics(neverEmpty(std::move(diagnostics)))
+{
+}
+
+Error::Error(std::string where, std::string what, std::string hint)
+    : Error(Diagnostics{{Severity::Error, std::move(where), std::move(what), std::move(hint)}})
+{
+}
+
+} // namespace pipewright

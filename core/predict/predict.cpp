@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/predict.h"
+
+#include "core/predict/evaluator.h"
+#include "core/program/compile.h"
+
+namespace pipewright {
+
+namespace {
+
+Prediction predictWith(const Design& design, const CompileOptions& options)
+{
+    Prediction prediction;
+    prediction.program = compile(design.schedule, design.costs, design.dataflow, options);
+    Evaluator(prediction.program, design.costs).evaluate(prediction.timeline);
+    for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
+        prediction.timeline.memory.push_back(memoryCurve(prediction.program, prediction.timeline, device));
+    prediction.metrics = measure(prediction.program, prediction.timeline);
+    return prediction;
+}
+
+} // namespace
+
+Prediction predict(const Design& design)
+{
+    return predictWith(design, {});
+}
+
+Prediction predictPlaced(const Design& design)
+{
+    CompileOptions options;
+    options.allowMissing = true;
+    return predictWith(design, options);
+}
+
+} // namespace pipewright

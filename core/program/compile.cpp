@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/compile.h"
+
+#include "core/program/globalorder.h"
+#include "core/program/projection.h"
+#include "core/program/tasksequence.h"
+#include "core/schedule/ordergraph.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
+{
+    Diagnostics diagnostics;
+    if (costs.stages.size() != static_cast<std::size_t>(schedule.stages()))
+        diagnostics.push_back({Severity::Error, "costs.stages",
+                               fmt::format("costs of {} stages for a schedule of {}", costs.stages.size(), schedule.stages()),
+                               "give one entry per stage"});
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+        const StageCosts& c = costs.stages[s];
+        if (std::min({c.forward, c.inputGrad, c.weightGrad, c.backward, c.update, c.recompute}) < 0)
+            diagnostics.push_back({Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time",
+                                   "times are 0 or more"});
+    }
+    for (const SharedParameter& shared : dataflow.shared)
+        if (std::min(shared.rootStage, shared.otherStage) < 0
+            || std::max(shared.rootStage, shared.otherStage) >= schedule.stages() || shared.rootStage == shared.otherStage)
+            diagnostics.push_back({Severity::Error, "dataflow.shared",
+                                   fmt::format("a parameter shared by stages {} and {}", shared.rootStage, shared.otherStage),
+                                   "name two different stages of the schedule"});
+    return diagnostics;
+}
+
+/// Without loop commuting the root's W waits for the other owner's contribution of the same microbatch.
+void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int microbatches)
+{
+    const auto last = [&](int stage, int m) {
+        const BlockIndex full = graph.indexOf(Op::B, stage, m);
+        return full != noBlock ? full : graph.indexOf(Op::W, stage, m);
+    };
+    for (std::uint32_t k = 0; k < dataflow.shared.size(); ++k)
+        for (int m = 0; m < microbatches; ++m) {
+            const BlockIndex root = last(dataflow.shared[k].rootStage, m), other = last(dataflow.shared[k].otherStage, m);
+            if (root != noBlock && other != noBlock)
+                graph.skipInputs.push_back({root, other, sharedGradientInput | k});
+        }
+    std::stable_sort(graph.skipInputs.begin(), graph.skipInputs.end(),
+                     [](const auto& a, const auto& b) { return a.block < b.block; });
+}
+
+std::vector<Nanoseconds> earliestStarts(const Schedule& schedule, const OrderGraph& graph)
+{
+    std::vector<Nanoseconds> earliest;
+    for (const Pin& pin : schedule.pins) {
+        const Block& b = pin.block;
+        if (b.op > Op::W || b.stage < 0 || b.stage >= schedule.stages() || b.microbatch < 0
+            || b.microbatch >= schedule.microbatches)
+            continue;
+        const BlockIndex index = graph.indexOf(b.op, b.stage, b.microbatch);
+        if (index == noBlock)
+            continue;
+        earliest.resize(graph.blocks.size(), 0);
+        earliest[index] = std::max(earliest[index], pin.earliestStart);
+    }
+    return earliest;
+}
+
+/// Transfer time of the chain value that arrives at each stage: activations from the stage before,
+/// gradients from the stage after; 0 on the same device.
+struct ArrivalDelays {
+    std::vector<Nanoseconds> activation, gradient;
+
+    ArrivalDelays(const Schedule& schedule, const Costs& costs)
+        : activation(costs.stages.size(), 0), gradient(costs.stages.size(), 0)
+    {
+        for (std::size_t s = 0; s + 1 < costs.stages.size(); ++s) {
+            const int here = schedule.deviceOfStage[s], there = schedule.deviceOfStage[s + 1];
+            if (here == there)
+                continue;
+            activation[s + 1] = costs.linkBetween(here, there).transferTime(costs.stages[s].output);
+            gradient[s] = costs.linkBetween(there, here).transferTime(costs.stages[s].output);
+        }
+    }
+};
+
+} // namespace
+
+Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+{
+    Diagnostics diagnostics;
+    OrderGraph graph(schedule, dataflow.skips, options.allowMissing, diagnostics);
+    if (hasErrors(diagnostics))
+        throw Error(options.allowMissing ? std::move(diagnostics) : validate(schedule, dataflow.skips));
+    diagnostics = checkCosts(schedule, costs, dataflow);
+    if (hasErrors(diagnostics))
+        throw Error(std::move(diagnostics));
+    if (!options.commuteSharedGradients)
+        addSharedGradientInputs(graph, dataflow, schedule.microbatches);
+
+    const std::vector<Nanoseconds> earliest = earliestStarts(schedule, graph);
+    const ArrivalDelays delays(schedule, costs);
+    const auto duration = [&](BlockIndex i) {
+        const StageCosts& stage = costs.stages[static_cast<std::size_t>(graph.blocks[i].stage)];
+        const Nanoseconds times[] = {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad};
+        return times[static_cast<std::size_t>(graph.blocks[i].op)];
+    };
+    const auto delay = [&](BlockIndex input, BlockIndex block) {
+        const auto stage = static_cast<std::size_t>(graph.blocks[block].stage);
+        if (graph.chainInput[block] == input)
+            return graph.blocks[block].op == Op::F ? delays.activation[stage] : delays.gradient[stage];
+        const int from = graph.deviceOfBlock[input], to = graph.deviceOfBlock[block];
+        return from == to ? 0 : costs.linkBetween(from, to).latency;
+    };
+    const OrderRun run = runOrder(graph, earliest, duration, delay);
+    if (!run.stuck.empty())
+        throw Error(run.stuck);
+
+    Program program;
+    program.stages = schedule.stages();
+    program.chunks = schedule.chunks();
+    program.microbatches = schedule.microbatches;
+    program.deviceOfStage = schedule.deviceOfStage;
+    buildTaskSequence(program, graph, sortedByStart(run), run.start, earliest, costs, dataflow, options);
+    projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
+    return program;
+}
+
+} // namespace pipewright

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+std::span<const BufferId> Program::reads(TaskId task) const
+{
+    return {operands.data() + operandBegin[task], operands.data() + operandSplit[task]};
+}
+
+std::span<const BufferId> Program::writes(TaskId task) const
+{
+    return {operands.data() + operandSplit[task], operands.data() + operandBegin[task + 1]};
+}
+
+std::int64_t Program::computeCount() const
+{
+    return std::count_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.kind == TaskKind::Compute; });
+}
+
+std::int64_t Program::transferCount() const
+{
+    return std::count_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.kind == TaskKind::Transfer; });
+}
+
+std::string Program::label(TaskId id) const
+{
+    const Task& task = tasks[id];
+    switch (task.kind) {
+    case TaskKind::Compute: return toString(task.block());
+    case TaskKind::Transfer:
+        return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
+    case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
+    case TaskKind::Update: return fmt::format("U{}", task.stage);
+    }
+    return {};
+}
+
+} // namespace pipewright

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/tasksequence.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+/// A value where one device can read it: the buffer, and the task after which it is there (none when the
+/// device's own order already says so).
+struct Arrival {
+    BufferId buffer = none;
+    TaskId task = none;
+};
+
+class SequenceBuilder {
+public:
+    SequenceBuilder(Program& program, const OrderGraph& graph, const Costs& costs, const Dataflow& dataflow,
+                    const CompileOptions& options)
+        : m_program(program), m_graph(graph), m_costs(costs), m_dataflow(dataflow), m_options(options),
+          m_lastOnDevice(graph.firstOfDevice.size() - 1, none)
+    {
+        const std::size_t cells = static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches);
+        for (auto* table : {&m_savedUntilInputGrad, &m_savedUntilWeightGrad, &m_savedFromInputGrad})
+            table->assign(cells, none);
+        m_output.resize(cells);
+        m_gradient.resize(cells);
+        for (const auto& input : graph.skipInputs)
+            m_skipOutputs.push_back({input.input, input.block, input.skip});
+        std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
+            return std::tie(a.producer, a.consumer) < std::tie(b.producer, b.consumer);
+        });
+        reserve();
+        addPersistentBuffers();
+    }
+
+    void run(const std::vector<BlockIndex>& order, const std::vector<Nanoseconds>& start,
+             const std::vector<Nanoseconds>& earliestStart)
+    {
+        m_rank.resize(order.size());
+        for (std::uint32_t r = 0; r < order.size(); ++r)
+            m_rank[order[r]] = r;
+        Nanoseconds now = 0;
+        for (const BlockIndex i : order) {
+            if (start[i] > now) {
+                now = start[i];
+                emitTransfers();
+            }
+            addCompute(i, earliestStart.empty() ? 0 : earliestStart[i]);
+        }
+        emitTransfers();
+        finishStep();
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+    }
+
+private:
+    struct SkipOutput {
+        BlockIndex producer, consumer;
+        std::uint32_t skip;
+    };
+    /// A transfer that was decided and waits for the next later start time.
+    struct Pending {
+        TaskId producer;
+        std::int32_t destination;
+        std::uint32_t firstConsumer; ///< rank in the global order
+        std::uint32_t firstValue, valueCount; ///< into m_pendingValues
+    };
+    struct PendingValue {
+        BufferId source;
+        Arrival* chain;        ///< where the arrival is noted: in a chain table …
+        std::uint64_t skipKey; ///< … or under this key
+    };
+
+    void reserve()
+    {
+        const std::size_t blocks = m_graph.blocks.size();
+        const std::size_t tasks = blocks + blocks + m_costs.stages.size() + m_dataflow.shared.size();
+        m_program.tasks.reserve(tasks);
+        m_program.afterOnDevice.reserve(tasks);
+        m_program.afterData.reserve(tasks);
+        m_program.operandBegin.reserve(tasks + 1);
+        m_program.operandSplit.reserve(tasks);
+        m_program.operands.reserve(6 * blocks);
+        m_program.buffers.reserve(3 * blocks + 3 * m_costs.stages.size());
+    }
+
+    void addPersistentBuffers()
+    {
+        for (std::int32_t s = 0; s < m_program.stages; ++s) {
+            const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
+            const int device = m_program.deviceOfStage[static_cast<std::size_t>(s)];
+            addBuffer(BufferKind::Parameters, device, s, -1, costs.parameters);
+            addBuffer(BufferKind::Gradients, device, s, -1, costs.gradients);
+            addBuffer(BufferKind::OptimizerState, device, s, -1, costs.optimizerState);
+        }
+    }
+
+    BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
+                       std::int32_t consumerStage = -1, bool skip = false)
+    {
+        m_program.buffers.push_back({bytes, kind, 0, device, stage, microbatch, consumerStage, skip});
+        return static_cast<BufferId>(m_program.buffers.size() - 1);
+    }
+
+    TaskId beginTask(const Task& task, TaskId afterOnDevice)
+    {
+        m_program.tasks.push_back(task);
+        m_program.afterOnDevice.push_back(afterOnDevice);
+        m_program.afterData.push_back(none);
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+        return static_cast<TaskId>(m_program.tasks.size() - 1);
+    }
+
+    void operand(BufferId buffer)
+    {
+        if (buffer != none)
+            m_program.operands.push_back(buffer);
+    }
+    void endReads() { m_program.operandSplit.push_back(static_cast<std::uint32_t>(m_program.operands.size())); }
+
+    void waitFor(TaskId task, TaskId arrival)
+    {
+        if (arrival == none)
+            return;
+        if (m_program.afterData[task] == none)
+            m_program.afterData[task] = arrival;
+        else
+            m_program.extraDependencies.push_back({task, arrival, 0});
+    }
+
+    std::size_t cell(int stage, int microbatch) const
+    {
+        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_program.microbatches)
+               + static_cast<std::size_t>(microbatch);
+    }
+
+    /// A value sent off the chain: what kind, made by which block, for which stage (-1: for all), on a device.
+    static std::uint64_t skipKey(std::uint32_t number, std::int32_t microbatch, std::int32_t device, bool gradient)
+    {
+        return (std::uint64_t{gradient} << 63) | (std::uint64_t{number} << 32)
+               ^ (static_cast<std::uint64_t>(microbatch) << 13) ^ static_cast<std::uint64_t>(device);
+    }
+
+    void addCompute(BlockIndex index, Nanoseconds earliestStart)
+    {
+        const Block& block = m_graph.blocks[index];
+        const int device = m_graph.deviceOfBlock[index];
+        readyInputs(index);
+        const TaskId task = beginTask({TaskKind::Compute, block.op, 0, block.stage, block.microbatch, device, -1},
+                                      m_lastOnDevice[static_cast<std::size_t>(device)]);
+        m_lastOnDevice[static_cast<std::size_t>(device)] = task;
+        if (earliestStart > 0)
+            m_program.extraDependencies.push_back({task, none, earliestStart});
+        if (block.op == Op::F)
+            addForward(task, index, block, device);
+        else
+            addBackward(task, index, block, device);
+    }
+
+    /// A block may start at the very time its input was made (zero durations): then its transfer is due now.
+    void readyInputs(BlockIndex index)
+    {
+        if (m_pending.empty())
+            return;
+        const std::uint32_t rank = m_rank[index];
+        for (const Pending& pending : m_pending)
+            if (pending.firstConsumer <= rank) {
+                emitTransfers();
+                return;
+            }
+    }
+
+    void addForward(TaskId task, BlockIndex index, const Block& block, int device)
+    {
+        const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(block.stage)];
+        const std::size_t here = cell(block.stage, block.microbatch);
+        if (m_graph.chainInput[index] != noBlock) {
+            const Arrival& input = m_output[cell(block.stage - 1, block.microbatch)];
+            operand(input.buffer);
+            waitFor(task, input.task);
+        }
+        readSkips(task, index, device);
+        endReads();
+        write(m_savedUntilInputGrad[here], BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
+        write(m_savedUntilWeightGrad[here], BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
+        if (block.stage + 1 < m_program.stages) {
+            const BlockIndex consumer = m_graph.indexOf(Op::F, block.stage + 1, block.microbatch);
+            hand(BufferKind::Output, block, device, consumer, costs.output, -1, m_output[here]);
+        }
+        handSkips(index, block, device);
+        writeWorkspace(block, device, costs.workspaceForward);
+        groupValues(task);
+    }
+
+    void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
+    {
+        const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(block.stage)];
+        const std::size_t here = cell(block.stage, block.microbatch);
+        const bool inputGrad = block.op != Op::W, weightGrad = block.op != Op::I;
+        if (inputGrad) {
+            if (m_graph.chainInput[index] != noBlock) {
+                const Arrival& gradient = m_gradient[cell(block.stage + 1, block.microbatch)];
+                operand(gradient.buffer);
+                waitFor(task, gradient.task);
+            }
+            operand(m_savedUntilInputGrad[here]);
+        }
+        if (weightGrad)
+            operand(m_savedUntilWeightGrad[here]);
+        if (block.op == Op::W)
+            operand(m_savedFromInputGrad[here]);
+        readSkips(task, index, device);
+        endReads();
+        if (inputGrad)
+            write(m_savedFromInputGrad[here], BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
+        if (inputGrad && block.stage > 0) {
+            const BlockIndex consumer = m_graph.backwardOf(block.stage - 1, block.microbatch);
+            hand(BufferKind::Gradient, block, device, consumer,
+                 m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, m_gradient[here]);
+        }
+        handSkips(index, block, device);
+        const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
+                                : block.op == Op::I ? costs.workspaceInputGrad
+                                                    : costs.workspaceWeightGrad;
+        writeWorkspace(block, device, workspace);
+        groupValues(task);
+    }
+
+    void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
+    {
+        if (bytes > 0)
+            operand(slot = addBuffer(kind, device, block.stage, block.microbatch, bytes));
+    }
+
+    void writeWorkspace(const Block& block, int device, Bytes bytes)
+    {
+        if (bytes > 0)
+            operand(addBuffer(BufferKind::Workspace, device, block.stage, block.microbatch, bytes));
+    }
+
+    // --- values that leave a block -------------------------------------------------------------------
+
+    struct Outgoing {
+        std::int32_t destination;
+        std::uint32_t consumer;
+        PendingValue value;
+    };
+
+    /// A chain value: written here, noted for its consumer, queued for a transfer when that is elsewhere.
+    void hand(BufferKind kind, const Block& block, int device, BlockIndex consumer, Bytes bytes, std::int32_t consumerStage,
+              Arrival& arrival)
+    {
+        const bool away = consumer != noBlock && m_graph.deviceOfBlock[consumer] != device;
+        if (bytes == 0 && !away)
+            return;
+        arrival.buffer = addBuffer(kind, device, block.stage, block.microbatch, bytes, consumerStage);
+        operand(arrival.buffer);
+        if (away)
+            m_outgoing.push_back({m_graph.deviceOfBlock[consumer], m_rank[consumer], {arrival.buffer, &arrival, 0}});
+    }
+
+    Bytes skipBytes(std::uint32_t skip) const
+    {
+        if (skip & sharedGradientInput)
+            return m_dataflow.shared[skip & ~sharedGradientInput].bytes;
+        for (const SkipConnection& s : m_dataflow.skips)
+            if (s.fromStage == m_dataflow.skips[skip].fromStage)
+                return s.bytes;
+        return 0;
+    }
+
+    /// The number under which a skip value is known: forwards of one stage share one value.
+    std::uint32_t valueNumber(std::uint32_t skip, bool gradient) const
+    {
+        if (skip & sharedGradientInput)
+            return (skip & ~sharedGradientInput) | 0x4000'0000u;
+        return gradient ? skip : static_cast<std::uint32_t>(m_dataflow.skips[skip].fromStage);
+    }
+
+    void handSkips(BlockIndex index, const Block& block, int device)
+    {
+        if (m_skipOutputs.empty())
+            return;
+        const bool gradient = block.op != Op::F;
+        auto output = std::lower_bound(m_skipOutputs.begin(), m_skipOutputs.end(), index,
+                                       [](const SkipOutput& o, BlockIndex b) { return o.producer < b; });
+        BufferId shared = none;
+        for (; output != m_skipOutputs.end() && output->producer == index; ++output) {
+            const int destination = m_graph.deviceOfBlock[output->consumer];
+            const Block& consumer = m_graph.blocks[output->consumer];
+            if (gradient || shared == none) {
+                shared = addBuffer(gradient ? BufferKind::Gradient : BufferKind::Output, device, block.stage,
+                                   block.microbatch, skipBytes(output->skip), gradient ? consumer.stage : -1, true);
+                operand(shared);
+            }
+            const std::uint32_t number = valueNumber(output->skip, gradient);
+            const std::uint64_t key = skipKey(number, block.microbatch, destination, gradient);
+            if (destination == device)
+                m_skipArrival[key] = {shared, none};
+            else if (const auto sent = std::find_if(m_outgoing.begin(), m_outgoing.end(),
+                                                    [&](const Outgoing& o) { return o.value.chain == nullptr && o.value.skipKey == key; });
+                     sent != m_outgoing.end())
+                sent->consumer = std::min(sent->consumer, m_rank[output->consumer]);
+            else
+                m_outgoing.push_back({destination, m_rank[output->consumer], {shared, nullptr, key}});
+        }
+    }
+
+    void readSkips(TaskId task, BlockIndex index, int device)
+    {
+        if (m_graph.skipInputs.empty())
+            return;
+        auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
+                                      [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
+        for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {
+            const Block& block = m_graph.blocks[index];
+            const bool gradient = block.op != Op::F;
+            const Arrival& arrival =
+                m_skipArrival[skipKey(valueNumber(input->skip, gradient), block.microbatch, device, gradient)];
+            operand(arrival.buffer);
+            waitFor(task, arrival.task);
+        }
+    }
+
+    /// Turns what the present block hands out into one pending transfer per destination.
+    void groupValues(TaskId task)
+    {
+        if (m_outgoing.size() > 1)
+            std::stable_sort(m_outgoing.begin(), m_outgoing.end(),
+                             [](const Outgoing& a, const Outgoing& b) { return a.destination < b.destination; });
+        std::int32_t destination = -1;
+        for (const Outgoing& outgoing : m_outgoing) {
+            if (outgoing.destination != destination)
+                m_pending.push_back({task, outgoing.destination, outgoing.consumer,
+                                     static_cast<std::uint32_t>(m_pendingValues.size()), 0});
+            destination = outgoing.destination;
+            m_pending.back().firstConsumer = std::min(m_pending.back().firstConsumer, outgoing.consumer);
+            ++m_pending.back().valueCount;
+            m_pendingValues.push_back(outgoing.value);
+        }
+        m_outgoing.clear();
+    }
+
+    void emitTransfers()
+    {
+        std::stable_sort(m_pending.begin(), m_pending.end(),
+                         [](const Pending& a, const Pending& b) { return a.firstConsumer < b.firstConsumer; });
+        for (const Pending& pending : m_pending) {
+            const Task producer = m_program.tasks[pending.producer];
+            const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
+            const TaskId task = beginTask({TaskKind::Transfer, op, 0, producer.stage, producer.microbatch, producer.device,
+                                           pending.destination},
+                                          none);
+            m_program.afterData[task] = pending.producer;
+            const std::span values(m_pendingValues.data() + pending.firstValue, pending.valueCount);
+            for (const PendingValue& value : values)
+                operand(value.source);
+            endReads();
+            for (const PendingValue& value : values) {
+                const Buffer source = m_program.buffers[value.source];
+                const BufferKind kind =
+                    source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
+                const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
+                                                    source.consumerStage, source.skip);
+                operand(received);
+                (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
+            }
+        }
+        m_pending.clear();
+        m_pendingValues.clear();
+    }
+
+    // --- after the loop ------------------------------------------------------------------------------
+
+    void finishStep()
+    {
+        for (const SharedParameter& shared : m_dataflow.shared)
+            if (m_options.commuteSharedGradients)
+                addReduction(shared);
+        for (std::int32_t s = 0; s < m_program.stages; ++s) {
+            const int device = m_program.deviceOfStage[static_cast<std::size_t>(s)];
+            TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
+            last = beginTask({TaskKind::Update, Op::U, 0, s, 0, device, -1}, last);
+            endReads();
+        }
+    }
+
+    void addReduction(const SharedParameter& shared)
+    {
+        const int root = m_program.deviceOfStage[static_cast<std::size_t>(shared.rootStage)];
+        const int other = m_program.deviceOfStage[static_cast<std::size_t>(shared.otherStage)];
+        const TaskId task = beginTask({TaskKind::Reduce, Op::U, 0, shared.rootStage, shared.otherStage, root, other},
+                                      m_lastOnDevice[static_cast<std::size_t>(root)]);
+        endReads();
+        if (other != root) {
+            waitFor(task, m_lastOnDevice[static_cast<std::size_t>(other)]);
+            operand(addBuffer(BufferKind::ReduceInbox, root, shared.otherStage, -1, shared.bytes));
+            operand(addBuffer(BufferKind::ReduceInbox, other, shared.rootStage, -1, shared.bytes));
+        }
+        m_lastOnDevice[static_cast<std::size_t>(root)] = m_lastOnDevice[static_cast<std::size_t>(other)] = task;
+    }
+
+    Program& m_program;
+    const OrderGraph& m_graph;
+    const Costs& m_costs;
+    const Dataflow& m_dataflow;
+    const CompileOptions& m_options;
+    std::vector<TaskId> m_lastOnDevice;
+    std::vector<std::uint32_t> m_rank; ///< per block: position in the global order
+    // Per stage and microbatch.
+    std::vector<BufferId> m_savedUntilInputGrad, m_savedUntilWeightGrad, m_savedFromInputGrad;
+    std::vector<Arrival> m_output;   ///< F's result, where its consumer reads it
+    std::vector<Arrival> m_gradient; ///< I's or B's result, likewise
+    std::map<std::uint64_t, Arrival> m_skipArrival;
+    std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
+    std::vector<Outgoing> m_outgoing;
+    std::vector<Pending> m_pending;
+    std::vector<PendingValue> m_pendingValues;
+};
+
+} // namespace
+
+void buildTaskSequence(Program& program, const OrderGraph& graph, const std::vector<BlockIndex>& order,
+                       const std::vector<Nanoseconds>& start, const std::vector<Nanoseconds>& earliestStart,
+                       const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+{
+    SequenceBuilder(program, graph, costs, dataflow, options).run(order, start, earliestStart);
+}
+
+} // namespace pipewright

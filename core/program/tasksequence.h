@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// First half of compile: the global task sequence. Walks the blocks in global order, gives each the
+// buffers it reads and writes, and puts a transfer behind every value that another device needs: one per
+// (value, device), values of one block for one device grouped, held until the next later start time and
+// then in the order of their first consumers (JaxPP's rule).
+#pragma once
+
+#include "core/program/compile.h"
+#include "core/schedule/ordergraph.h"
+
+namespace pipewright {
+
+/// Fills everything in the Program but its devices' instruction lists.
+void buildTaskSequence(Program& program, const OrderGraph& graph, const std::vector<BlockIndex>& order,
+                       const std::vector<Nanoseconds>& start, const std::vector<Nanoseconds>& earliestStart,
+                       const Costs& costs, const Dataflow& dataflow, const CompileOptions& options);
+
+/// Marks, in an OrderGraph's inputs, the per-microbatch gradient of a shared parameter (without loop
+/// commuting) rather than a skip connection.
+inline constexpr std::uint32_t sharedGradientInput = 0x8000'0000;
+
+} // namespace pipewright

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// ZB-H1 (arXiv 2401.10241): 1F1B's memory with the backward split; weight gradients fill the cool-down.
+#include "core/schedule/families/orders.h"
+
+namespace pipewright {
+
+Family zeroBubbleH1()
+{
+    return {"zb-h1", "ZB-H1", "Split backward within the memory of 1F1B; about a third of its bubble remains.",
+            1, false, BackwardStyle::Split, alwaysFine, [](const FamilyParameters& p) {
+                Schedule schedule;
+                schedule.deviceOfStage = linearPlacement(p.devices);
+                for (int device = 0; device < p.devices; ++device)
+                    schedule.order.push_back(zeroBubble(device, p.microbatches, p.devices - device, device));
+                return schedule;
+            }};
+}
+
+} // namespace pipewright

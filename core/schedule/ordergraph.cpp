@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/ordergraph.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+std::string place(int device, std::size_t position, const Block& block)
+{
+    return fmt::format("device {}, position {} ({})", device, position, toString(block));
+}
+
+void addError(Diagnostics& diagnostics, std::string where, std::string what, std::string hint = {})
+{
+    diagnostics.push_back({Severity::Error, std::move(where), std::move(what), std::move(hint)});
+}
+
+} // namespace
+
+OrderGraph::OrderGraph(const Schedule& schedule, std::span<const SkipConnection> skips, bool allowMissing,
+                       Diagnostics& diagnostics)
+    : m_stages(schedule.stages()), m_microbatches(schedule.microbatches)
+{
+    if (!checkShape(schedule, skips, diagnostics))
+        return;
+    fillTable(schedule, diagnostics);
+    if (!allowMissing)
+        checkComplete(schedule, diagnostics);
+    if (hasErrors(diagnostics))
+        return;
+    checkLocalOrder(schedule, diagnostics);
+    if (!hasErrors(diagnostics))
+        linkInputs(skips);
+}
+
+bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const
+{
+    const std::size_t before = diagnostics.size();
+    if (schedule.microbatches < 1 || schedule.microbatches > maxMicrobatches)
+        addError(diagnostics, "schedule.microbatches", fmt::format("{} microbatches", schedule.microbatches),
+                 fmt::format("between 1 and {} are possible", maxMicrobatches));
+    if (schedule.devices() < 1 || schedule.devices() > maxDevices)
+        addError(diagnostics, "schedule.order", fmt::format("{} devices", schedule.devices()),
+                 fmt::format("between 1 and {} are possible", maxDevices));
+    if (schedule.stages() < 1)
+        addError(diagnostics, "schedule.placement", "no stage is placed", "list the device of each stage");
+    if (schedule.blocks() > maxBlocks
+        || std::int64_t{4} * schedule.stages() * std::max(schedule.microbatches, 0) > 2 * maxBlocks)
+        addError(diagnostics, "schedule",
+                 fmt::format("{} stages x {} microbatches is more than {} blocks", schedule.stages(),
+                             schedule.microbatches, maxBlocks),
+                 "fewer microbatches or stages");
+    for (int stage = 0; stage < schedule.stages(); ++stage) {
+        const int device = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+        if (device < 0 || device >= schedule.devices())
+            addError(diagnostics, fmt::format("schedule.placement, stage {}", stage),
+                     fmt::format("unknown device {}", device),
+                     fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
+    }
+    for (const SkipConnection& skip : skips)
+        if (skip.fromStage < 0 || skip.toStage >= schedule.stages() || skip.fromStage >= skip.toStage)
+            addError(diagnostics, "dataflow.skips",
+                     fmt::format("skip connection from stage {} to stage {}", skip.fromStage, skip.toStage),
+                     "it must lead from a stage to a later one");
+    return diagnostics.size() == before;
+}
+
+void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
+{
+    const auto count = static_cast<std::size_t>(schedule.blocks());
+    blocks.reserve(count);
+    deviceOfBlock.reserve(count);
+    firstOfDevice.reserve(schedule.order.size() + 1);
+    m_table.assign(std::size_t{4} * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
+
+    for (int device = 0; device < schedule.devices(); ++device) {
+        firstOfDevice.push_back(static_cast<BlockIndex>(blocks.size()));
+        const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
+        for (std::size_t position = 0; position < order.size(); ++position) {
+            const Block& block = order[position];
+            const auto here = [&] { return place(device, position, block); };
+            // The index is taken even for a faulty block so that positions stay aligned.
+            const auto index = static_cast<BlockIndex>(blocks.size());
+            blocks.push_back(block);
+            deviceOfBlock.push_back(device);
+            if (block.stage < 0 || block.stage >= m_stages) {
+                addError(diagnostics, here(), fmt::format("unknown stage {}", block.stage),
+                         fmt::format("stages are numbered 0 to {}", m_stages - 1));
+            } else if (block.microbatch < 0 || block.microbatch >= m_microbatches) {
+                addError(diagnostics, here(), fmt::format("unknown microbatch {}", block.microbatch),
+                         fmt::format("microbatches are numbered 0 to {}", m_microbatches - 1));
+            } else if (block.replica != 0) {
+                addError(diagnostics, here(), fmt::format("unknown replica {}", block.replica),
+                         "this schedule places one replica, number 0");
+            } else if (block.op == Op::U || block.op == Op::R) {
+                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)),
+                         "leave it out: the compiler adds one update per stage after the last microbatch");
+            } else if (const int home = schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]; home != device) {
+                addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
+                         fmt::format("move the block to device {}, or the whole stage here", home));
+            } else {
+                BlockIndex& slot = m_table[(static_cast<std::size_t>(block.op) * static_cast<std::size_t>(m_stages)
+                                            + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(m_microbatches)
+                                           + static_cast<std::size_t>(block.microbatch)];
+                if (slot != noBlock)
+                    addError(diagnostics, here(), "the same block is placed twice",
+                             fmt::format("it already stands at position {}; remove one", slot - firstOfDevice.back()));
+                else
+                    slot = index;
+            }
+        }
+    }
+    firstOfDevice.push_back(static_cast<BlockIndex>(blocks.size()));
+}
+
+void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const
+{
+    const auto missing = [&](Op op, int stage, int microbatch) {
+        const int device = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+        addError(diagnostics, fmt::format("device {}", device),
+                 fmt::format("missing block {} ({})", toString({op, stage, microbatch}), describe(op)),
+                 "place it, or complete the schedule");
+    };
+    for (int stage = 0; stage < m_stages; ++stage)
+        for (int microbatch = 0; microbatch < m_microbatches; ++microbatch) {
+            if (indexOf(Op::F, stage, microbatch) == noBlock)
+                missing(Op::F, stage, microbatch);
+            const bool full = indexOf(Op::B, stage, microbatch) != noBlock;
+            const bool input = indexOf(Op::I, stage, microbatch) != noBlock;
+            const bool weight = indexOf(Op::W, stage, microbatch) != noBlock;
+            if (full)
+                continue;
+            if (!input && !weight && schedule.backward == BackwardStyle::Full) {
+                missing(Op::B, stage, microbatch);
+                continue;
+            }
+            if (!input)
+                missing(Op::I, stage, microbatch);
+            if (!weight)
+                missing(Op::W, stage, microbatch);
+        }
+}
+
+void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnostics) const
+{
+    for (BlockIndex i = 0; i < blocks.size(); ++i) {
+        const Block& block = blocks[i];
+        if (block.op == Op::F)
+            continue;
+        const int device = deviceOfBlock[i];
+        const BlockIndex first = firstOfDevice[static_cast<std::size_t>(device)];
+        const auto here = [&] { return place(device, i - first, block); };
+        const Op needed = block.op == Op::W ? Op::I : Op::F;
+        const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
+        if (block.op != Op::B && indexOf(Op::B, block.stage, block.microbatch) != noBlock)
+            addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
+                     fmt::format("keep either {} or its two halves", toString({Op::B, block.stage, block.microbatch})));
+        else if (input != noBlock && input > i)
+            addError(diagnostics, here(),
+                     fmt::format("it needs {}, which comes later on the same device", toString(blocks[input])),
+                     fmt::format("move it behind position {}", input - first));
+        if (block.op == Op::I && block.stage == 0 && !schedule.firstStageMaySplit) {
+            const BlockIndex weight = indexOf(Op::W, 0, block.microbatch);
+            if (weight != noBlock && weight != i + 1)
+                addError(diagnostics, here(),
+                         fmt::format("the first stage's {} does not follow at once", toString(blocks[weight])),
+                         "nothing waits for the input gradient of stage 0: join the two, or set "
+                         "\"first_stage_may_split\" in the schedule");
+        }
+    }
+}
+
+void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
+{
+    chainInput.resize(blocks.size(), noBlock);
+    for (BlockIndex i = 0; i < blocks.size(); ++i) {
+        const Block& block = blocks[i];
+        const bool forward = block.op == Op::F;
+        if (block.op == Op::W)
+            continue;
+        if (forward ? block.stage > 0 : block.stage + 1 < m_stages)
+            chainInput[i] = forward ? indexOf(Op::F, block.stage - 1, block.microbatch)
+                                    : backwardOf(block.stage + 1, block.microbatch);
+        for (std::uint32_t s = 0; s < skips.size(); ++s) {
+            const SkipConnection& skip = skips[s];
+            if ((forward ? skip.toStage : skip.fromStage) != block.stage)
+                continue;
+            const BlockIndex input = forward ? indexOf(Op::F, skip.fromStage, block.microbatch)
+                                             : backwardOf(skip.toStage, block.microbatch);
+            if (input != noBlock)
+                skipInputs.push_back({i, input, s});
+        }
+    }
+}
+
+OrderRun runOrder(const OrderGraph& graph)
+{
+    return runOrder(
+        graph, {}, [](BlockIndex) { return Nanoseconds{0}; }, [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
+}
+
+Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice,
+                          const std::vector<std::uint8_t>& done)
+{
+    const auto inputMissing = [&](BlockIndex block) {
+        if (graph.chainInput[block] != noBlock && !done[graph.chainInput[block]])
+            return graph.chainInput[block];
+        for (const auto& skip : graph.skipInputs)
+            if (skip.block == block && !done[skip.input])
+                return skip.input;
+        return noBlock;
+    };
+    const auto deviceOf = [&](BlockIndex block) { return static_cast<std::size_t>(graph.deviceOfBlock[block]); };
+    const auto where = [&](BlockIndex block) {
+        return place(graph.deviceOfBlock[block], block - graph.firstOfDevice[deviceOf(block)], graph.blocks[block]);
+    };
+
+    // Every stopped device waits for a block of a stopped device, so following the waits must come round.
+    std::size_t device = 0;
+    while (nextOfDevice[device] >= graph.firstOfDevice[device + 1])
+        ++device;
+    std::vector<std::size_t> path;
+    std::vector<int> visitedAt(nextOfDevice.size(), -1);
+    while (visitedAt[device] < 0) {
+        visitedAt[device] = static_cast<int>(path.size());
+        path.push_back(device);
+        device = deviceOf(inputMissing(nextOfDevice[device]));
+    }
+    path.erase(path.begin(), path.begin() + visitedAt[device]);
+
+    std::string story;
+    for (const std::size_t d : path) {
+        const BlockIndex block = nextOfDevice[d];
+        const BlockIndex input = inputMissing(block);
+        const BlockIndex ahead = nextOfDevice[deviceOf(input)];
+        if (!story.empty())
+            story += ", which ";
+        story += fmt::format("{} waits for {} of device {}", toString(graph.blocks[block]), toString(graph.blocks[input]),
+                             graph.deviceOfBlock[input]);
+        if (ahead != input)
+            story += fmt::format(", which stands behind {}", toString(graph.blocks[ahead]));
+        if (ahead == block)
+            break;
+    }
+    const BlockIndex first = nextOfDevice[path.front()];
+    return {{Severity::Error, where(first), fmt::format("the orders of the devices wait for each other: {}", story),
+             fmt::format("move {} before {}", toString(graph.blocks[inputMissing(first)]),
+                         toString(graph.blocks[nextOfDevice[deviceOf(inputMissing(first))]]))}};
+}
+
+} // namespace pipewright

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The blocks of a schedule as a graph: one flat array, device after device, with the blocks that each one
+// takes data from. Validation and compilation both start here, so they cannot disagree about what a
+// block depends on. Building and walking it are O(blocks).
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/schedule/schedule.h"
+#include "core/schedule/validate.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+using BlockIndex = std::uint32_t; ///< into OrderGraph::blocks
+inline constexpr BlockIndex noBlock = 0xffff'ffff;
+
+class OrderGraph {
+public:
+    /// Checks the schedule block by block and, when nothing is wrong, builds the graph; the diagnostics
+    /// come back in `diagnostics`. With `allowMissing`, absent blocks are no error and whatever would wait
+    /// for them does not.
+    OrderGraph(const Schedule& schedule, std::span<const SkipConnection> skips, bool allowMissing,
+               Diagnostics& diagnostics);
+
+    std::vector<Block> blocks;
+    std::vector<BlockIndex> firstOfDevice;    ///< devices + 1 entries
+    std::vector<std::int32_t> deviceOfBlock;
+    /// The block whose value travels to this one along the chain of stages: F of the stage before, or the
+    /// backward of the stage after. noBlock at the ends, and for W (its inputs are on its own device).
+    std::vector<BlockIndex> chainInput;
+    struct SkipInput {
+        BlockIndex block = noBlock;
+        BlockIndex input = noBlock;
+        std::uint32_t skip = 0; ///< index of the skip connection
+    };
+    std::vector<SkipInput> skipInputs; ///< sorted by block
+
+    /// Position of a block in the flat array; noBlock when it is not placed.
+    BlockIndex indexOf(Op op, int stage, int microbatch) const
+    {
+        return m_table[(static_cast<std::size_t>(op) * static_cast<std::size_t>(m_stages) + static_cast<std::size_t>(stage))
+                           * static_cast<std::size_t>(m_microbatches)
+                       + static_cast<std::size_t>(microbatch)];
+    }
+    /// B or I of this stage and microbatch, whichever is placed.
+    BlockIndex backwardOf(int stage, int microbatch) const
+    {
+        const BlockIndex full = indexOf(Op::B, stage, microbatch);
+        return full != noBlock ? full : indexOf(Op::I, stage, microbatch);
+    }
+
+private:
+    bool checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const;
+    void fillTable(const Schedule& schedule, Diagnostics& diagnostics);
+    void checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const;
+    void checkLocalOrder(const Schedule& schedule, Diagnostics& diagnostics) const;
+    void linkInputs(std::span<const SkipConnection> skips);
+
+    int m_stages = 0;
+    int m_microbatches = 0;
+    std::vector<BlockIndex> m_table; ///< [F, B, I, W][stage][microbatch]
+};
+
+/// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.
+struct OrderRun {
+    std::vector<BlockIndex> sequence; ///< a topological order; shorter than blocks when the lists block each other
+    std::vector<Nanoseconds> start;   ///< per block
+    Diagnostics stuck;                ///< the cycle, block by block, when they do
+};
+
+/// `duration(block index)` and `delay(input index, block index)` give nanoseconds; inlined by the template
+/// below. Pins hold. O(blocks).
+template<typename Duration, typename Delay>
+OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay);
+
+/// The same without times: is there an order at all?
+OrderRun runOrder(const OrderGraph& graph);
+
+/// Names the cycle in which devices stopped at `nextOfDevice` (flat indices) wait for each other.
+Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice,
+                          const std::vector<std::uint8_t>& done);
+
+template<typename Duration, typename Delay>
+OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay)
+{
+    const std::size_t count = graph.blocks.size();
+    const std::size_t devices = graph.firstOfDevice.size() - 1;
+    OrderRun run;
+    run.sequence.reserve(count);
+    run.start.resize(count);
+    std::vector<Nanoseconds> end(count);
+    std::vector<std::uint8_t> done(count, 0);
+    std::vector<BlockIndex> next(graph.firstOfDevice.begin(), graph.firstOfDevice.end() - 1);
+    std::vector<Nanoseconds> free(devices, 0);
+    // A device waits for one block at a time; devices that wait for the same block form a linked list.
+    std::vector<std::int32_t> waiter(count, -1);
+    std::vector<std::int32_t> nextWaiter(devices, -1);
+    std::vector<std::int32_t> runnable;
+    for (std::size_t d = devices; d-- > 0;)
+        runnable.push_back(static_cast<std::int32_t>(d));
+
+    while (!runnable.empty()) {
+        const auto d = static_cast<std::size_t>(runnable.back());
+        runnable.pop_back();
+        for (BlockIndex i = next[d]; i < graph.firstOfDevice[d + 1]; next[d] = ++i) {
+            Nanoseconds start = free[d];
+            BlockIndex missing = noBlock;
+            const BlockIndex chain = graph.chainInput[i];
+            if (chain != noBlock) {
+                if (done[chain])
+                    start = std::max(start, end[chain] + delay(chain, i));
+                else
+                    missing = chain;
+            }
+            if (!graph.skipInputs.empty() && missing == noBlock) {
+                auto skip = std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), i,
+                                             [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
+                for (; skip != graph.skipInputs.end() && skip->block == i && missing == noBlock; ++skip) {
+                    if (done[skip->input])
+                        start = std::max(start, end[skip->input] + delay(skip->input, i));
+                    else
+                        missing = skip->input;
+                }
+            }
+            if (missing != noBlock) {
+                nextWaiter[d] = waiter[missing];
+                waiter[missing] = static_cast<std::int32_t>(d);
+                break;
+            }
+            if (!earliestStart.empty())
+                start = std::max(start, earliestStart[i]);
+            run.start[i] = start;
+            end[i] = free[d] = start + duration(i);
+            done[i] = 1;
+            run.sequence.push_back(i);
+            for (std::int32_t w = waiter[i]; w >= 0; w = nextWaiter[static_cast<std::size_t>(w)])
+                runnable.push_back(w);
+        }
+    }
+    if (run.sequence.size() < count)
+        run.stuck = describeCycle(graph, next, done);
+    return run;
+}
+
+} // namespace pipewright

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/schedule.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace pipewright {
+
+std::int64_t Schedule::blocks() const
+{
+    std::int64_t count = 0;
+    for (const auto& blocksOfDevice : order)
+        count += static_cast<std::int64_t>(blocksOfDevice.size());
+    return count;
+}
+
+int Schedule::chunks() const
+{
+    std::unordered_map<int, int> stagesOfDevice;
+    int most = 1;
+    for (const int device : deviceOfStage)
+        most = std::max(most, ++stagesOfDevice[device]);
+    return most;
+}
+
+std::vector<Block> unplacedBlocks(const Schedule& schedule)
+{
+    if (schedule.stages() == 0 || schedule.microbatches < 1 || schedule.microbatches > maxMicrobatches)
+        return {};
+    const auto stages = static_cast<std::size_t>(schedule.stages());
+    const auto microbatches = static_cast<std::size_t>(schedule.microbatches);
+    std::vector<std::uint8_t> placed(stages * microbatches, 0); // one bit per operation
+    const auto bit = [](Op op) { return static_cast<std::uint8_t>(1u << static_cast<unsigned>(op)); };
+    for (const auto& blocksOfDevice : schedule.order)
+        for (const Block& block : blocksOfDevice)
+            if (block.stage >= 0 && block.stage < schedule.stages() && block.microbatch >= 0
+                && block.microbatch < schedule.microbatches)
+                placed[static_cast<std::size_t>(block.stage) * microbatches + static_cast<std::size_t>(block.microbatch)]
+                    |= bit(block.op);
+
+    std::vector<Block> missing;
+    for (const Op op : {Op::F, Op::B, Op::I, Op::W})
+        for (std::size_t m = 0; m < microbatches; ++m)
+            for (std::size_t s = 0; s < stages; ++s) {
+                const std::uint8_t has = placed[s * microbatches + m];
+                const bool split = (has & (bit(Op::I) | bit(Op::W))) != 0
+                                   || ((has & bit(Op::B)) == 0 && schedule.backward == BackwardStyle::Split);
+                const bool wanted = op == Op::F || (op == Op::B ? !split : split);
+                if (wanted && !(has & bit(op)))
+                    missing.push_back({op, static_cast<std::int32_t>(s), static_cast<std::int32_t>(m)});
+            }
+    return missing;
+}
+
+} // namespace pipewright
