@@ -16,8 +16,16 @@ enum class AttentionMemory {
     Recomputed, ///< they are not (selective recomputation, flash attention)
 };
 
+/// What stands before and after the transformer layers.
+enum class Architecture {
+    Decoder, ///< token embedding … final norm, projection to the vocabulary, loss
+    Encoder, ///< BERT: token, position and two segment tables with a norm … pooler (no vocabulary head)
+    Vision,  ///< ViT: patch projection, class token, position table … final norm, classifier of `vocabulary` classes
+};
+
 struct ModelShape {
     std::string name = "byte-gpt";
+    Architecture architecture = Architecture::Decoder;
     int layers = 8;                 ///< transformer layers
     std::int64_t hidden = 128;
     int heads = 4;
@@ -36,6 +44,20 @@ struct ModelShape {
     DataType dataType = DataType::Fp32;
     bool dropout = false;           ///< one-byte masks are kept, as in arXiv 2205.05198
     AttentionMemory attention = AttentionMemory::Stored;
+
+    // Mixture of experts; experts = 0 is a dense model. Experts are gated MLPs of their own width.
+    int experts = 0;
+    int expertsPerToken = 0;
+    int sharedExperts = 0;          ///< experts that every token visits besides
+    std::int64_t expertFfn = 0;
+    int denseLayers = 0;            ///< the first layers have a plain MLP of width `ffn` instead
+
+    // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the
+    // part of a query or key without rotary positions.
+    std::int64_t queryLatent = 0, keyValueLatent = 0;
+    std::int64_t rotaryHeadSize = 0, valueHeadSize = 0;
+
+    std::int64_t patchElements = 0; ///< Vision: values of one patch, for example 16 * 16 * 3
 
     std::int64_t tokens() const { return sequence * microbatchSize; }
     bool operator==(const ModelShape&) const = default;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Design -> JSON, and designs as files. Values at their default are left out.
+#include "core/formats/designfile.h"
+
+#include "core/formats/locateddesign.h"
+#include "core/formats/modeljson.h"
+#include "core/formats/prettyjson.h"
+#include "core/formats/textfile.h"
+#include "core/workload/transformer.h"
+
+#include <charconv>
+
+namespace pipewright {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson modelToJson(const Workload& workload)
+{
+    OrderedJson json = shapeToJson(workload.shape);
+    json["optimizer"] = nameOf(workload.optimizer);
+    if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer)))
+        json["state_bytes_per_parameter"] = {{"parameter", workload.state.parameter},
+                                             {"gradient", workload.state.gradient},
+                                             {"optimizer", workload.state.optimizer}};
+    json["source"] = workload.source;
+    return json;
+}
+
+OrderedJson scheduleToJson(const Schedule& schedule)
+{
+    OrderedJson json;
+    json["family"] = schedule.family;
+    json["microbatches"] = schedule.microbatches;
+    json["placement"] = schedule.deviceOfStage;
+    json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
+    if (schedule.firstStageMaySplit)
+        json["first_stage_may_split"] = true;
+    json["order"] = OrderedJson::array();
+    for (const std::vector<Block>& line : schedule.order) {
+        OrderedJson blocks = OrderedJson::array();
+        for (const Block& block : line)
+            blocks.push_back(toString(block));
+        json["order"].push_back(std::move(blocks));
+    }
+    for (const Pin& pin : schedule.pins)
+        json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
+    return json;
+}
+
+void addLinkCosts(const LinkCosts& link, OrderedJson& json)
+{
+    json["latency"] = exactDuration(link.latency);
+    json["bytes_per_second"] = plainNumber(link.bytesPerSecond);
+}
+
+OrderedJson stageCostsToJson(const StageCosts& stage)
+{
+    OrderedJson json;
+    json["forward"] = exactDuration(stage.forward);
+    json["input_grad"] = exactDuration(stage.inputGrad);
+    json["weight_grad"] = exactDuration(stage.weightGrad);
+    if (stage.backward != stage.inputGrad + stage.weightGrad)
+        json["backward"] = exactDuration(stage.backward);
+    if (stage.update != 0)
+        json["update"] = exactDuration(stage.update);
+    if (stage.recompute != 0)
+        json["recompute"] = exactDuration(stage.recompute);
+    forEachByteField(stage, [&json](std::string_view key, Bytes bytes) {
+        if (bytes != 0)
+            json[std::string(key)] = exactSize(bytes);
+    });
+    return json;
+}
+
+OrderedJson costsToJson(const Costs& costs)
+{
+    OrderedJson json;
+    json["source"] = costs.source;
+    addLinkCosts(costs.link, json["link"]);
+    for (const auto& [pair, link] : costs.linkOfPair) {
+        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        addLinkCosts(link, entry);
+        json["links"].push_back(std::move(entry));
+    }
+    if (costs.reduce != 0)
+        json["reduce"] = exactDuration(costs.reduce);
+    json["stages"] = OrderedJson::array();
+    for (const StageCosts& stage : costs.stages)
+        json["stages"].push_back(stageCostsToJson(stage));
+    return json;
+}
+
+OrderedJson dataflowToJson(const Dataflow& dataflow)
+{
+    OrderedJson json;
+    for (const SkipConnection& skip : dataflow.skips)
+        json["skips"].push_back({{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
+    for (const SharedParameter& shared : dataflow.shared)
+        json["shared"].push_back(
+            {{"root_stage", shared.rootStage}, {"other_stage", shared.otherStage}, {"bytes", exactSize(shared.bytes)}});
+    return json;
+}
+
+// The number after `word` in a place such as "device 12, position 3"; -1 when it does not begin so.
+int numberAfter(std::string_view place, std::string_view word)
+{
+    if (!place.starts_with(word))
+        return -1;
+    place.remove_prefix(word.size());
+    int number = -1;
+    const auto result = std::from_chars(place.data(), place.data() + place.size(), number);
+    return result.ec == std::errc() ? number : -1;
+}
+
+} // namespace
+
+std::string designToJson(const Design& design)
+{
+    OrderedJson json;
+    json["pipewright"] = 1;
+    json["name"] = design.name;
+    if (design.workload)
+        json["model"] = modelToJson(*design.workload);
+    if (!design.layersPerStage.empty())
+        json["layers_per_stage"] = design.layersPerStage;
+    if (!(design.cluster == Cluster{}))
+        json["cluster"] = clusterToJson(design.cluster);
+    json["schedule"] = scheduleToJson(design.schedule);
+    json["costs"] = costsToJson(design.costs);
+    if (!(design.dataflow == Dataflow{}))
+        json["dataflow"] = dataflowToJson(design.dataflow);
+    return prettyJson(json);
+}
+
+int LocatedDesign::lineOf(std::string_view where) const
+{
+    if (const int device = numberAfter(where, "device "); device >= 0 && device < static_cast<int>(lineOfDevice.size()))
+        return lineOfDevice[static_cast<std::size_t>(device)];
+    if (where.starts_with("stage"))
+        return lineOfPlacement;
+    if (where.starts_with("cost"))
+        return lineOfCosts;
+    if (where.starts_with("model"))
+        return lineOfModel;
+    if (where.starts_with("device") || where.starts_with("schedule") || where.starts_with("pin") || where.empty())
+        return lineOfSchedule;
+    return 0;
+}
+
+Diagnostics LocatedDesign::locate(Diagnostics diagnostics) const
+{
+    for (Diagnostic& diagnostic : diagnostics) {
+        const int line = lineOf(diagnostic.where);
+        if (!diagnostic.where.empty())
+            diagnostic.what = diagnostic.where + ": " + diagnostic.what;
+        diagnostic.where = line > 0 ? source + ":" + std::to_string(line) : source;
+    }
+    return diagnostics;
+}
+
+LocatedDesign readLocatedDesign(const std::string& path)
+{
+    return locatedDesignFromJson(readTextFile(path), path);
+}
+
+Design readDesign(const std::string& path)
+{
+    return readLocatedDesign(path).design;
+}
+
+void writeDesign(const Design& design, const std::string& path, bool overwrite)
+{
+    writeFileAtomically(path, designToJson(design), overwrite);
+}
+
+} // namespace pipewright

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// JSON -> Design, strictly. One section of the file, one function.
+#include "core/formats/designfile.h"
+#include "core/formats/locateddesign.h"
+#include "core/formats/modeljson.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int version = 1;
+
+struct Reading {
+    const LocatedJson& document;
+    Diagnostics diagnostics;
+
+    ObjectReader object(const Json& value, std::string pointer)
+    {
+        return ObjectReader(document, value, std::move(pointer), diagnostics);
+    }
+    void fault(const std::string& pointer, std::string what, std::string hint)
+    {
+        addBounded(diagnostics, {Severity::Error, document.placeOf(pointer), std::move(what), std::move(hint)});
+    }
+};
+
+// Elements of a list of whole numbers; one fault for each that is none or out of range.
+std::vector<int> readIntegers(Reading& reading, const Json& list, const std::string& pointer, int low, int high)
+{
+    std::vector<int> numbers;
+    numbers.reserve(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const Json& element = list[i];
+        const bool whole = element.is_number_integer() &&
+                           (!element.is_number_unsigned() || element.get<std::uint64_t>() <= std::uint64_t(INT64_MAX));
+        const std::int64_t number = whole ? element.get<std::int64_t>() : 0;
+        if (!whole || number < low || number > high)
+            reading.fault(fmt::format("{}/{}", pointer, i),
+                          whole ? fmt::format("{} is out of range", number) : fmt::format("element {} is not a whole number that fits", i),
+                          fmt::format("between {} and {}", low, high));
+        numbers.push_back(static_cast<int>(std::clamp<std::int64_t>(number, low, high)));
+    }
+    return numbers;
+}
+
+std::optional<Workload> readModel(Reading& reading, const Json& value)
+{
+    const std::size_t faultsBefore = reading.diagnostics.size();
+    ObjectReader reader = reading.object(value, "/model");
+    const ModelShape shape = readShape(reader);
+    Optimizer optimizer = Optimizer::AdamW;
+    readOptimizer(reader, "optimizer", optimizer);
+    StateBytesPerParameter state = stateBytes(shape.dataType, optimizer);
+    if (const Json* bytes = reader.object("state_bytes_per_parameter")) {
+        ObjectReader stateReader = reading.object(*bytes, "/model/state_bytes_per_parameter");
+        stateReader.read("parameter", state.parameter, 0, 64, Presence::Required);
+        stateReader.read("gradient", state.gradient, 0, 64, Presence::Required);
+        stateReader.read("optimizer", state.optimizer, 0, 64, Presence::Required);
+        stateReader.finish();
+    }
+    std::string source = "design file";
+    reader.read("source", source);
+    reader.finish();
+    if (reading.diagnostics.size() != faultsBefore)
+        return std::nullopt;
+    for (const Diagnostic& wrong : checkShape(shape)) {
+        // "model.hidden" stands at /model/hidden
+        std::string pointer = "/" + wrong.where;
+        std::replace(pointer.begin(), pointer.end(), '.', '/');
+        reading.fault(pointer, fmt::format("{}: {}", wrong.where, wrong.what), wrong.hint);
+    }
+    if (reading.diagnostics.size() != faultsBefore)
+        return std::nullopt;
+    Workload workload = makeWorkload(shape, optimizer, std::move(source));
+    workload.state = state;
+    return workload;
+}
+
+void readOrder(Reading& reading, const Json& order, Schedule& schedule)
+{
+    if (order.size() > static_cast<std::size_t>(maxDevices)) {
+        reading.fault("/schedule/order", fmt::format("{} devices", order.size()), fmt::format("at most {}", maxDevices));
+        return;
+    }
+    std::int64_t blocks = 0;
+    for (std::size_t device = 0; device < order.size(); ++device) {
+        const std::string pointer = fmt::format("/schedule/order/{}", device);
+        std::vector<Block>& line = schedule.order.emplace_back();
+        if (!order[device].is_array()) {
+            reading.fault(pointer, fmt::format("the order of device {} is not a list", device), "write [\"F0.0\", \"B0.0\"]");
+            continue;
+        }
+        blocks += static_cast<std::int64_t>(order[device].size());
+        if (blocks > maxBlocks) {
+            reading.fault(pointer, fmt::format("more than {} blocks", maxBlocks), "use fewer microbatches or stages");
+            return;
+        }
+        line.reserve(order[device].size());
+        for (std::size_t i = 0; i < order[device].size(); ++i) {
+            const Json& element = order[device][i];
+            const auto block = element.is_string() ? parseBlock(element.get_ref<const std::string&>()) : std::nullopt;
+            const auto fault = [&](std::string what, std::string hint) {
+                reading.fault(fmt::format("{}/{}", pointer, i), fmt::format("device {}, position {}: {}", device, i, what),
+                              std::move(hint));
+            };
+            if (!block)
+                fault(fmt::format("{} is not a block", element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
+                      "write operation, stage, dot, microbatch: \"F0.3\"");
+            else if (block->stage >= schedule.stages())
+                fault(fmt::format("{} is of stage {}, but there are {} stages", toString(*block), block->stage, schedule.stages()),
+                      "add the stage to \"placement\"");
+            else
+                line.push_back(*block);
+        }
+    }
+}
+
+void readPins(Reading& reading, const Json& pins, Schedule& schedule)
+{
+    for (std::size_t i = 0; i < pins.size(); ++i) {
+        ObjectReader reader = reading.object(pins[i], fmt::format("/schedule/pins/{}", i));
+        std::string text;
+        Pin pin;
+        reader.read("block", text, Presence::Required);
+        reader.readDuration("earliest_start", pin.earliestStart, Presence::Required);
+        if (const auto block = parseBlock(text))
+            pin.block = *block;
+        else if (!text.empty())
+            reader.fault("block", "this is not a block", "write operation, stage, dot, microbatch: \"F0.3\"");
+        reader.finish();
+        schedule.pins.push_back(pin);
+    }
+}
+
+Schedule readSchedule(Reading& reading, const Json& value)
+{
+    Schedule schedule;
+    ObjectReader reader = reading.object(value, "/schedule");
+    reader.read("family", schedule.family);
+    reader.read("microbatches", schedule.microbatches, 1, maxMicrobatches, Presence::Required);
+    if (const Json* placement = reader.array("placement", Presence::Required))
+        schedule.deviceOfStage = readIntegers(reading, *placement, "/schedule/placement", 0, maxDevices - 1);
+    reader.readName<BackwardStyle>("backward", schedule.backward, {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
+    reader.read("first_stage_may_split", schedule.firstStageMaySplit);
+    if (const Json* order = reader.array("order", Presence::Required)) {
+        readOrder(reading, *order, schedule);
+        for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage)
+            if (schedule.deviceOfStage[stage] >= schedule.devices())
+                reading.fault(fmt::format("/schedule/placement/{}", stage),
+                              fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
+                                          schedule.deviceOfStage[stage], schedule.devices()),
+                              "add the device's list to \"order\"");
+    }
+    if (const Json* pins = reader.array("pins"))
+        readPins(reading, *pins, schedule);
+    reader.finish();
+    return schedule;
+}
+
+LinkCosts readLinkCosts(ObjectReader& reader)
+{
+    LinkCosts link;
+    reader.readDuration("latency", link.latency);
+    reader.readRate("bytes_per_second", link.bytesPerSecond);
+    return link;
+}
+
+StageCosts readStageCosts(ObjectReader& reader)
+{
+    StageCosts stage;
+    reader.readDuration("forward", stage.forward, Presence::Required);
+    reader.readDuration("input_grad", stage.inputGrad, Presence::Required);
+    reader.readDuration("weight_grad", stage.weightGrad, Presence::Required);
+    stage.backward = stage.inputGrad + stage.weightGrad;
+    reader.readDuration("backward", stage.backward);
+    reader.readDuration("update", stage.update);
+    reader.readDuration("recompute", stage.recompute);
+    forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
+    return stage;
+}
+
+Costs readCosts(Reading& reading, const Json& value, int stages)
+{
+    Costs costs;
+    ObjectReader reader = reading.object(value, "/costs");
+    reader.read("source", costs.source);
+    reader.readDuration("reduce", costs.reduce);
+    if (const Json* link = reader.object("link")) {
+        ObjectReader linkReader = reading.object(*link, "/costs/link");
+        costs.link = readLinkCosts(linkReader);
+        linkReader.finish();
+    }
+    if (const Json* links = reader.array("links")) {
+        for (std::size_t i = 0; i < links->size(); ++i) {
+            ObjectReader entry = reading.object((*links)[i], fmt::format("/costs/links/{}", i));
+            std::pair<int, int> pair{0, 0};
+            entry.read("from", pair.first, 0, maxDevices - 1, Presence::Required);
+            entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
+            if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second), "keep one of them");
+            entry.finish();
+        }
+    }
+    if (const Json* list = reader.array("stages", Presence::Required)) {
+        for (std::size_t i = 0; i < list->size(); ++i) {
+            ObjectReader stage = reading.object((*list)[i], fmt::format("/costs/stages/{}", i));
+            costs.stages.push_back(readStageCosts(stage));
+            stage.finish();
+        }
+        if (static_cast<int>(list->size()) != stages)
+            reading.fault("/costs/stages", fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
+                          "give one entry per stage of \"placement\"");
+    }
+    reader.finish();
+    return costs;
+}
+
+Dataflow readDataflow(Reading& reading, const Json& value, int stages)
+{
+    Dataflow dataflow;
+    ObjectReader reader = reading.object(value, "/dataflow");
+    const int last = std::max(stages - 1, 0);
+    if (const Json* skips = reader.array("skips")) {
+        for (std::size_t i = 0; i < skips->size(); ++i) {
+            ObjectReader entry = reading.object((*skips)[i], fmt::format("/dataflow/skips/{}", i));
+            SkipConnection skip;
+            entry.read("from_stage", skip.fromStage, 0, last, Presence::Required);
+            entry.read("to_stage", skip.toStage, 0, last, Presence::Required);
+            entry.readSize("bytes", skip.bytes, Presence::Required);
+            entry.finish();
+            dataflow.skips.push_back(skip);
+        }
+    }
+    if (const Json* shared = reader.array("shared")) {
+        for (std::size_t i = 0; i < shared->size(); ++i) {
+            ObjectReader entry = reading.object((*shared)[i], fmt::format("/dataflow/shared/{}", i));
+            SharedParameter parameter;
+            entry.read("root_stage", parameter.rootStage, 0, last, Presence::Required);
+            entry.read("other_stage", parameter.otherStage, 0, last, Presence::Required);
+            entry.readSize("bytes", parameter.bytes, Presence::Required);
+            entry.finish();
+            dataflow.shared.push_back(parameter);
+        }
+    }
+    reader.finish();
+    return dataflow;
+}
+
+void checkPartition(Reading& reading, const Design& design, bool modelGiven)
+{
+    const std::string pointer = "/layers_per_stage";
+    if (!modelGiven) {
+        reading.fault(pointer, "the model's layers are cut into stages, but no model is given", "add \"model\" or remove this");
+        return;
+    }
+    if (static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
+        reading.fault(pointer, fmt::format("{} stages here, but {} are placed", design.layersPerStage.size(), design.schedule.stages()),
+                      "give one number per stage of \"placement\"");
+    if (!design.workload)
+        return; // its own faults are reported already
+    const std::int64_t sum = std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t(0));
+    const auto layers = static_cast<std::int64_t>(design.workload->layers.size());
+    if (sum != layers)
+        reading.fault(pointer, fmt::format("the stages hold {} layers, but the model has {}", sum, layers),
+                      "embedding and head count as one layer each");
+}
+
+// Before anything else: a file of another version, or of another kind, gets one clear answer.
+void checkVersion(const LocatedJson& document)
+{
+    const auto fail = [&document](std::string_view pointer, std::string what, std::string hint) {
+        throw Error(document.placeOf(pointer), std::move(what), std::move(hint));
+    };
+    if (!document.value.is_object() || !document.value.contains("pipewright"))
+        fail("", "this is not a Pipewright design", "a design begins with { \"pipewright\": 1 }");
+    const Json& found = document.value["pipewright"];
+    if (!found.is_number_integer() || found != version)
+        fail("/pipewright", fmt::format("design version {} is unknown", found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("this program reads version {}", version));
+}
+
+} // namespace
+
+LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& where)
+{
+    const LocatedJson document = parseLocatedJson(text, where);
+    checkVersion(document);
+    Reading reading{document, {}};
+    LocatedDesign result;
+    Design& design = result.design;
+
+    ObjectReader reader = reading.object(document.value, "");
+    int ignored = version;
+    reader.read("pipewright", ignored, version, version);
+    reader.read("name", design.name);
+    const Json* model = reader.object("model");
+    if (model)
+        design.workload = readModel(reading, *model);
+    const Json* partition = reader.array("layers_per_stage");
+    if (partition)
+        design.layersPerStage = readIntegers(reading, *partition, "/layers_per_stage", 1, 1'000'000);
+    if (const Json* cluster = reader.object("cluster"))
+        design.cluster = readCluster(document, *cluster, "/cluster", reading.diagnostics);
+    if (const Json* schedule = reader.object("schedule", Presence::Required))
+        design.schedule = readSchedule(reading, *schedule);
+    if (const Json* costs = reader.object("costs", Presence::Required))
+        design.costs = readCosts(reading, *costs, design.schedule.stages());
+    if (const Json* dataflow = reader.object("dataflow"))
+        design.dataflow = readDataflow(reading, *dataflow, design.schedule.stages());
+    if (partition && !partition->empty())
+        checkPartition(reading, design, model != nullptr);
+    reader.finish();
+    if (!reading.diagnostics.empty())
+        throw Error(std::move(reading.diagnostics));
+
+    result.source = where;
+    for (int device = 0; device < design.schedule.devices(); ++device)
+        result.lineOfDevice.push_back(document.lineOf(fmt::format("/schedule/order/{}", device)));
+    result.lineOfSchedule = document.lineOf("/schedule");
+    result.lineOfPlacement = document.lineOf("/schedule/placement");
+    result.lineOfCosts = document.lineOf("/costs");
+    result.lineOfModel = document.lineOf("/model");
+    return result;
+}
+
+Design designFromJson(std::string_view text, const std::string& where)
+{
+    return locatedDesignFromJson(text, where).design;
+}
+
+} // namespace pipewright

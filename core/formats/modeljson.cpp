@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/formats/modeljson.h"
+
+#include "core/formats/prettyjson.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
+
+const std::initializer_list<NamedValue<Architecture>> architectures{
+    {"decoder", Architecture::Decoder}, {"encoder", Architecture::Encoder}, {"vision", Architecture::Vision}};
+const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
+const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{
+    {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed}};
+const std::initializer_list<NamedValue<Optimizer>> optimizers{{"adamw", Optimizer::AdamW},
+                                                              {"sgd-momentum", Optimizer::SgdMomentum}};
+
+template <class Value>
+std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value value)
+{
+    for (const NamedValue<Value>& name : names)
+        if (name.value == value)
+            return std::string(name.name);
+    return {};
+}
+
+// Every field of a shape that is optional in a file, once for writing and reading alike.
+template <class Shape, class Visit>
+void forEachOption(Shape& shape, Visit visit)
+{
+    visit("gated_mlp", shape.gatedMlp);
+    visit("bias", shape.bias);
+    visit("query_key_value_bias", shape.queryKeyValueBias);
+    visit("query_key_norm", shape.queryKeyNorm);
+    visit("learned_positions", shape.learnedPositions);
+    visit("tied_head", shape.tiedHead);
+    visit("dropout", shape.dropout);
+    visit("experts", shape.experts);
+    visit("experts_per_token", shape.expertsPerToken);
+    visit("shared_experts", shape.sharedExperts);
+    visit("expert_ffn", shape.expertFfn);
+    visit("dense_layers", shape.denseLayers);
+    visit("query_latent", shape.queryLatent);
+    visit("key_value_latent", shape.keyValueLatent);
+    visit("rotary_head_size", shape.rotaryHeadSize);
+    visit("value_head_size", shape.valueHeadSize);
+    visit("patch_elements", shape.patchElements);
+}
+
+struct OptionReader {
+    ObjectReader& reader;
+    void operator()(std::string_view key, bool& field) { reader.read(key, field); }
+    void operator()(std::string_view key, int& field) { reader.read(key, field, 0, anySize); }
+    void operator()(std::string_view key, std::int64_t& field) { reader.read(key, field, 0, anySize); }
+};
+
+} // namespace
+
+nlohmann::ordered_json shapeToJson(const ModelShape& shape)
+{
+    const ModelShape defaults;
+    OrderedJson json;
+    json["name"] = shape.name;
+    if (shape.architecture != defaults.architecture)
+        json["architecture"] = nameIn(architectures, shape.architecture);
+    json["layers"] = shape.layers;
+    json["hidden"] = shape.hidden;
+    json["heads"] = shape.heads;
+    json["key_value_heads"] = shape.keyValueHeads;
+    json["head_size"] = shape.headSize;
+    json["ffn"] = shape.ffn;
+    json["vocabulary"] = shape.vocabulary;
+    json["sequence"] = shape.sequence;
+    json["microbatch_size"] = shape.microbatchSize;
+    json["data_type"] = nameIn(dataTypes, shape.dataType);
+    json["attention"] = nameIn(attentionMemories, shape.attention);
+    // The two shapes are visited in the same order: first the defaults, then what differs from them.
+    std::vector<std::int64_t> usual;
+    forEachOption(defaults, [&usual](std::string_view, const auto& field) { usual.push_back(field); });
+    std::size_t at = 0;
+    forEachOption(shape, [&](std::string_view key, const auto& field) {
+        if (static_cast<std::int64_t>(field) != usual[at++])
+            json[std::string(key)] = field;
+    });
+    return json;
+}
+
+ModelShape readShape(ObjectReader& reader)
+{
+    ModelShape shape;
+    reader.read("name", shape.name, Presence::Required);
+    reader.readName("architecture", shape.architecture, architectures);
+    reader.read("layers", shape.layers, 1, anySize, Presence::Required);
+    reader.read("hidden", shape.hidden, 1, anySize, Presence::Required);
+    reader.read("heads", shape.heads, 1, anySize, Presence::Required);
+    shape.keyValueHeads = shape.heads;
+    reader.read("key_value_heads", shape.keyValueHeads, 1, anySize);
+    shape.headSize = std::max<std::int64_t>(1, shape.hidden / shape.heads);
+    reader.read("head_size", shape.headSize, 1, anySize);
+    reader.read("ffn", shape.ffn, 1, anySize, Presence::Required);
+    reader.read("vocabulary", shape.vocabulary, 1, anySize, Presence::Required);
+    reader.read("sequence", shape.sequence, 1, anySize, Presence::Required);
+    reader.read("microbatch_size", shape.microbatchSize, 1, anySize, Presence::Required);
+    reader.readName("data_type", shape.dataType, dataTypes, Presence::Required);
+    reader.readName("attention", shape.attention, attentionMemories);
+    forEachOption(shape, OptionReader{reader});
+    return shape;
+}
+
+nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
+{
+    OrderedJson json;
+    json["name"] = device.name;
+    json["memory"] = exactSize(device.memory);
+    json["peak_flops"] = plainNumber(device.peakFlops);
+    json["memory_bandwidth"] = plainNumber(device.memoryBandwidth);
+    json["efficiency"] = plainNumber(device.efficiency);
+    return json;
+}
+
+DeviceSpec readDevice(ObjectReader& reader)
+{
+    DeviceSpec device;
+    reader.read("name", device.name, Presence::Required);
+    reader.readSize("memory", device.memory);
+    reader.readRate("peak_flops", device.peakFlops);
+    reader.readRate("memory_bandwidth", device.memoryBandwidth);
+    reader.readRate("efficiency", device.efficiency);
+    return device;
+}
+
+nlohmann::ordered_json linkToJson(const LinkSpec& link)
+{
+    OrderedJson json;
+    json["name"] = link.name;
+    json["latency"] = exactDuration(link.latency);
+    json["bandwidth"] = plainNumber(link.bandwidth);
+    return json;
+}
+
+LinkSpec readLink(ObjectReader& reader)
+{
+    LinkSpec link;
+    reader.read("name", link.name);
+    reader.readDuration("latency", link.latency);
+    reader.readRate("bandwidth", link.bandwidth);
+    return link;
+}
+
+nlohmann::ordered_json clusterToJson(const Cluster& cluster)
+{
+    OrderedJson json;
+    json["name"] = cluster.name;
+    json["devices"] = OrderedJson::array();
+    for (const DeviceSpec& device : cluster.devices)
+        json["devices"].push_back(deviceToJson(device));
+    json["link"] = linkToJson(cluster.link);
+    for (const auto& [pair, link] : cluster.linkOfPair) {
+        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        entry.update(linkToJson(link));
+        json["links"].push_back(std::move(entry));
+    }
+    return json;
+}
+
+Cluster readCluster(const LocatedJson& document, const Json& value, const std::string& pointer, Diagnostics& diagnostics)
+{
+    Cluster cluster;
+    ObjectReader reader(document, value, pointer, diagnostics);
+    reader.read("name", cluster.name);
+    if (const Json* devices = reader.array("devices", Presence::Required)) {
+        for (std::size_t i = 0; i < devices->size(); ++i) {
+            ObjectReader device(document, (*devices)[i], fmt::format("{}/devices/{}", pointer, i), diagnostics);
+            cluster.devices.push_back(readDevice(device));
+            device.finish();
+        }
+    }
+    if (const Json* link = reader.object("link")) {
+        ObjectReader linkReader(document, *link, reader.pointerTo("link"), diagnostics);
+        cluster.link = readLink(linkReader);
+        linkReader.finish();
+    }
+    if (const Json* links = reader.array("links")) {
+        for (std::size_t i = 0; i < links->size(); ++i) {
+            ObjectReader entry(document, (*links)[i], fmt::format("{}/links/{}", pointer, i), diagnostics);
+            std::pair<int, int> pair{0, 0};
+            entry.read("from", pair.first, 0, 1 << 20, Presence::Required);
+            entry.read("to", pair.second, 0, 1 << 20, Presence::Required);
+            const LinkSpec link = readLink(entry);
+            if (!cluster.linkOfPair.emplace(pair, link).second)
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second), "keep one of them");
+            entry.finish();
+        }
+    }
+    reader.finish();
+    return cluster;
+}
+
+std::string_view nameOf(Optimizer optimizer)
+{
+    return optimizer == Optimizer::AdamW ? "adamw" : "sgd-momentum";
+}
+
+void readOptimizer(ObjectReader& reader, std::string_view key, Optimizer& optimizer)
+{
+    reader.readName(key, optimizer, optimizers);
+}
+
+} // namespace pipewright

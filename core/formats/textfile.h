@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whole files as text. Writing goes through a temporary file in the same folder, so that a reader sees the
+// old content or the new and a crash leaves nothing half-written; see writeFileAtomically in designfile.h.
+#pragma once
+
+#include <string>
+
+namespace pipewright {
+
+/// Throws Error (where = path) when it cannot be read.
+std::string readTextFile(const std::string& path);
+
+} // namespace pipewright

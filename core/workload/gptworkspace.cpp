@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/workload/gptworkspace.h"
+
+#include "core/workload/transformer.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+Bytes bytesOfAll(const std::vector<WorkspaceTensor>& tensors)
+{
+    Bytes bytes = 0;
+    for (const WorkspaceTensor& tensor : tensors)
+        bytes += tensor.elements * bytesOf(DataType::Fp32);
+    return bytes;
+}
+
+bool formsInputGradient(Pass pass)
+{
+    return pass == Pass::InputGrad || pass == Pass::Backward;
+}
+
+} // namespace
+
+std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass)
+{
+    const std::int64_t hidden = shape.tokens() * shape.hidden;
+    if (kind == LayerKind::Transformer && pass == Pass::Forward)
+        return {{"residual", hidden}, {"scratch", hidden}};
+    if (kind == LayerKind::Transformer && formsInputGradient(pass))
+        return {{"d.hidden", hidden},
+                {"d.context", hidden},
+                {"d.scores", shape.sequence * shape.sequence},
+                {"d.ln", hidden}};
+    if (kind == LayerKind::Head && formsInputGradient(pass))
+        return {{"d.ln", hidden}};
+    return {};
+}
+
+std::vector<WorkspaceTensor> handOverBuffers(const ModelShape& shape, Pass pass)
+{
+    const std::int64_t hidden = shape.tokens() * shape.hidden;
+    if (pass == Pass::Forward)
+        return {{"stage.activation.0", hidden}, {"stage.activation.1", hidden}};
+    if (formsInputGradient(pass))
+        return {{"stage.gradient.0", hidden}, {"stage.gradient.1", hidden}};
+    return {};
+}
+
+Bytes layerWorkspaceBytes(const ModelShape& shape, LayerKind kind, Pass pass)
+{
+    return bytesOfAll(layerWorkspace(shape, kind, pass));
+}
+
+Bytes stageWorkspace(const ModelShape& shape, std::span<const Layer> layersOfStage, Pass pass)
+{
+    if (!isRunnable(shape))
+        return 0;
+    Bytes largest = 0;
+    for (const Layer& layer : layersOfStage)
+        largest = std::max(largest, layerWorkspaceBytes(shape, layer.kind, pass));
+    return largest + bytesOfAll(handOverBuffers(shape, pass));
+}
+
+} // namespace pipewright

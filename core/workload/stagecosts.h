@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Workload x partition x cluster -> the costs of every stage. Times are FLOPs over the device's sustained
+// rate, good for shape rather than for the last percent: calibration replaces them by measured ones. Bytes
+// are sums over the layers' kept tensors and are exact for what the executor allocates.
+//
+// Throughout: `layersPerStage` cuts the layers, in order, into stages; Error when it does not fit them.
+#pragma once
+
+#include "core/cluster/cluster.h"
+#include "core/program/costs.h"
+#include "core/program/dataflow.h"
+#include "core/workload/workload.h"
+
+namespace pipewright {
+
+/// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that stands on
+/// another stage than its embedding (and loses any it had). The optimizer reads and writes its state and
+/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output.
+/// Reducing a shared gradient is two transfers. Throws Error, also when a stage's device does not exist or
+/// has no rate.
+Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr);
+
+/// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
+/// gets as many stages as the partition has; existing times stay.
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs);
+
+/// The shared parameter of a tied head, when the partition separates it from its embedding.
+std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);
+
+LinkCosts linkCosts(const LinkSpec& link);
+
+} // namespace pipewright

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/workload/transformer.h"
+
+#include "core/workload/gptworkspace.h"
+#include "core/workload/layerparts.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+Layer transformerLayer(const ModelShape& shape, int index)
+{
+    Layer layer;
+    layer.name = "layer " + std::to_string(index);
+    layer.kind = LayerKind::Transformer;
+    addAttention(shape, layer);
+    addMlp(shape, index, layer);
+    layer.outputBytes = shape.tokens() * shape.hidden * bytesOf(shape.dataType);
+    return layer;
+}
+
+void addWorkspace(const ModelShape& shape, Layer& layer)
+{
+    layer.workspaceForward = layerWorkspaceBytes(shape, layer.kind, Pass::Forward);
+    layer.workspaceInputGrad = layerWorkspaceBytes(shape, layer.kind, Pass::InputGrad);
+    layer.workspaceWeightGrad = layerWorkspaceBytes(shape, layer.kind, Pass::WeightGrad);
+    layer.workspaceBackward = layerWorkspaceBytes(shape, layer.kind, Pass::Backward);
+}
+
+} // namespace
+
+std::vector<Layer> layersOf(const ModelShape& shape)
+{
+    std::vector<Layer> layers;
+    layers.reserve(static_cast<std::size_t>(shape.layers) + 2);
+    layers.push_back(embeddingLayer(shape));
+    for (int index = 0; index < shape.layers; ++index)
+        layers.push_back(transformerLayer(shape, index));
+    layers.push_back(headLayer(shape));
+    if (isRunnable(shape))
+        for (Layer& layer : layers)
+            addWorkspace(shape, layer);
+    return layers;
+}
+
+StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
+{
+    const int moments = optimizer == Optimizer::AdamW ? 8 : 4; // fp32: two of them, or one momentum
+    if (type == DataType::Fp32)
+        return {4, 4, moments};
+    return {2, 4, 4 + moments}; // fp32 gradient; the optimizer also holds the fp32 master copy
+}
+
+Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string source)
+{
+    if (Diagnostics wrong = checkShape(shape); hasErrors(wrong))
+        throw Error(std::move(wrong));
+    return {shape, optimizer, stateBytes(shape.dataType, optimizer), layersOf(shape), std::move(source)};
+}
+
+std::int64_t parameterCount(const Workload& workload)
+{
+    std::int64_t count = 0;
+    for (const Layer& layer : workload.layers)
+        count += layer.parameters - layer.sharedParameters;
+    return count;
+}
+
+std::int64_t activeParameterCount(const Workload& workload)
+{
+    const ModelShape& shape = workload.shape;
+    const std::int64_t idleExperts = shape.experts - shape.expertsPerToken;
+    const std::int64_t expertLayers = shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
+    return parameterCount(workload) - expertLayers * idleExperts * 3 * shape.hidden * shape.expertFfn;
+}
+
+std::vector<int> evenPartition(const Workload& workload, int stages)
+{
+    const int layers = static_cast<int>(std::count_if(workload.layers.begin(), workload.layers.end(), [](const Layer& l) {
+        return l.kind == LayerKind::Transformer;
+    }));
+    if (stages < 1)
+        throw Error("stages", "a model cannot be cut into " + std::to_string(stages) + " stages", "use at least 1");
+    if (layers < stages)
+        throw Error("stages",
+                    "the model has " + std::to_string(layers) + " transformer layers, fewer than the " +
+                        std::to_string(stages) + " stages",
+                    "use at most " + std::to_string(layers) + " stages");
+
+    std::vector<int> partition(static_cast<std::size_t>(stages), layers / stages);
+    // The remainder goes to the stages nearest the middle, lower ones first among equals.
+    std::vector<int> byDistance(static_cast<std::size_t>(stages));
+    std::iota(byDistance.begin(), byDistance.end(), 0);
+    std::stable_sort(byDistance.begin(), byDistance.end(), [stages](int a, int b) {
+        return std::abs(2 * a - (stages - 1)) < std::abs(2 * b - (stages - 1));
+    });
+    for (int extra = 0; extra < layers % stages; ++extra)
+        ++partition[static_cast<std::size_t>(byDistance[static_cast<std::size_t>(extra)])];
+
+    // Embedding and head (and whatever else stands outside the transformer layers) go to the ends.
+    bool seen = false;
+    for (const Layer& layer : workload.layers) {
+        if (layer.kind == LayerKind::Transformer)
+            seen = true;
+        else
+            ++(seen ? partition.back() : partition.front());
+    }
+    return partition;
+}
+
+} // namespace pipewright

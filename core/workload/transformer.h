@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// From a model's dimensions to its ordered layers: work, parameters and, by name and lifetime, every
+// tensor that one microbatch keeps between its passes. The executor's layers carve their memory from
+// exactly this list, so what is predicted is what is allocated. Experts are taken as perfectly balanced
+// and dropless. Layer norm statistics are recomputed in the backward pass, hence not kept.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/workload/workload.h"
+
+namespace pipewright {
+
+/// What is impossible about the dimensions (a negative width, sizes beyond 64 bits); empty when usable.
+Diagnostics checkShape(const ModelShape& shape);
+
+/// Why the built-in training backends cannot run this model; empty when they can. They run the GPT form:
+/// fp32, learned positions, biases, tied head, stored attention, no dropout, no grouped or latent
+/// attention, no gate, no experts.
+Diagnostics whyNotRunnable(const ModelShape& shape);
+bool isRunnable(const ModelShape& shape);
+
+/// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products
+/// only, two per multiply-add, without a discount for causal masks. A GPT layer: forward
+/// 24 b s h^2 (1 + s/6h); input gradient b s h (24h + 8s), as the attention core has two products for each
+/// of forward's; weight gradient 24 b s h^2 (arXiv 2205.05198 app. A, arXiv 2401.10241 table 1).
+/// Precondition: checkShape() is empty.
+std::vector<Layer> layersOf(const ModelShape& shape);
+
+/// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW).
+StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer);
+
+/// Throws Error with checkShape()'s diagnostics.
+Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string source);
+
+/// All parameters, a tied one counted once.
+std::int64_t parameterCount(const Workload& workload);
+/// Of these, the ones that one token uses (experts: only the chosen and the shared ones).
+std::int64_t activeParameterCount(const Workload& workload);
+
+} // namespace pipewright
