@@ -135,6 +135,16 @@ QProgressBar::chunk { background: @accent; border-radius: 3px; }
 
 } // namespace
 
+QColor Theme::fill(Op op, int chunk) const
+{
+    const QColor& base = fill(op);
+    if (chunk % 2 == 0)
+        return base;
+    constexpr double white = 0.42;
+    const auto mix = [](int value) { return static_cast<int>(value + white * (255 - value)); };
+    return QColor(mix(base.red()), mix(base.green()), mix(base.blue()));
+}
+
 const Theme& Theme::dark()
 {
     static const Theme theme = makeDark();

@@ -42,6 +42,8 @@ struct Theme {
     std::array<QColor, opCount> fills; ///< by Op
 
     const QColor& fill(Op op) const { return fills[static_cast<std::size_t>(op)]; }
+    /// Every second stage of a device is paler, so that the chunks of a device can be told apart.
+    QColor fill(Op op, int chunk) const;
 
     static constexpr int blockRadius = 3;
     static constexpr int controlRadius = 6;
