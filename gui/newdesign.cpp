@@ -51,23 +51,22 @@ Design makeDesign(const NewDesign& choice)
 {
     Design design;
     design.workload = choice.workload;
-    design.cluster.name = std::to_string(choice.devices) + " x " + choice.device.name;
-    design.cluster.devices.assign(static_cast<std::size_t>(std::clamp(choice.devices, 0, maxDevices)), choice.device);
-    design.cluster.link = choice.link;
+    design.cluster = choice.cluster;
+    const int devices = static_cast<int>(choice.cluster.devices.size());
 
     FamilyParameters parameters;
-    parameters.devices = choice.devices;
+    parameters.devices = devices;
     parameters.microbatches = choice.microbatches;
     parameters.chunks = choice.chunks;
     parameters.group = choice.group;
     parameters.memoryLimit = choice.memoryLimit;
     // Families that search want the times of a device; the plain split over the devices gives them.
-    if (choice.devices > 0 && choice.devices <= choice.workload.shape.layers) {
-        std::vector<int> deviceOfStage(static_cast<std::size_t>(choice.devices));
-        for (int d = 0; d < choice.devices; ++d)
+    if (devices > 0 && devices <= choice.workload.shape.layers) {
+        std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
+        for (int d = 0; d < devices; ++d)
             deviceOfStage[static_cast<std::size_t>(d)] = d;
-        const Costs plain = formulaCosts(choice.workload, evenPartition(choice.workload, choice.devices), design.cluster, deviceOfStage);
-        DeviceWorth worth = worthOf(plain, choice.devices);
+        const Costs plain = formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
+        DeviceWorth worth = worthOf(plain, devices);
         worth.transfer = plain.stages.empty() ? 0 : plain.link.transferTime(plain.stages.front().output);
         takeTimes(parameters, worth);
     }

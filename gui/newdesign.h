@@ -14,10 +14,8 @@ namespace pipewright {
 
 struct NewDesign {
     Workload workload;
-    DeviceSpec device;
-    LinkSpec link;
+    Cluster cluster; ///< its devices are the pipeline's
     std::string family = "zb-h1";
-    int devices = 4;
     int microbatches = 8;
     std::optional<int> chunks, group;
     std::optional<double> memoryLimit;

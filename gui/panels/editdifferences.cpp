@@ -59,10 +59,12 @@ void EditDifferences::remember()
 {
     QUndoStack* stack = m_document.undoStack();
     const auto index = static_cast<std::size_t>(stack->index());
-    if (m_history.size() < index + 1)
-        m_history.resize(index + 1);
-    if (stack->count() == stack->index())
+    // At its limit the stack drops its oldest command, and every state moves down by one.
+    if (index == m_lastIndex && index > 0 && stack->index() == stack->undoLimit() && !m_history.empty())
+        m_history.erase(m_history.begin());
+    if (m_history.size() < index + 1 || stack->count() == stack->index())
         m_history.resize(index + 1); // a new edit: what could be redone is gone
+    m_lastIndex = index;
     m_history[index].reset();
     if (const Prediction* prediction = m_document.prediction())
         m_history[index] = numbersOf(*prediction);

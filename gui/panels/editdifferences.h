@@ -40,6 +40,7 @@ private:
 
     Document& m_document;
     std::vector<std::optional<Numbers>> m_history; ///< per index of the undo stack
+    std::size_t m_lastIndex = 0;
     const Prediction* m_preview = nullptr;
     QLabel* m_heading;
     QLabel* m_name;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/explain.h"
 
+#include "gui/document.h"
 #include "gui/panels/words.h"
 
 #include <QStringList>

@@ -19,21 +19,6 @@ QString sign(bool negative)
 
 } // namespace
 
-QString deviceLabel(const Design& design, int device)
-{
-    QString kind = QStringLiteral("Device");
-    if (device >= 0 && device < static_cast<int>(design.cluster.devices.size())) {
-        const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
-        const QString name = QString::fromStdString(spec.name);
-        if (name.contains(QLatin1String("cpu"), Qt::CaseInsensitive) || name.contains(QLatin1String("core"), Qt::CaseInsensitive)
-            || name.contains(QLatin1String("thread"), Qt::CaseInsensitive) || name.contains(QLatin1String("host"), Qt::CaseInsensitive))
-            kind = QStringLiteral("CPU");
-        else if (spec.peakFlops > 0)
-            kind = QStringLiteral("GPU");
-    }
-    return QStringLiteral("%1 %2").arg(kind).arg(device);
-}
-
 QString blockTitle(const Block& block)
 {
     const std::string_view words = describe(block.op);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the panels write things: one way to name a device, to write a share, and to write a difference.
+// How the panels write things: one way to name a block, to write a share, and to write a difference.
 // Units always, differences signed (with a real minus sign), no trailing noise. Pure functions.
 #pragma once
 
@@ -10,8 +10,6 @@
 
 namespace pipewright {
 
-/// "GPU 0", "CPU 0" when the cluster says what its devices are; "Device 0" when it does not.
-QString deviceLabel(const Design& design, int device);
 /// "Input gradient, microbatch 0".
 QString blockTitle(const Block& block);
 /// The two-line text of a chip on one line: "I 0".
