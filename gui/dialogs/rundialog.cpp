@@ -205,7 +205,7 @@ void RunDialog::startRun()
     m_curve->clear();
     m_loss->clear();
     m_result = {};
-    RunRequest request;
+    ChildRequest request;
     try {
         if (!QDir().mkpath(m_traceFolder))
             throw Error(m_traceFolder.toStdString(), "cannot create the folder for traces");
@@ -214,7 +214,7 @@ void RunDialog::startRun()
         request.trace = QDir(m_traceFolder).filePath(QStringLiteral("run-%1.db").arg(stamp));
         writeDesign(m_design, m_designFile.toStdString(), true);
     } catch (const Error& error) {
-        RunResult result;
+        ChildResult result;
         result.reason = QString::fromUtf8(error.what());
         end(result);
         return;
@@ -239,7 +239,7 @@ void RunDialog::setRunning(bool running)
     m_cancel->setEnabled(true);
 }
 
-void RunDialog::showProgress(const RunProgress& progress)
+void RunDialog::showProgress(const ChildProgress& progress)
 {
     m_bar->setRange(0, 1000);
     m_bar->setValue(static_cast<int>(std::lround(progress.share * 1000)));
@@ -257,14 +257,14 @@ void RunDialog::showProgress(const RunProgress& progress)
     }
 }
 
-QString RunDialog::resultText(const RunResult& result) const
+QString RunDialog::resultText(const ChildResult& result) const
 {
     switch (result.kind) {
-    case RunResult::Cancelled:
+    case ChildResult::Cancelled:
         return tr("Cancelled. Finished steps are in the trace, which was not laid over the design.");
-    case RunResult::Failed:
+    case ChildResult::Failed:
         return result.reason;
-    case RunResult::Done:
+    case ChildResult::Done:
         break;
     }
     if (!result.gradientsChecked)
@@ -274,18 +274,18 @@ QString RunDialog::resultText(const RunResult& result) const
     return tr("Done. Gradients differ from the sequential run by up to %1.").arg(result.maxRelativeError, 0, 'g', 3);
 }
 
-void RunDialog::end(const RunResult& result)
+void RunDialog::end(const ChildResult& result)
 {
     m_result = result;
     setRunning(false);
     m_bar->setRange(0, 1000);
-    m_bar->setValue(result.kind == RunResult::Done ? 1000 : m_bar->value());
+    m_bar->setValue(result.kind == ChildResult::Done ? 1000 : m_bar->value());
     m_status->setText(resultText(result));
-    const bool bad = result.kind == RunResult::Failed || (result.gradientsChecked && !result.bitEqual);
-    setTone(m_status, bad ? Tone::Bad : result.kind == RunResult::Done ? Tone::Good : Tone::Plain);
+    const bool bad = result.kind == ChildResult::Failed || (result.gradientsChecked && !result.bitEqual);
+    setTone(m_status, bad ? Tone::Bad : result.kind == ChildResult::Done ? Tone::Good : Tone::Plain);
     QFile::remove(m_designFile);
     m_designFile.clear();
-    if (result.kind == RunResult::Done)
+    if (result.kind == ChildResult::Done)
         Q_EMIT runFinished(result);
 }
 

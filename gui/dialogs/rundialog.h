@@ -31,7 +31,7 @@ public:
     RunDialog(const Design& design, const QString& traceFolder, const QString& program = {}, QWidget* parent = nullptr);
     ~RunDialog() override;
 
-    const RunResult& result() const { return m_result; }
+    const ChildResult& result() const { return m_result; }
     bool calibrateWanted() const;
     RunProcess& process() { return *m_process; }
 
@@ -40,22 +40,22 @@ public Q_SLOTS:
 
 Q_SIGNALS:
     /// The trace of a finished run is ready.
-    void runFinished(const RunResult& result);
+    void runFinished(const ChildResult& result);
 
 private:
     QWidget* buildForm();
     QWidget* buildProgress();
     void takeBackends(const std::vector<BackendChoice>& backends);
     void startRun();
-    void showProgress(const RunProgress& progress);
-    void end(const RunResult& result);
+    void showProgress(const ChildProgress& progress);
+    void end(const ChildResult& result);
     void setRunning(bool running);
-    QString resultText(const RunResult& result) const;
+    QString resultText(const ChildResult& result) const;
 
     Design m_design;
     QString m_traceFolder, m_program, m_designFile;
     RunProcess* m_process;
-    RunResult m_result;
+    ChildResult m_result;
 
     QWidget* m_form;
     QComboBox* m_backend;

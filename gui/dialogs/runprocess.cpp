@@ -25,7 +25,7 @@ std::optional<double> number(const nlohmann::json& object, const char* key)
 
 } // namespace
 
-QStringList RunRequest::arguments() const
+QStringList ChildRequest::arguments() const
 {
     QStringList words{QStringLiteral("run"),     design,         QStringLiteral("--backend"), backend,
                       QStringLiteral("--steps"), QString::number(steps), QStringLiteral("-o"),        trace,
@@ -48,7 +48,7 @@ RunProcess::RunProcess(QObject* parent)
     connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
         if (error != QProcess::FailedToStart)
             return; // everything else ends in finished()
-        RunResult result;
+        ChildResult result;
         result.reason = tr("The run could not be started: %1").arg(m_process.errorString());
         finishOnce(std::move(result));
     });
@@ -63,7 +63,7 @@ RunProcess::~RunProcess()
     }
 }
 
-void RunProcess::start(const RunRequest& request)
+void RunProcess::start(const ChildRequest& request)
 {
     m_request = request;
     m_pending.clear();
@@ -85,14 +85,14 @@ void RunProcess::cancel()
     m_grace.start();
 }
 
-std::optional<RunProgress> RunProcess::parseProgress(const QByteArray& line)
+std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
 {
     const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
     if (!json.is_object() || !json.contains("progress"))
         return std::nullopt;
     // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
     const nlohmann::json& inner = json["progress"].is_object() ? json["progress"] : json;
-    RunProgress progress;
+    ChildProgress progress;
     progress.step = static_cast<int>(number(inner, "step").value_or(-1));
     progress.steps = static_cast<int>(number(inner, "steps").value_or(-1));
     progress.loss = number(inner, "loss");
@@ -139,19 +139,19 @@ void RunProcess::end(QProcess::ExitStatus status, int code)
     takeLine(m_pending.trimmed());
     m_pending.clear();
 
-    RunResult result;
+    ChildResult result;
     result.json = m_process.readAllStandardOutput().trimmed();
     result.trace = m_request.trace;
     const auto report = nlohmann::json::parse(result.json.begin(), result.json.end(), nullptr, false);
     if (m_cancelled) {
-        result.kind = RunResult::Cancelled;
+        result.kind = ChildResult::Cancelled;
     } else if (status == QProcess::CrashExit) {
         result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(code);
     } else if (!report.is_object()) {
         result.reason = code == 0 ? tr("The run ended without a report.") : tr("The run failed (exit code %1).").arg(code);
     } else {
         // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
-        result.kind = RunResult::Done;
+        result.kind = ChildResult::Done;
         if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
             result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
             result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();
@@ -163,7 +163,7 @@ void RunProcess::end(QProcess::ExitStatus status, int code)
     finishOnce(std::move(result));
 }
 
-void RunProcess::finishOnce(RunResult result)
+void RunProcess::finishOnce(ChildResult result)
 {
     if (m_reported)
         return;

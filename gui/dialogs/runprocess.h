@@ -15,7 +15,7 @@
 
 namespace pipewright {
 
-struct RunRequest {
+struct ChildRequest {
     QString program;   ///< the binary to start; empty: this one
     QString design;    ///< file to run
     QString trace;     ///< file to write
@@ -27,14 +27,14 @@ struct RunRequest {
     QStringList arguments() const;
 };
 
-struct RunProgress {
+struct ChildProgress {
     double share = 0; ///< 0 to 1
     int step = -1, steps = -1;
     std::optional<double> loss;
     double secondsLeft = -1; ///< negative: not known yet
 };
 
-struct RunResult {
+struct ChildResult {
     enum Kind { Done, Cancelled, Failed } kind = Failed;
     QString reason;         ///< why it failed
     QStringList messages;   ///< diagnostics that the child printed
@@ -51,30 +51,30 @@ public:
     explicit RunProcess(QObject* parent = nullptr);
     ~RunProcess() override; ///< ends a child that still runs
 
-    void start(const RunRequest& request);
+    void start(const ChildRequest& request);
     /// Interrupts the child; after the grace time it is killed.
     void cancel();
     void setGrace(int milliseconds) { m_grace.setInterval(milliseconds); }
     bool isRunning() const { return m_process.state() != QProcess::NotRunning; }
 
     /// One line of the child's standard error; nothing when it is not progress.
-    static std::optional<RunProgress> parseProgress(const QByteArray& line);
+    static std::optional<ChildProgress> parseProgress(const QByteArray& line);
 
 Q_SIGNALS:
-    void progressed(const RunProgress& progress);
+    void progressed(const ChildProgress& progress);
     void message(const QString& line);
-    void finished(const RunResult& result);
+    void finished(const ChildResult& result);
 
 private:
     void readErrors();
     void takeLine(const QByteArray& line);
     void end(QProcess::ExitStatus status, int code);
-    void finishOnce(RunResult result);
+    void finishOnce(ChildResult result);
 
     QProcess m_process;
     QTimer m_grace;
     QElapsedTimer m_clock;
-    RunRequest m_request;
+    ChildRequest m_request;
     QByteArray m_pending;
     QStringList m_messages;
     bool m_cancelled = false;

@@ -120,7 +120,7 @@ void Inspector::refresh()
         return;
     }
     const Design& design = m_document.design();
-    const Position position = find(design.schedule, *m_block);
+    const Position position = pipewright::find(design.schedule, *m_block);
     m_chip->setBlock(*m_block);
     m_chip->show();
     m_title->setText(blockTitle(*m_block));
@@ -186,7 +186,7 @@ void Inspector::applyPosition()
 {
     if (!m_block)
         return;
-    const Position now = find(m_document.design().schedule, *m_block);
+    const Position now = pipewright::find(m_document.design().schedule, *m_block);
     const int wanted = m_position->value() - 1;
     if (now.device < 0 || wanted == now.index)
         return;
@@ -220,7 +220,7 @@ void Inspector::applyPin()
 
 void Inspector::report(const Diagnostics& diagnostics)
 {
-    const Position now = find(m_document.design().schedule, *m_block);
+    const Position now = pipewright::find(m_document.design().schedule, *m_block);
     const QSignalBlocker quiet(m_position);
     m_position->setValue(now.index + 1);
     const Diagnostic& first = diagnostics.front();

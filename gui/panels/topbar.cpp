@@ -8,6 +8,7 @@
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
 #include <QToolButton>
@@ -32,6 +33,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     , m_undo(makeButton(actions.undo, tr("Undo")))
     , m_redo(makeButton(actions.redo, tr("Redo")))
     , m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay")))
+    , m_search(new QLineEdit(this))
     , m_validity(new QPushButton(this))
     , m_run(new QPushButton(this))
 {
@@ -43,6 +45,10 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     m_run->setProperty("primary", true);
     m_run->setAccessibleName(tr("Run"));
     setRunText(tr("Run"));
+    m_search->setPlaceholderText(tr("Find F0.3  /"));
+    m_search->setAccessibleName(tr("Find a block"));
+    m_search->setToolTip(tr("A block by name: operation, stage, microbatch"));
+    m_search->setFixedSize(110, buttonHeight);
     for (QWidget* button : {static_cast<QWidget*>(m_validity), static_cast<QWidget*>(m_run)})
         button->setFixedHeight(buttonHeight);
 
@@ -58,6 +64,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_undo);
     layout->addWidget(m_redo);
     layout->addWidget(makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule")));
+    layout->addWidget(m_search);
     layout->addStretch(1);
     layout->addWidget(makeButton(actions.theme, {}));
     layout->addWidget(m_validity);
@@ -66,6 +73,10 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_run);
 
     connect(m_validity, &QPushButton::clicked, this, &TopBar::diagnosticsRequested);
+    connect(m_search, &QLineEdit::returnPressed, this, [this] {
+        Q_EMIT searched(m_search->text());
+        m_search->clear();
+    });
     connect(m_run, &QPushButton::clicked, actions.run, &QAction::trigger);
     connect(&m_document, &Document::designChanged, this, &TopBar::refresh);
     connect(&m_document, &Document::overlayChanged, this, &TopBar::refresh);

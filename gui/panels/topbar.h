@@ -9,6 +9,7 @@
 
 class QAction;
 class QLabel;
+class QLineEdit;
 class QMenu;
 class QPushButton;
 class QToolButton;
@@ -36,10 +37,12 @@ public:
     QPushButton* runButton() const { return m_run; }
     QToolButton* undoButton() const { return m_undo; }
     QToolButton* redoButton() const { return m_redo; }
+    QLineEdit* searchField() const { return m_search; }
     void setRunText(const QString& text);
 
 Q_SIGNALS:
     void diagnosticsRequested();
+    void searched(const QString& text); ///< Return in the search field
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -57,6 +60,7 @@ private:
     QToolButton* m_undo;
     QToolButton* m_redo;
     QToolButton* m_overlay;
+    QLineEdit* m_search;
     QPushButton* m_validity;
     QPushButton* m_run;
     QString m_fullTitle;
