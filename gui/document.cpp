@@ -134,7 +134,7 @@ void Document::apply(Design design)
     QElapsedTimer timer;
     timer.start();
     try {
-        m_prediction = std::make_unique<Prediction>(predict(m_design));
+        m_prediction = std::make_unique<Prediction>(predictPlaced(m_design));
         m_diagnostics.clear();
     } catch (const Error& error) {
         m_diagnostics = error.diagnostics();

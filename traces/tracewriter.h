@@ -60,4 +60,7 @@ private:
     std::unique_ptr<Private> d;
 };
 
+/// Removes a trace and what SQLite keeps beside it; nothing happens when there is none. Throws Error.
+void removeTrace(const std::string& path);
+
 } // namespace pipewright

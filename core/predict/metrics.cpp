@@ -74,7 +74,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
     }
     metrics.makespan = finish > begin ? finish - begin : 0;
 
-    Nanoseconds compute = 0;
+    Nanoseconds compute = 0, workOfLongestSpan = 0;
     for (std::size_t d = 0; d < devices; ++d) {
         const LaneState& lane = lanes[d];
         DeviceMetrics& device = metrics.devices[d];
@@ -86,7 +86,12 @@ Metrics measure(const Program& program, const Timeline& timeline)
             device.peakBytes = std::max_element(timeline.memory[d].begin(), timeline.memory[d].end(),
                                                 [](const auto& a, const auto& b) { return a.bytes < b.bytes; })
                                    ->bytes;
-        metrics.span = std::max(metrics.span, device.span);
+        if (device.span > metrics.span) {
+            metrics.span = device.span;
+            workOfLongestSpan = 0;
+        }
+        if (device.span == metrics.span)
+            workOfLongestSpan = std::max(workOfLongestSpan, lane.compute);
         metrics.ideal = std::max(metrics.ideal, lane.compute);
         compute += lane.compute;
         IdleCauses& causes = metrics.idleCauses[d];
@@ -96,7 +101,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
     if (metrics.makespan > 0 && devices > 0)
         metrics.rateMakespan = 1.0 - static_cast<double>(compute) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
     if (metrics.span > 0)
-        metrics.rateSpan = static_cast<double>(metrics.span - metrics.ideal) / static_cast<double>(metrics.span);
+        metrics.rateSpan = static_cast<double>(metrics.span - workOfLongestSpan) / static_cast<double>(metrics.span);
     if (metrics.ideal > 0)
         metrics.ratioIdeal = static_cast<double>(metrics.makespan - metrics.ideal) / static_cast<double>(metrics.ideal);
     return metrics;

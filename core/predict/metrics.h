@@ -32,7 +32,7 @@ struct Metrics {
     Nanoseconds span = 0;     ///< largest per-device span
     Nanoseconds ideal = 0;    ///< largest per-device compute time: the span without any bubble
     double rateMakespan = 0;  ///< idle / (devices x makespan), over compute blocks
-    double rateSpan = 0;      ///< (span - ideal) / span, as in the zero-bubble papers
+    double rateSpan = 0;      ///< idle share of the longest span, as in the zero-bubble papers
     double ratioIdeal = 0;    ///< (makespan - ideal) / ideal, Megatron's bubble / work
     std::vector<DeviceMetrics> devices;
     std::vector<IdleCauses> idleCauses;

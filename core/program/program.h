@@ -112,6 +112,7 @@ public:
 
     struct Device {
         std::vector<Instruction> instructions;
+        std::vector<Bytes> liveBytes; ///< per instruction: live on the device while it runs, persistent included
         Bytes persistentBytes = 0;     ///< parameters, gradients, optimizer state
         Bytes peakBytes = 0;           ///< highest live total over the instruction list, persistent included
         double peakActivations = 0;    ///< live activations, unit: one microbatch on one device (a chunk is 1/v)

@@ -45,6 +45,7 @@ public:
         }
         for (std::size_t d = 0; d < program.devices.size(); ++d) {
             program.devices[d].instructions.reserve(expected[d] * 2);
+            program.devices[d].liveBytes.reserve(expected[d] * 2);
             m_live[d] = program.devices[d].peakBytes = program.devices[d].persistentBytes;
         }
         sortFrees();
@@ -107,36 +108,31 @@ private:
         return {m_freed.data() + m_freeBegin[t], m_freed.data() + m_freeBegin[t + 1]};
     }
 
-    void add(int device, const Instruction& instruction)
+    /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs.
+    void add(int device, const Instruction& instruction, Bytes kept = 0, Bytes workspace = 0)
     {
-        m_program.devices[static_cast<std::size_t>(device)].instructions.push_back(instruction);
-    }
-
-    void grow(int device, Bytes bytes)
-    {
+        Program::Device& lane = m_program.devices[static_cast<std::size_t>(device)];
         Bytes& live = m_live[static_cast<std::size_t>(device)];
-        Bytes& peak = m_program.devices[static_cast<std::size_t>(device)].peakBytes;
-        live += bytes;
-        peak = std::max(peak, live);
+        live += kept;
+        lane.instructions.push_back(instruction);
+        lane.liveBytes.push_back(live + workspace);
+        lane.peakBytes = std::max(lane.peakBytes, live + workspace);
     }
 
     void free(BufferId b, TaskId pendingSend)
     {
         const Buffer& buffer = m_program.buffers[b];
-        m_live[static_cast<std::size_t>(buffer.device)] -= buffer.bytes;
-        add(buffer.device, {InstructionKind::Free, pendingSend, b});
+        add(buffer.device, {InstructionKind::Free, pendingSend, b}, -buffer.bytes);
     }
 
     void compute(TaskId t, const Task& task)
     {
-        add(task.device, {InstructionKind::Compute, t, none});
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t)) {
             const Buffer& buffer = m_program.buffers[b];
             (buffer.kind == BufferKind::Workspace ? workspace : kept) += buffer.bytes;
         }
-        grow(task.device, kept + workspace);
-        m_live[static_cast<std::size_t>(task.device)] -= workspace;
+        add(task.device, {InstructionKind::Compute, t, none}, kept, workspace);
         countActivation(task);
         freeAfter(t);
     }
@@ -162,12 +158,11 @@ private:
         while (channel.open.size() - channel.first >= m_outstanding)
             close(channel.open[channel.first++]);
         channel.open.push_back(t);
-        add(task.device, {InstructionKind::Send, t, none});
-        add(task.peer, {InstructionKind::Receive, t, none});
         Bytes bytes = 0;
         for (const BufferId b : m_program.writes(t))
             bytes += m_program.buffers[b].bytes;
-        grow(task.peer, bytes);
+        add(task.device, {InstructionKind::Send, t, none});
+        add(task.peer, {InstructionKind::Receive, t, none}, bytes);
     }
 
     /// Frees what was waiting for this send. A buffer sent elsewhere later is freed there; here the device
@@ -199,11 +194,15 @@ private:
 
     void reduce(TaskId t, const Task& task)
     {
-        add(task.device, {InstructionKind::Reduce, t, none});
+        const auto inbox = [&](int device) {
+            Bytes bytes = 0;
+            for (const BufferId b : m_program.writes(t))
+                bytes += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
+            return bytes;
+        };
+        add(task.device, {InstructionKind::Reduce, t, none}, inbox(task.device));
         if (task.peer != task.device)
-            add(task.peer, {InstructionKind::Reduce, t, none});
-        for (const BufferId b : m_program.writes(t))
-            grow(m_program.buffers[b].device, m_program.buffers[b].bytes);
+            add(task.peer, {InstructionKind::Reduce, t, none}, inbox(task.peer));
         freeAfter(t);
     }
 

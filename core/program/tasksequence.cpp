@@ -141,7 +141,7 @@ private:
     static std::uint64_t skipKey(std::uint32_t number, std::int32_t microbatch, std::int32_t device, bool gradient)
     {
         return (std::uint64_t{gradient} << 63) | (std::uint64_t{number} << 32)
-               ^ (static_cast<std::uint64_t>(microbatch) << 13) ^ static_cast<std::uint64_t>(device);
+               | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
     }
 
     void addCompute(BlockIndex index, Nanoseconds earliestStart)

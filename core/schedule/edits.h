@@ -41,8 +41,8 @@ EditResult placeBlock(const Schedule& schedule, const Block& block, int index,
                       std::span<const SkipConnection> skips = {});
 /// Takes blocks out of the order, back to the tray.
 EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks);
-/// The first index at which placing `block` is legal, at or after everything it depends on; -1 when there
-/// is none yet (its inputs are unplaced), with the reason in `why` when given.
+/// The earliest index of its device at which `block` can stand behind everything it depends on, were all
+/// blocks equally long; -1 when there is none (its inputs are unplaced), with the reason in `why` if given.
 int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why = nullptr);
 /// Pins a block's earliest start, or with 0 removes its pin.
 EditResult pinBlock(const Schedule& schedule, const Block& block, Nanoseconds earliestStart);

@@ -27,25 +27,10 @@ bool formsInputGradient(Pass pass)
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass)
 {
     const std::int64_t hidden = shape.tokens() * shape.hidden;
-    if (kind == LayerKind::Transformer && pass == Pass::Forward)
-        return {{"residual", hidden}, {"scratch", hidden}};
     if (kind == LayerKind::Transformer && formsInputGradient(pass))
-        return {{"d.hidden", hidden},
-                {"d.context", hidden},
-                {"d.scores", shape.sequence * shape.sequence},
-                {"d.ln", hidden}};
+        return {{"d.ln", hidden}, {"d.scores", shape.heads * shape.sequence * shape.tokens()}};
     if (kind == LayerKind::Head && formsInputGradient(pass))
         return {{"d.ln", hidden}};
-    return {};
-}
-
-std::vector<WorkspaceTensor> handOverBuffers(const ModelShape& shape, Pass pass)
-{
-    const std::int64_t hidden = shape.tokens() * shape.hidden;
-    if (pass == Pass::Forward)
-        return {{"stage.activation.0", hidden}, {"stage.activation.1", hidden}};
-    if (formsInputGradient(pass))
-        return {{"stage.gradient.0", hidden}, {"stage.gradient.1", hidden}};
     return {};
 }
 
@@ -61,7 +46,7 @@ Bytes stageWorkspace(const ModelShape& shape, std::span<const Layer> layersOfSta
     Bytes largest = 0;
     for (const Layer& layer : layersOfStage)
         largest = std::max(largest, layerWorkspaceBytes(shape, layer.kind, pass));
-    return largest + bytesOfAll(handOverBuffers(shape, pass));
+    return largest;
 }
 
 } // namespace pipewright

@@ -3,9 +3,9 @@
 // executor allocates exactly these by name, so predicted and measured peaks can agree to the byte.
 //
 // The layers of a stage run one after another and share the space, so a stage needs the largest of its
-// layers plus the buffers that hand values from layer to layer inside the stage. A full backward runs
-// input and weight gradient of a layer together; its space is the input gradient's, as the weight
-// gradient needs none of its own.
+// layers. Values pass from layer to layer in place: in F in the stage's output (or, where the head is, in
+// the final norm's saved input), in I in the gradient of the stage's input (or the embedding's saved
+// output gradient). A full backward needs the input gradient's space, as the weight gradient has none.
 #pragma once
 
 #include "core/workload/workload.h"
@@ -24,18 +24,14 @@ struct WorkspaceTensor {
 };
 
 /// With sbh = sequence * microbatch * hidden:
-///   Transformer, forward         residual, scratch: sbh each
-///   Transformer, input gradient  d.hidden, d.context, d.ln: sbh each; d.scores: sequence^2 (one head at a time)
+///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch
 ///   Head, input gradient         d.ln: sbh
-/// and nothing else.
+/// and nothing else; the backward pass as the input gradient.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);
-
-/// Forward: stage.activation.0 and .1; input gradient and backward: stage.gradient.0 and .1; sbh each.
-std::vector<WorkspaceTensor> handOverBuffers(const ModelShape& shape, Pass pass);
 
 Bytes layerWorkspaceBytes(const ModelShape& shape, LayerKind kind, Pass pass);
 
-/// Largest workspace of the stage's layers plus its hand-over buffers; 0 for shapes that cannot run.
+/// Largest workspace of the stage's layers; 0 for shapes that cannot run.
 Bytes stageWorkspace(const ModelShape& shape, std::span<const Layer> layersOfStage, Pass pass);
 
 } // namespace pipewright

@@ -102,7 +102,7 @@ void finish(const Document& document, DropPlan& plan, const QString& title)
         return;
     }
     try {
-        plan.prediction = std::make_shared<const Prediction>(predict(plan.edit.design));
+        plan.prediction = std::make_shared<const Prediction>(predictPlaced(plan.edit.design));
     } catch (const Error& error) {
         plan.legal = plan.changes = false;
         plan.edit.diagnostics = error.diagnostics();

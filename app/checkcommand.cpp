@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+
+#include "core/predict/designcheck.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+struct CheckOptions {
+    explicit CheckOptions(CLI::App& command)
+    {
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file;
+    bool json = false;
+};
+
+std::string_view word(Severity severity)
+{
+    return severity == Severity::Error ? "error" : severity == Severity::Warning ? "warning" : "note";
+}
+
+Json toJson(const std::string& file, const Diagnostics& diagnostics)
+{
+    Json list = Json::array();
+    for (const Diagnostic& diagnostic : diagnostics)
+        list.push_back({{"severity", word(diagnostic.severity)},
+                        {"where", diagnostic.where},
+                        {"what", diagnostic.what},
+                        {"hint", diagnostic.hint}});
+    return {{"design", file}, {"valid", !hasErrors(diagnostics)}, {"diagnostics", std::move(list)}};
+}
+
+} // namespace
+
+void addCheckCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("check", "Says what is wrong with a design: dependencies, duplicates, memory, deadlock");
+    const auto options = std::make_shared<CheckOptions>(*command);
+    command->callback([options, &exitCode] {
+        const LocatedDesign located = readLocatedDesign(options->file);
+        const Design& design = located.design;
+        const Diagnostics diagnostics = located.locate(checkDesign(design));
+        printDiagnostics(diagnostics);
+        const bool valid = !hasErrors(diagnostics);
+        if (options->json)
+            printJson(toJson(options->file, diagnostics));
+        else if (valid)
+            fmt::print("{}: {} can run: {} blocks on {} devices\n", options->file, design.name, design.schedule.blocks(),
+                       design.schedule.devices());
+        exitCode = valid ? exitSuccess : exitFinding;
+    });
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/picture.h"
+#include "app/table.h"
+
+#include "traces/comparison.h"
+#include "traces/tracereader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+struct CompareOptions {
+    explicit CompareOptions(CLI::App& command)
+    {
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("trace", trace, "a trace of this design")->required()->type_name("TRACE");
+        command.add_option("-o,--output", picture, "draw both timelines (.svg or .png)")->type_name("PICTURE");
+        command.add_option("--step", step, "compare this step (the one of median length)")->type_name("N");
+        command.add_option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
+            ->type_name("SHARE");
+        command.add_flag("--force", force, "replace the picture if it exists");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file, trace, picture;
+    int step = -1;
+    double tolerance = -1;
+    bool force = false, json = false;
+};
+
+Json toJson(const Comparison& comparison)
+{
+    Json object;
+    object["makespan"] = {{"predicted_ns", comparison.predictedMakespan},
+                          {"measured_ns", comparison.measuredMakespan},
+                          {"error", comparison.makespanError}};
+    object["per_device"] = Json::array();
+    for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
+        const Comparison::Device& d = comparison.devices[device];
+        object["per_device"].push_back(
+            {{"device", device},
+             {"busy_error", d.busyError},
+             {"peak_bytes", {{"predicted", d.predictedPeak}, {"measured", d.measuredPeak}, {"error", d.peakError}}}});
+    }
+    object["blocks"] = {
+        {"matched", comparison.matched},
+        {"unmatched", comparison.unmatched},
+        {"start_error", {{"median", comparison.startError.median}, {"p95", comparison.startError.p95}}},
+        {"duration_error", {{"median", comparison.durationError.median}, {"p95", comparison.durationError.p95}}}};
+    return object;
+}
+
+void print(const Program& program, const Comparison& comparison, int step)
+{
+    fmt::print("step {}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
+               formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
+    Table devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
+    for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
+        const Comparison::Device& d = comparison.devices[device];
+        devices.addRow({std::to_string(device), formatDuration(d.predictedBusy), formatDuration(d.measuredBusy),
+                        signedPercent(d.busyError), formatSize(d.predictedPeak), formatSize(d.measuredPeak),
+                        signedPercent(d.peakError)});
+    }
+    devices.print();
+    fmt::print("\n{} blocks matched, {} not measured\n", comparison.matched, comparison.unmatched);
+    fmt::print("start error     median {:>8}  95th percentile {:>8}  of the makespan\n",
+               percent(comparison.startError.median), percent(comparison.startError.p95));
+    fmt::print("duration error  median {:>8}  95th percentile {:>8}  of the block\n",
+               percent(comparison.durationError.median), percent(comparison.durationError.p95));
+    if (comparison.blocks.empty())
+        return;
+    fmt::print("\nblocks furthest from their prediction:\n");
+    constexpr std::size_t shown = 5;
+    Table blocks({"block", "device", "duration error", "measured - predicted"});
+    for (std::size_t i = 0; i < std::min(shown, comparison.blocks.size()); ++i) {
+        const Comparison::BlockError& block = comparison.blocks[i];
+        blocks.addRow({program.label(block.task), std::to_string(program.tasks[block.task].device),
+                       percent(block.durationError),
+                       (block.contribution < 0 ? "-" : "+") + formatDuration(std::abs(block.contribution))});
+    }
+    blocks.print();
+}
+
+/// The measured timeline; a trace of another program is a comparison that failed, not a bad file.
+Timeline measuredTimeline(const TraceReader& trace, const Program& program, int step)
+{
+    try {
+        return trace.timeline(program, step);
+    } catch (const Error& error) {
+        throw Finding(error.diagnostics());
+    }
+}
+
+int compareFiles(const CompareOptions& options)
+{
+    if (!options.picture.empty())
+        checkPictureName(options.picture, options.force);
+    const LocatedDesign located = readLocatedDesign(options.file);
+    const TraceReader trace(options.trace);
+    const int step = options.step >= 0 ? options.step : trace.medianStep();
+    const Prediction prediction = predictOrFind(located);
+    const Timeline measured = measuredTimeline(trace, prediction.program, step);
+    const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
+    if (!options.picture.empty())
+        writePicture(options.picture, options.force, located.design, prediction, &measured);
+    if (options.json)
+        printJson(toJson(comparison));
+    else
+        print(prediction.program, comparison, step);
+
+    Diagnostics findings;
+    if (comparison.unmatched > 0)
+        findings.push_back({Severity::Error, options.trace,
+                            fmt::format("{} of {} blocks were not measured in step {}", comparison.unmatched,
+                                        comparison.matched + comparison.unmatched, step),
+                            trace.droppedRecords() > 0
+                                ? fmt::format("{} records were dropped while recording", trace.droppedRecords())
+                                : "choose another step with --step"});
+    if (options.tolerance >= 0 && !(std::abs(comparison.makespanError) <= options.tolerance))
+        findings.push_back({Severity::Error, options.trace,
+                            fmt::format("the predicted makespan is off by {}", signedPercent(comparison.makespanError)),
+                            "calibrate the design with this trace: pipewright calibrate"});
+    printDiagnostics(findings);
+    return findings.empty() ? exitSuccess : exitFinding;
+}
+
+} // namespace
+
+void addCompareCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("compare", "Prediction against measurement");
+    const auto options = std::make_shared<CompareOptions>(*command);
+    command->callback([options, &exitCode] { exitCode = compareFiles(*options); });
+}
+
+} // namespace pipewright::app

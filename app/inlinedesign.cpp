@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/inlinedesign.h"
+
+#include "core/base/diagnostic.h"
+#include "core/base/units.h"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+namespace pipewright::app {
+
+namespace {
+
+/// "1.5x": a multiple of the devices' count of microbatches.
+double parseFactor(const std::string& text, const std::string& where)
+{
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end == text.c_str() || std::string_view(end) != "x" || !std::isfinite(value) || value <= 0)
+        throw Error(where, "\"" + text + "\" is no memory limit", "write a positive factor, such as 1.5x");
+    return value;
+}
+
+std::vector<std::string_view> familyNames()
+{
+    std::vector<std::string_view> names;
+    for (const Family& family : families())
+        names.push_back(family.name);
+    return names;
+}
+
+} // namespace
+
+InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(acceptFile)
+{
+    command.add_option(acceptFile ? "design" : "family", m_what,
+                       fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
+        ->required()
+        ->type_name(acceptFile ? "FILE|FAMILY" : "FAMILY");
+    m_options = command.add_option_group("Design", "what a family is made for");
+    CLI::App& group = *m_options;
+    group.add_option("--devices", m_devices, "pipeline devices")->type_name("P");
+    group.add_option("--microbatches", m_microbatches, "microbatches per step")->type_name("M");
+    group.add_option("--chunks", m_chunks, "stages per device")->type_name("V");
+    group.add_option("--group", m_group, "interleaving: microbatches per group")->type_name("G");
+    group.add_option("--forward", m_forward, "time of one device's worth of layers (1ms)")->type_name("T");
+    group.add_option("--input-grad", m_inputGrad, "time of the input-gradient half (1ms)")->type_name("T");
+    group.add_option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)")->type_name("T");
+    group.add_option("--transfer", m_transfer, "time of one hop between devices (0)")->type_name("T");
+    group.add_flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
+    group.add_option("--memory-limit", m_memoryLimit, "where the family searches; x = P microbatches of activations")
+        ->type_name("FACTORx");
+    group.add_option("--saved", m_saved, "bytes one F keeps on a device; then there is no model")->type_name("SIZE");
+    group.add_option("--saved-for-weight-grad", m_savedForWeightGrad, "of these, what stays until W (all)")
+        ->type_name("SIZE");
+    group.add_option("--model", m_model, "model preset; its times hold where none are given")->type_name("PRESET");
+    group.add_option("--device", m_device, "device preset to run the model on")->type_name("PRESET");
+    group.add_option("--cluster", m_cluster, "cluster preset: devices and links")->type_name("PRESET");
+    group.add_option("--sequence", m_sequence, "tokens per sequence")->type_name("N");
+    group.add_option("--microbatch-size", m_microbatchSize, "sequences per microbatch")->type_name("N");
+    group.add_option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
+        ->delimiter(',')
+        ->type_name("N,N,…");
+    group.add_option("--name", m_name, "name of the design");
+}
+
+bool InlineDesign::isFile() const { return m_acceptFile && findFamily(m_what) == nullptr; }
+
+DesignRequest InlineDesign::request() const
+{
+    const auto given = [&](const char* option) { return m_options->count(option) > 0; };
+    for (const char* required : {"--devices", "--microbatches"})
+        if (!given(required))
+            throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
+    const auto number = [&](const char* option, int value) { return given(option) ? std::optional(value) : std::nullopt; };
+    const auto text = [&](const char* option, const std::string& value) {
+        return given(option) ? std::optional(value) : std::nullopt;
+    };
+    const auto duration = [&](const char* option, const std::string& value) {
+        return given(option) ? std::optional(parseDuration(value, option)) : std::nullopt;
+    };
+    const auto size = [&](const char* option, const std::string& value) {
+        return given(option) ? std::optional(parseSize(value, option)) : std::nullopt;
+    };
+
+    DesignRequest request;
+    request.family = m_what;
+    request.devices = m_devices;
+    request.microbatches = m_microbatches;
+    request.chunks = number("--chunks", m_chunks);
+    request.group = number("--group", m_group);
+    if (given("--memory-limit"))
+        request.memoryLimit = parseFactor(m_memoryLimit, "--memory-limit");
+    request.forward = duration("--forward", m_forward);
+    request.inputGrad = duration("--input-grad", m_inputGrad);
+    request.weightGrad = duration("--weight-grad", m_weightGrad);
+    request.transfer = duration("--transfer", m_transfer);
+    request.perChunk = m_perChunk;
+    request.saved = size("--saved", m_saved);
+    request.savedForWeightGrad = size("--saved-for-weight-grad", m_savedForWeightGrad);
+    request.model = text("--model", m_model);
+    request.device = text("--device", m_device);
+    request.cluster = text("--cluster", m_cluster);
+    request.sequence = number("--sequence", m_sequence);
+    request.microbatchSize = number("--microbatch-size", m_microbatchSize);
+    request.layersPerStage = m_layersPerStage;
+    request.name = m_name;
+    return request;
+}
+
+LocatedDesign InlineDesign::make() const
+{
+    if (!isFile()) {
+        LocatedDesign located;
+        located.design = makeDesign(request());
+        return located;
+    }
+    if (!std::filesystem::exists(m_what))
+        throw Error(m_what, "is neither a design file nor a family",
+                    fmt::format("families: {}", fmt::join(familyNames(), ", ")));
+    for (const CLI::Option* option : m_options->get_options())
+        if (option->count() > 0)
+            throw Error(option->get_name(), "belongs to a family, and " + m_what + " is taken for a design file",
+                        "leave it out, or name a family");
+    return readLocatedDesign(m_what);
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design on the command line: FAMILY and its numbers, or a FILE, wherever one is expected.
+#pragma once
+
+#include "core/formats/locateddesign.h"
+#include "core/predict/designbuilder.h"
+
+#include <CLI/App.hpp>
+
+#include <string>
+
+namespace pipewright::app {
+
+class InlineDesign {
+public:
+    /// Adds the positional FAMILY (with `acceptFile`: FILE or FAMILY) and the options of an inline design.
+    InlineDesign(CLI::App& command, bool acceptFile);
+
+    /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
+    /// inline design beside a file.
+    /// The source is empty for an inline one.
+    LocatedDesign make() const;
+
+private:
+    bool isFile() const;
+    DesignRequest request() const;
+
+    bool m_acceptFile;
+    CLI::Option_group* m_options = nullptr;
+    std::string m_what;
+    int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_sequence = 0, m_microbatchSize = 0;
+    std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
+    std::string m_model, m_device, m_cluster, m_name;
+    std::vector<int> m_layersPerStage;
+    bool m_perChunk = false;
+};
+
+} // namespace pipewright::app

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/inlinedesign.h"
+
+#include "core/formats/designfile.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+struct NewOptions {
+    explicit NewOptions(CLI::App& command) : design(command, false)
+    {
+        command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    InlineDesign design;
+    std::string output;
+    bool force = false, json = false;
+};
+
+} // namespace
+
+void addNewCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("new", "Writes a design of one of the published families");
+    const auto options = std::make_shared<NewOptions>(*command);
+    command->callback([options, &exitCode] {
+        const Design design = options->design.make().design;
+        writeDesign(design, options->output, options->force);
+        const Schedule& schedule = design.schedule;
+        if (options->json)
+            printJson({{"design", options->output},
+                       {"family", schedule.family},
+                       {"devices", schedule.devices()},
+                       {"stages", schedule.stages()},
+                       {"microbatches", schedule.microbatches},
+                       {"blocks", schedule.blocks()}});
+        else
+            fmt::print("{}: {}, {} blocks on {} devices\n", options->output, design.name, schedule.blocks(),
+                       schedule.devices());
+        exitCode = exitSuccess;
+    });
+}
+
+} // namespace pipewright::app

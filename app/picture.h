@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design's timeline as a picture file, with a recorded one under it when there is a trace.
+#pragma once
+
+#include "core/predict/predict.h"
+
+#include <string>
+
+namespace pipewright::app {
+
+/// Throws Error when the name ends in neither .svg nor .png, or in .png and this build has no Qt: called
+/// before long work, so that nobody waits for a picture that cannot be written.
+void checkPictureName(const std::string& path, bool overwrite);
+
+/// `measured` may be null. Throws Error when the file exists and `overwrite` is false.
+void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
+                  const Timeline* measured);
+
+} // namespace pipewright::app

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/picture.h"
+
+#include "traces/tracereader.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+namespace pipewright::app {
+
+namespace {
+
+struct RenderOptions {
+    explicit RenderOptions(CLI::App& command)
+    {
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("--trace", trace, "a trace of this design, drawn under the prediction")->type_name("TRACE");
+        command.add_option("--step", step, "the trace's step to draw (the one of median length)")->type_name("N");
+        command.add_option("-o,--output", picture, "the picture to write (.svg or .png)")->required()->type_name("PICTURE");
+        command.add_flag("--force", force, "replace the picture if it exists");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file, trace, picture;
+    int step = -1;
+    bool force = false, json = false;
+};
+
+} // namespace
+
+void addRenderCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("render", "Draws the timeline, with a measured one under it if there is a trace");
+    const auto options = std::make_shared<RenderOptions>(*command);
+    command->callback([options, &exitCode] {
+        checkPictureName(options->picture, options->force);
+        const LocatedDesign located = readLocatedDesign(options->file);
+        const Prediction prediction = predictOrFind(located);
+        std::optional<Timeline> measured;
+        if (!options->trace.empty()) {
+            const TraceReader trace(options->trace);
+            measured = trace.timeline(prediction.program, options->step >= 0 ? options->step : trace.medianStep());
+        }
+        writePicture(options->picture, options->force, located.design, prediction, measured ? &*measured : nullptr);
+        if (options->json)
+            printJson({{"picture", options->picture}, {"design", options->file}, {"measured", measured.has_value()}});
+        else
+            fmt::print("{}: {}\n", options->picture, located.design.name);
+        exitCode = exitSuccess;
+    });
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A table for people: columns as wide as their widest cell, the first aligned left, numbers right.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace pipewright::app {
+
+class Table {
+public:
+    explicit Table(std::vector<std::string> header) : m_rows{std::move(header)} {}
+    void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
+    void print(std::FILE* stream = stdout) const;
+
+private:
+    std::vector<std::vector<std::string>> m_rows;
+};
+
+std::string percent(double share);        ///< 0.1585 -> "15.85 %"
+std::string signedPercent(double share);  ///< 0.02 -> "+2.00 %"
+
+} // namespace pipewright::app

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Everything that can be said against a design before it runs: the schedule, its costs, the communication
+// of the compiled Program, and each device's peak against its memory.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/program/design.h"
+
+namespace pipewright {
+
+/// Empty when the design can run. Exceeded memory is an error; communication that would hang only where
+/// sends and receives block is a warning. O(blocks).
+Diagnostics checkDesign(const Design& design);
+
+} // namespace pipewright

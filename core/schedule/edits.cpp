@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/edits.h"
+
+#include "core/schedule/ordergraph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// What is wrong with the blocks that are placed; missing ones are the tray's business.
+Diagnostics checkPlaced(const Schedule& schedule, std::span<const SkipConnection> skips)
+{
+    Diagnostics diagnostics;
+    const OrderGraph graph(schedule, skips, true, diagnostics);
+    if (!hasErrors(diagnostics)) {
+        const Diagnostics stuck = runOrder(graph).stuck;
+        diagnostics.insert(diagnostics.end(), stuck.begin(), stuck.end());
+    }
+    return diagnostics;
+}
+
+EditResult refuse(const Schedule& schedule, std::string where, std::string what, std::string hint)
+{
+    return {schedule, {{Severity::Error, std::move(where), std::move(what), std::move(hint)}}};
+}
+
+EditResult checked(Schedule edited, std::span<const SkipConnection> skips)
+{
+    edited.family = "custom";
+    Diagnostics diagnostics = checkPlaced(edited, skips);
+    return {std::move(edited), std::move(diagnostics)};
+}
+
+std::vector<Block>& lane(Schedule& schedule, int device)
+{
+    return schedule.order[static_cast<std::size_t>(device)];
+}
+
+int passRank(const Block& block)
+{
+    return block.op == Op::F ? 0 : block.op == Op::W ? 2 : 1;
+}
+
+} // namespace
+
+Position find(const Schedule& schedule, const Block& block)
+{
+    for (std::size_t device = 0; device < schedule.order.size(); ++device) {
+        const auto& blocks = schedule.order[device];
+        if (const auto found = std::find(blocks.begin(), blocks.end(), block); found != blocks.end())
+            return {static_cast<int>(device), static_cast<int>(found - blocks.begin())};
+    }
+    return {};
+}
+
+EditResult moveBlock(const Schedule& schedule, const Block& block, int index, std::span<const SkipConnection> skips)
+{
+    const Position from = find(schedule, block);
+    if (from.device < 0)
+        return refuse(schedule, toString(block), "this block is not placed", "drag it from the tray");
+    Schedule edited = schedule;
+    std::vector<Block>& blocks = lane(edited, from.device);
+    const int to = std::clamp(index, 0, static_cast<int>(blocks.size()));
+    const auto at = blocks.begin();
+    if (to > from.index)
+        std::rotate(at + from.index, at + from.index + 1, at + to);
+    else
+        std::rotate(at + to, at + from.index, at + from.index + 1);
+    if (edited.order == schedule.order)
+        return {schedule, {}};
+    return checked(std::move(edited), skips);
+}
+
+EditResult moveStage(const Schedule& schedule, int stage, int device,
+                     const std::function<Nanoseconds(const Block&)>& startOf, std::span<const SkipConnection> skips)
+{
+    if (stage < 0 || stage >= schedule.stages() || device < 0 || device >= schedule.devices())
+        return refuse(schedule, fmt::format("stage {}", stage), fmt::format("it cannot move to device {}", device),
+                      "choose a stage and a device of this schedule");
+    const int from = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+    if (from == device)
+        return {schedule, {}};
+    Schedule edited = schedule;
+    edited.deviceOfStage[static_cast<std::size_t>(stage)] = device;
+    std::vector<Block>& old = lane(edited, from);
+    const auto moved = std::stable_partition(old.begin(), old.end(), [&](const Block& b) { return b.stage != stage; });
+    const std::vector<Block> travellers(moved, old.end());
+    old.erase(moved, old.end());
+    std::vector<Block>& blocks = lane(edited, device);
+    std::vector<Block> merged;
+    merged.reserve(blocks.size() + travellers.size());
+    std::merge(blocks.begin(), blocks.end(), travellers.begin(), travellers.end(), std::back_inserter(merged),
+               [&](const Block& a, const Block& b) {
+                   const Nanoseconds startA = startOf(a), startB = startOf(b);
+                   return startA != startB ? startA < startB : passRank(a) < passRank(b);
+               });
+    blocks = std::move(merged);
+    return checked(std::move(edited), skips);
+}
+
+EditResult placeBlock(const Schedule& schedule, const Block& block, int index, std::span<const SkipConnection> skips)
+{
+    if (block.stage < 0 || block.stage >= schedule.stages())
+        return refuse(schedule, toString(block), fmt::format("unknown stage {}", block.stage), "choose a stage of this schedule");
+    Schedule edited = schedule;
+    std::vector<Block>& blocks = lane(edited, schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]);
+    blocks.insert(blocks.begin() + std::clamp(index, 0, static_cast<int>(blocks.size())), block);
+    return checked(std::move(edited), skips);
+}
+
+EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks)
+{
+    Schedule edited = schedule;
+    edited.family = "custom";
+    for (const Block& block : blocks) {
+        const Position position = find(edited, block);
+        if (position.device < 0)
+            return refuse(schedule, toString(block), "this block is not placed", "select a placed block");
+        std::vector<Block>& lane_ = lane(edited, position.device);
+        lane_.erase(lane_.begin() + position.index);
+        std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block == block; });
+    }
+    return {std::move(edited), {}};
+}
+
+int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why)
+{
+    const auto refuseBecause = [&](Diagnostics reasons) {
+        if (why != nullptr)
+            *why = std::move(reasons);
+        return -1;
+    };
+    Diagnostics diagnostics;
+    const OrderGraph graph(schedule, {}, true, diagnostics);
+    if (hasErrors(diagnostics))
+        return refuseBecause(std::move(diagnostics));
+    if (block.stage < 0 || block.stage >= schedule.stages() || block.microbatch < 0
+        || block.microbatch >= schedule.microbatches)
+        return -1;
+
+    std::vector<BlockIndex> inputs;
+    if (block.op == Op::F && block.stage > 0)
+        inputs.push_back(graph.indexOf(Op::F, block.stage - 1, block.microbatch));
+    if (block.op == Op::B || block.op == Op::I) {
+        inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch));
+        if (block.stage + 1 < schedule.stages())
+            inputs.push_back(graph.backwardOf(block.stage + 1, block.microbatch));
+    }
+    if (block.op == Op::W)
+        inputs.push_back(graph.indexOf(Op::I, block.stage, block.microbatch));
+    if (std::find(inputs.begin(), inputs.end(), noBlock) != inputs.end())
+        return refuseBecause({{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
+
+    // With every block taking one unit, whatever comes before an input starts before that input ends. So the
+    // first block here that starts later cannot be one that the inputs depend on.
+    const OrderRun run = runOrder(graph, {}, [](BlockIndex) { return Nanoseconds{1}; },
+                                  [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
+    if (!run.stuck.empty())
+        return refuseBecause(run.stuck);
+    Nanoseconds ready = 0;
+    for (const BlockIndex input : inputs)
+        ready = std::max(ready, run.start[input] + 1);
+    const auto device = static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]);
+    BlockIndex i = graph.firstOfDevice[device];
+    while (i < graph.firstOfDevice[device + 1] && run.start[i] < ready)
+        ++i;
+    const int index = static_cast<int>(i - graph.firstOfDevice[device]);
+    EditResult result = placeBlock(schedule, block, index);
+    return result.legal() ? index : refuseBecause(std::move(result.diagnostics));
+}
+
+EditResult pinBlock(const Schedule& schedule, const Block& block, Nanoseconds earliestStart)
+{
+    if (find(schedule, block).device < 0)
+        return refuse(schedule, toString(block), "this block is not placed", "place it before pinning it");
+    if (earliestStart < 0)
+        return refuse(schedule, toString(block), "the earliest start is negative", "use a time from 0 on");
+    Schedule edited = schedule;
+    std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block == block; });
+    if (earliestStart > 0)
+        edited.pins.push_back({block, earliestStart});
+    return {std::move(edited), {}};
+}
+
+} // namespace pipewright

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/actor.h"
+
+#include "executor/clock.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace pipewright {
+
+Actor::Actor(RunState& run, int device, std::unique_ptr<Stream> stream, bool checkMemory)
+    : m_run(run)
+    , m_device(device)
+    , m_plan(&run.plan.devices[static_cast<std::size_t>(device)])
+    , m_stream(std::move(stream))
+    , m_meter(device, checkMemory, m_plan->mostLive)
+    , m_hasFaults(std::any_of(run.faults.begin(), run.faults.end(),
+                              [&](const Fault& fault) { return fault.device == device; }))
+{
+}
+
+void Actor::runStep()
+{
+    try {
+        recordMemory();
+        for (std::uint32_t i = 0; i < m_plan->instructions.size(); ++i) {
+            m_instruction.store(i, std::memory_order_relaxed);
+            setState(State::Running);
+            makeProgress();
+            if (m_run.stopped.load(std::memory_order_relaxed) || (m_hasFaults && !strike(i)))
+                return;
+            if (!execute(m_plan->instructions[i]))
+                return;
+        }
+        m_meter.expectOnlyPersistent();
+        m_instruction.store(static_cast<std::uint32_t>(m_plan->instructions.size()), std::memory_order_relaxed);
+        setState(State::Done);
+    } catch (...) {
+        m_failure = std::current_exception();
+        setState(State::Failed);
+    }
+    makeProgress();
+}
+
+bool Actor::execute(const PlannedInstruction& instruction)
+{
+    switch (instruction.kind) {
+    case InstructionKind::Compute:
+    case InstructionKind::Update:
+        return compute(instruction);
+    case InstructionKind::Reduce:
+        return reduce(instruction);
+    case InstructionKind::Send:
+        send(instruction.send);
+        return true;
+    case InstructionKind::Receive:
+        acquire(instruction);
+        receive(instruction.receive);
+        return true;
+    case InstructionKind::Free:
+        if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
+            return false;
+        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
+            if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
+                return false;
+        }
+        if (instruction.freed != none) {
+            m_meter.release(instruction.freed, m_run.regions[instruction.freed]);
+            recordMemory();
+        }
+        return true;
+    }
+    return true;
+}
+
+bool Actor::compute(const PlannedInstruction& instruction)
+{
+    for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
+        if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
+            return false;
+    }
+    if (instruction.earliestStart > 0 && !waitForPin(instruction.earliestStart))
+        return false;
+
+    const std::span views(m_plan->views);
+    const auto slice = [&](PlannedInstruction::Range range) { return views.subspan(range.begin, range.end - range.begin); };
+    const TaskContext context{instruction.task, &m_run.program->tasks[instruction.task], m_run.step,
+                              slice(instruction.reads), slice(instruction.writes), m_stream.get(), &m_run.stopped};
+    Nanoseconds start = 0;
+    if (m_run.virtualClock) {
+        for (const BufferView& view : context.reads)
+            m_clock = std::max(m_clock, m_run.bufferReady[view.id]);
+        start = m_clock;
+    }
+    acquire(instruction);
+    if (!m_run.virtualClock)
+        start = now();
+    if (instruction.kind == InstructionKind::Update)
+        m_run.work->update(context);
+    else
+        m_run.work->compute(context);
+    if (m_run.virtualClock) {
+        m_clock = start + m_run.durations[instruction.task];
+        for (const BufferView& view : context.writes)
+            m_run.bufferReady[view.id] = m_clock;
+    }
+    // A task cut short by a stop did not run: it must not look as if it had.
+    if (m_run.stopped.load(std::memory_order_relaxed))
+        return false;
+    recordTask(instruction.task, start, now());
+    releaseTransient(instruction);
+    return true;
+}
+
+bool Actor::reduce(const PlannedInstruction& instruction)
+{
+    const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
+    const Task& task = m_run.program->tasks[instruction.task];
+    const std::span views(m_plan->views);
+    const TaskContext context{instruction.task, &task, m_run.step,
+                              views.subspan(instruction.reads.begin, instruction.reads.end - instruction.reads.begin),
+                              views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
+                              m_stream.get(), &m_run.stopped};
+    acquire(instruction);
+    Nanoseconds start = now();
+    if (instruction.send < 0) {
+        m_run.work->reduce(context, root.region, other.region, true);
+    } else {
+        const Exchange& incoming = m_run.plan.exchanges[static_cast<std::size_t>(instruction.receive)];
+        if (m_run.virtualClock) // the other owner reads when this side was ready
+            m_run.exchangeStart[static_cast<std::size_t>(instruction.send)] = m_clock;
+        receive(instruction.receive);
+        send(instruction.send);
+        // The own sum may change only when the other owner has read it.
+        if (!waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
+            return false;
+        if (m_run.virtualClock) {
+            m_clock = std::max(m_clock, m_run.exchangeStart[static_cast<std::size_t>(instruction.receive)]);
+            start = m_clock;
+        }
+        const bool isRoot = task.device == m_device;
+        m_run.work->reduce(context, isRoot ? root.region : other.region, incoming.destination.front(), false);
+    }
+    if (m_run.virtualClock)
+        m_clock = start + m_run.durations[instruction.task];
+    if (m_run.stopped.load(std::memory_order_relaxed))
+        return false;
+    if (task.device == m_device)
+        recordTask(instruction.task, start, now());
+    releaseTransient(instruction);
+    return true;
+}
+
+void Actor::send(int exchange)
+{
+    const auto index = static_cast<std::size_t>(exchange);
+    const Exchange& what = m_run.plan.exchanges[index];
+    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
+    if (m_run.virtualClock && transfer) {
+        Nanoseconds start = 0;
+        for (const BufferId buffer : m_run.program->reads(what.task))
+            start = std::max(start, m_run.bufferReady[buffer]);
+        m_run.exchangeStart[index] = start;
+        m_run.exchangeEnd[index] = start + m_run.durations[what.task];
+        for (const BufferId buffer : m_run.program->writes(what.task))
+            m_run.bufferReady[buffer] = m_run.exchangeEnd[index];
+    }
+    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
+    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
+                             *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast}));
+}
+
+void Actor::receive(int exchange)
+{
+    const auto index = static_cast<std::size_t>(exchange);
+    const Exchange& what = m_run.plan.exchanges[index];
+    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
+    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
+    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->receive(
+                             *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast}));
+}
+
+bool Actor::waitFor(State state, int exchange)
+{
+    const auto& events = state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
+    Event& event = *events[static_cast<std::size_t>(exchange)];
+    m_exchange.store(exchange, std::memory_order_relaxed);
+    makeProgress();
+    setState(state);
+    if (!m_stream->wait(event))
+        return false; // the state stays: it says what this device was waiting for
+    setState(State::Running);
+    return true;
+}
+
+bool Actor::waitForPin(Nanoseconds earliestStart)
+{
+    const Nanoseconds time = m_run.stepStart + earliestStart;
+    if (m_run.virtualClock) {
+        m_clock = std::max(m_clock, time);
+        return true;
+    }
+    return pause(time - steadyNow());
+}
+
+/// False when the device is not to go on.
+bool Actor::strike(std::uint32_t index)
+{
+    for (const Fault& fault : m_run.faults) {
+        if (fault.device != m_device || fault.step != m_run.step || index < fault.instruction)
+            continue;
+        switch (fault.kind) {
+        case Fault::Kind::Dies:
+            setState(State::Dead);
+            makeProgress();
+            return false;
+        case Fault::Kind::Stalls:
+            setState(State::Stalled);
+            while (pause(1'000'000'000)) {
+            }
+            return false;
+        case Fault::Kind::Slows:
+            if (!pause(fault.delay))
+                return false;
+            break;
+        }
+    }
+    return true;
+}
+
+/// False when the run was stopped meanwhile.
+bool Actor::pause(Nanoseconds duration)
+{
+    constexpr Nanoseconds slice = 5'000'000;
+    const Nanoseconds until = steadyNow() + duration;
+    for (Nanoseconds left = duration; left > 0; left = until - steadyNow()) {
+        if (m_run.stopped.load(std::memory_order_acquire))
+            return false;
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, slice)));
+    }
+    return !m_run.stopped.load(std::memory_order_acquire);
+}
+
+void Actor::acquire(const PlannedInstruction& instruction)
+{
+    if (instruction.acquired.begin == instruction.acquired.end)
+        return;
+    for (std::uint32_t i = instruction.acquired.begin; i < instruction.acquired.end; ++i) {
+        const BufferId buffer = m_plan->lifetimes[i].buffer;
+        m_meter.acquire(buffer, m_run.regions[buffer]);
+    }
+    recordMemory();
+}
+
+void Actor::releaseTransient(const PlannedInstruction& instruction)
+{
+    bool released = false;
+    for (std::uint32_t i = instruction.acquired.begin; i < instruction.acquired.end; ++i) {
+        if (!m_plan->lifetimes[i].transient())
+            continue;
+        const BufferId buffer = m_plan->lifetimes[i].buffer;
+        m_meter.release(buffer, m_run.regions[buffer]);
+        released = true;
+    }
+    if (released)
+        recordMemory();
+}
+
+void Actor::recordMemory()
+{
+    if (m_run.recorder)
+        m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, now(), m_meter.live()});
+}
+
+void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
+{
+    if (m_run.recorder)
+        m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
+}
+
+/// By whichever side carried the copy out; halves of a reduction are part of its own record.
+void Actor::recordCopy(int exchange, const Copied& copied)
+{
+    if (!m_run.recorder || copied.task == none || m_run.program->tasks[copied.task].kind != TaskKind::Transfer)
+        return;
+    const auto index = static_cast<std::size_t>(exchange);
+    TaskRecord record{copied.task, m_run.step, m_run.plan.exchanges[index].to, copied.start, copied.end};
+    if (m_run.virtualClock) {
+        record.start = m_run.exchangeStart[index];
+        record.end = m_run.exchangeEnd[index];
+    }
+    m_run.recorder->record(m_device, record);
+}
+
+Nanoseconds Actor::now() const
+{
+    return m_run.virtualClock ? m_clock : steadyNow();
+}
+
+ActorStatus Actor::status() const
+{
+    ActorStatus status;
+    status.state = m_state.load(std::memory_order_seq_cst);
+    status.instruction = m_instruction.load(std::memory_order_relaxed);
+    if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
+        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
+        status.ready = events[static_cast<std::size_t>(status.exchange)]->complete();
+    }
+    return status;
+}
+
+} // namespace pipewright

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One device at work: walks its instruction list, in order, once per step. Sends and receives are only
+// posted; computing waits for what it reads, and a Free for the send that still reads the buffer. An actor
+// knows nothing of other actors but the links; where it stands can be read by the watching thread at any time.
+#pragma once
+
+#include "executor/memorymeter.h"
+#include "executor/plan.h"
+#include "executor/recorder.h"
+
+#include <atomic>
+#include <exception>
+
+namespace pipewright {
+
+/// Deliberate trouble, for tests and for seeing what a schedule does about it.
+struct Fault {
+    enum class Kind {
+        Dies,   ///< the device stops for good before `instruction`
+        Stalls, ///< it hangs there, still alive
+        Slows,  ///< every instruction from there on takes `delay` longer
+    };
+    Kind kind = Kind::Dies;
+    int device = 0;
+    int step = 0;
+    std::uint32_t instruction = 0;
+    Nanoseconds delay = 0;
+};
+
+/// Where an actor stands.
+struct ActorStatus {
+    enum class State : std::uint8_t { Idle, Running, WaitsForArrival, WaitsForSend, Stalled, Dead, Failed, Done };
+    State state = State::Idle;
+    std::uint32_t instruction = 0;
+    int exchange = -1; ///< that it waits for
+    /// The awaited event has happened, so the actor is about to go on.
+    bool ready = false;
+};
+
+/// What the actors of a run share. Written while no actor runs, except where noted.
+struct RunState {
+    const Program* program = nullptr;
+    Plan plan;
+    std::vector<Region> regions;
+    std::vector<std::unique_ptr<Link>> links;
+    std::vector<std::unique_ptr<Event>> arrived, sent; ///< per exchange
+    StageWork* work = nullptr;
+    Recorder* recorder = nullptr;                      ///< may be null
+    std::vector<Fault> faults;
+    int step = 0;
+    Nanoseconds stepStart = 0;
+    std::atomic<bool> stopped{false};
+
+    // Virtual clock: when a buffer is ready, when an exchange began and ended. Each place is written by one
+    // actor before it posts the exchange that makes another actor read it.
+    bool virtualClock = false;
+    bool emulateLinks = false;            ///< timed maths: a transfer takes its duration
+    std::vector<Nanoseconds> durations;   ///< per task; needed by the two above
+    std::vector<Nanoseconds> bufferReady;
+    std::vector<Nanoseconds> exchangeStart, exchangeEnd;
+};
+
+class Actor {
+public:
+    Actor(RunState& run, int device, std::unique_ptr<Stream> stream, bool checkMemory);
+
+    /// One step, on the calling thread. Returns early when stopped or when a fault strikes. An exception
+    /// of the maths or of a memory check is kept in failure().
+    void runStep();
+
+    ActorStatus status() const;
+    std::uint64_t progress() const { return m_progress.load(std::memory_order_seq_cst); }
+    std::exception_ptr failure() const { return m_failure; }
+    Stream& stream() { return *m_stream; }
+    MemoryMeter& meter() { return m_meter; }
+    /// Virtual clock: when this device's last task ended.
+    Nanoseconds clock() const { return m_clock; }
+    void setClock(Nanoseconds time) { m_clock = time; }
+
+private:
+    using State = ActorStatus::State;
+
+    bool execute(const PlannedInstruction& instruction);
+    bool compute(const PlannedInstruction& instruction);
+    bool reduce(const PlannedInstruction& instruction);
+    void send(int exchange);
+    void receive(int exchange);
+    bool waitFor(State state, int exchange);
+    bool waitForPin(Nanoseconds earliestStart);
+    bool strike(std::uint32_t index);
+    bool pause(Nanoseconds duration);
+
+    void acquire(const PlannedInstruction& instruction);
+    void releaseTransient(const PlannedInstruction& instruction);
+    void recordMemory();
+    void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
+    void recordCopy(int exchange, const Copied& copied);
+    void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
+    void makeProgress() { m_progress.fetch_add(1, std::memory_order_seq_cst); }
+    Nanoseconds now() const;
+
+    RunState& m_run;
+    const int m_device;
+    const DevicePlan* m_plan = nullptr;
+    std::unique_ptr<Stream> m_stream;
+    MemoryMeter m_meter;
+    bool m_hasFaults = false;
+    Nanoseconds m_clock = 0;
+    std::exception_ptr m_failure;
+
+    alignas(64) std::atomic<std::uint64_t> m_progress{0};
+    std::atomic<State> m_state{State::Idle};
+    std::atomic<std::uint32_t> m_instruction{0};
+    std::atomic<int> m_exchange{-1};
+};
+
+} // namespace pipewright

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the runtime needs from hardware, and no more: devices with memory, streams that things are issued
+// on, events that order streams, and links that carry buffers one way between two devices. The host
+// backend implements it with threads and memory copies; a GPU backend issues the same calls on its own
+// streams. Whatever is waited for is waited for through a Stream, so a run can always be interrupted.
+// tests/executor/tst_backend_conformance.cpp says what every implementation must do.
+#pragma once
+
+#include "core/base/units.h"
+#include "core/program/program.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace pipewright {
+
+/// A piece of a device's memory.
+struct Region {
+    std::byte* data = nullptr; ///< an address of the device; the host may touch it only if hostAddressable
+    Bytes bytes = 0;
+};
+
+struct Capabilities {
+    bool hostAddressable = false; ///< regions can be read and written by the calling thread
+    /// Calls return before their effect (streams run by themselves). When false, Stream::wait blocks the
+    /// caller, and a deadlock can be proven from who waits for what.
+    bool asynchronous = false;
+};
+
+/// Memory of one device, given back on destruction. Aligned to at least 64 bytes; contents undefined.
+class Allocation {
+public:
+    virtual ~Allocation() = default;
+    virtual Region region() const = 0;
+};
+
+/// Something that happens once per step: a buffer arrived, a sent buffer may be reused.
+class Event {
+public:
+    virtual ~Event() = default;
+    virtual bool complete() const = 0;
+    /// Makes it happen again next step. Only while no stream waits for it and no posting refers to it.
+    virtual void reset() = 0;
+};
+
+/// The order in which one device does things.
+class Stream {
+public:
+    virtual ~Stream() = default;
+    /// What is issued from now on runs after `event`. False when interrupted: issue nothing more.
+    virtual bool wait(Event& event) = 0;
+    /// Returns when everything issued so far is done; false when interrupted.
+    virtual bool synchronize() = 0;
+    /// Makes the wait under way and all later ones return false until resume(). Any thread may call it.
+    virtual void interrupt() = 0;
+    virtual void resume() = 0;
+};
+
+class Device {
+public:
+    virtual ~Device() = default;
+    virtual std::string name() const = 0;
+    virtual Capabilities capabilities() const = 0;
+    /// Throws Error when the device has not that much memory.
+    virtual std::unique_ptr<Allocation> allocate(Bytes bytes) = 0;
+    virtual std::unique_ptr<Stream> createStream() = 0;
+    /// An event that only `waiter` ever waits for.
+    virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
+};
+
+/// One side of a transfer. The regions, the event and what they refer to stay valid until the link is reset.
+struct Posting {
+    TaskId task = none;
+    std::span<const Region> regions;
+    Event* done = nullptr;     ///< sender: the source may be reused; receiver: the data is there
+    Nanoseconds atLeast = 0;   ///< emulates a slower link: the data is there no earlier than this after the copy began
+};
+
+/// A copy that the call carried out itself; task `none` when it did not.
+struct Copied {
+    TaskId task = none;
+    Nanoseconds start = 0, end = 0;
+};
+
+/// A link one way between two devices. Postings match strictly first to first, as NCCL matches them: there
+/// are no tags that could repair a wrong order. The n-th send and the n-th receive must be of the same
+/// task and sizes; if they are not, the link is stuck from there on and nothing more arrives.
+class Link {
+public:
+    /// What stands at the first place that cannot proceed.
+    struct Heads {
+        TaskId send = none, receive = none; ///< none: nothing posted there yet
+        bool mismatch = false;
+    };
+
+    virtual ~Link() = default;
+    /// Neither call waits for the other side. Without slots nothing is copied before both sides are posted
+    /// (rendezvous), and the later one copies; with a free slot the send is copied there at once (eager).
+    virtual Copied send(Stream& stream, const Posting& posting) = 0;
+    virtual Copied receive(Stream& stream, const Posting& posting) = 0;
+    virtual Heads heads() const = 0;
+    /// Forgets all postings; only between steps.
+    virtual void reset() = 0;
+};
+
+struct LinkOptions {
+    int slots = 0;             ///< 0: rendezvous; k: eager, at most k sends stored on the way
+    Bytes slotBytes = 0;       ///< larger transfers always rendezvous
+    std::size_t postings = 0;  ///< most sends (and receives) between two resets; nothing is allocated later
+};
+
+class Backend {
+public:
+    virtual ~Backend() = default;
+    virtual std::string name() const = 0; ///< "host", "cuda"
+    virtual int devices() const = 0;
+    virtual Device& device(int index) = 0;
+    virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
+};
+
+} // namespace pipewright

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The machine itself as a backend: every device is a thread's worth of CPU and ordinary memory. Always
+// there, needs nothing, deterministic in its results, and the reference for every other backend.
+#pragma once
+
+#include "executor/backend.h"
+
+namespace pipewright {
+
+std::unique_ptr<Backend> createHostBackend(int devices);
+
+} // namespace pipewright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A link between two threads of this process. Both sides append to a list each; the n-th of one matches
+// the n-th of the other, and whoever comes later copies (outside the lock, which is held for a few
+// instructions). With slots, a send that comes first is stored in one and its source is free at once;
+// when all slots are taken it simply stays posted.
+#pragma once
+
+#include "executor/host/hoststream.h"
+
+#include <mutex>
+#include <vector>
+
+namespace pipewright {
+
+class HostLink final : public Link {
+public:
+    explicit HostLink(const LinkOptions& options);
+    Copied send(Stream& stream, const Posting& posting) override;
+    Copied receive(Stream& stream, const Posting& posting) override;
+    Heads heads() const override;
+    void reset() override;
+
+private:
+    struct Sent {
+        Posting posting;
+        int slot = -1;       ///< where it is stored; -1: in the sender's buffers
+        bool stored = false; ///< the slot is filled
+        Nanoseconds begun = 0; ///< when storing began
+    };
+
+    bool match(std::size_t index);
+    std::byte* slotData(int slot) { return m_storage.data() + static_cast<std::size_t>(slot) * m_slotStride; }
+
+    const LinkOptions m_options;
+    const std::size_t m_slotStride;
+    mutable std::mutex m_mutex; ///< guards all below but the slots' contents
+    std::vector<Sent> m_sends;
+    std::vector<Posting> m_receives;
+    std::vector<int> m_freeSlots;
+    std::size_t m_matched = 0;
+    bool m_mismatch = false;
+    std::vector<std::byte> m_storage;
+};
+
+} // namespace pipewright

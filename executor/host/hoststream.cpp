@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/host/hoststream.h"
+
+#include "executor/clock.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int spins = 64; // about a microsecond: longer only takes the core from who is waited for
+
+void relax()
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+} // namespace
+
+bool HostStream::wait(Event& event)
+{
+    auto& awaited = static_cast<HostEvent&>(event);
+    for (int i = 0; i < spins && !awaited.complete(); ++i)
+        relax();
+    while (!awaited.complete()) {
+        // Read the signal before looking again: a set() in between changes it, and wait() returns at once.
+        const std::uint32_t seen = m_signal.load(std::memory_order_acquire);
+        if (awaited.complete())
+            break;
+        if (interrupted())
+            return false;
+        m_signal.wait(seen, std::memory_order_acquire);
+    }
+    if (awaited.readyAt() > 0 && !sleepUntil(awaited.readyAt()))
+        return false;
+    return !interrupted();
+}
+
+void HostStream::interrupt()
+{
+    m_interrupted.store(true, std::memory_order_release);
+    signal();
+}
+
+void HostStream::signal()
+{
+    m_signal.fetch_add(1, std::memory_order_release);
+    m_signal.notify_one();
+}
+
+bool HostStream::sleepUntil(Nanoseconds time) const
+{
+    constexpr Nanoseconds slice = 5'000'000; // how late an interrupt may be noticed
+    for (Nanoseconds left = time - steadyNow(); left > 0; left = time - steadyNow()) {
+        if (interrupted())
+            return false;
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, slice)));
+    }
+    return true;
+}
+
+void HostEvent::set(Nanoseconds readyAt)
+{
+    m_readyAt = readyAt;
+    m_complete.store(true, std::memory_order_release);
+    m_waiter.signal();
+}
+
+} // namespace pipewright

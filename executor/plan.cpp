@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/plan.h"
+
+#include "core/base/diagnostic.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace pipewright {
+
+namespace {
+
+class Planner {
+public:
+    Planner(const Program& program, std::span<const Region> regions, StageWork& work)
+        : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
+          m_arrivalOfBuffer(program.buffers.size(), -1)
+    {
+    }
+
+    Plan run(std::vector<std::vector<BufferLife>> lifetimes)
+    {
+        for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
+            if (m_program.tasks[task].kind == TaskKind::Transfer)
+                addTransfer(task);
+            else if (m_program.tasks[task].kind == TaskKind::Reduce)
+                addReduction(task);
+        }
+        for (const auto& dependency : m_program.extraDependencies) {
+            if (dependency.after == none)
+                m_pins[dependency.task] = dependency.earliestStart;
+        }
+        for (std::size_t d = 0; d < m_program.devices.size(); ++d)
+            m_plan.devices.push_back(planDevice(static_cast<int>(d), std::move(lifetimes[d])));
+        return std::move(m_plan);
+    }
+
+private:
+    BufferView view(BufferId buffer) const { return {buffer, &m_program.buffers[buffer], m_regions[buffer]}; }
+
+    std::vector<Region> regionsOf(std::span<const BufferId> buffers) const
+    {
+        std::vector<Region> regions;
+        for (const BufferId buffer : buffers)
+            regions.push_back(m_regions[buffer]);
+        return regions;
+    }
+
+    int linkBetween(int from, int to)
+    {
+        const auto [found, isNew] = m_linkOfPair.emplace(std::pair(from, to), static_cast<int>(m_plan.links.size()));
+        if (isNew)
+            m_plan.links.push_back({from, to, 0, 0});
+        return found->second;
+    }
+
+    int addExchange(TaskId task, int from, int to, std::vector<Region> source, std::vector<Region> destination)
+    {
+        const int link = linkBetween(from, to);
+        PlannedLink& planned = m_plan.links[static_cast<std::size_t>(link)];
+        ++planned.postings;
+        const Bytes bytes = std::accumulate(source.begin(), source.end(), Bytes{0},
+                                            [](Bytes sum, const Region& region) { return sum + region.bytes; });
+        planned.largest = std::max(planned.largest, bytes);
+        m_plan.exchanges.push_back({task, from, to, link, std::move(source), std::move(destination)});
+        return static_cast<int>(m_plan.exchanges.size()) - 1;
+    }
+
+    void addTransfer(TaskId id)
+    {
+        const Task& task = m_program.tasks[id];
+        const int exchange = addExchange(id, task.device, task.peer, regionsOf(m_program.reads(id)),
+                                         regionsOf(m_program.writes(id)));
+        m_exchangeOfTask[id] = exchange;
+        for (const BufferId buffer : m_program.writes(id))
+            m_arrivalOfBuffer[buffer] = exchange;
+    }
+
+    /// A Reduce names its root's stage in `stage` and the other owner's in `microbatch`.
+    BufferView gradientsOf(TaskId id, int stage) const
+    {
+        for (BufferId buffer = 0; buffer < m_program.buffers.size(); ++buffer) {
+            const Buffer& description = m_program.buffers[buffer];
+            if (!isPersistent(description.kind))
+                break;
+            if (description.kind == BufferKind::Gradients && description.stage == stage) {
+                BufferView gradients = view(buffer);
+                gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
+                return gradients;
+            }
+        }
+        throw Error(m_program.label(id), "has no gradient of stage " + std::to_string(stage) + " to reduce",
+                    "compile the schedule again");
+    }
+
+    Region inboxOn(TaskId id, int device) const
+    {
+        for (const BufferId buffer : m_program.writes(id)) {
+            if (m_program.buffers[buffer].kind == BufferKind::ReduceInbox && m_program.buffers[buffer].device == device)
+                return m_regions[buffer];
+        }
+        throw Error(m_program.label(id), "has no inbox on device " + std::to_string(device),
+                    "compile the schedule again");
+    }
+
+    void addReduction(TaskId id)
+    {
+        const Task& task = m_program.tasks[id];
+        const BufferView root = gradientsOf(id, task.stage);
+        const BufferView other = gradientsOf(id, task.microbatch);
+        m_plan.reductions.emplace(id, std::pair(root, other));
+        if (task.peer < 0 || task.peer == task.device)
+            return;
+        const Region rootInbox = inboxOn(id, task.device);
+        const Region otherInbox = inboxOn(id, task.peer);
+        // The inbox has the size of the shared parameter; what is sent must be exactly that.
+        const Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
+        const Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
+        m_exchangeOfTask[id] = addExchange(id, task.device, task.peer, {fromRoot}, {otherInbox});
+        addExchange(id, task.peer, task.device, {fromOther}, {rootInbox});
+    }
+
+    DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
+    {
+        DevicePlan plan;
+        plan.lifetimes = std::move(lifetimes);
+        const auto& instructions = m_program.devices[static_cast<std::size_t>(device)].instructions;
+        std::uint32_t nextLifetime = 0;
+        std::size_t live = 0;
+        for (std::uint32_t i = 0; i < instructions.size(); ++i) {
+            const Instruction& instruction = instructions[i];
+            PlannedInstruction planned;
+            planned.kind = instruction.kind;
+            planned.task = instruction.task;
+            planned.acquired.begin = nextLifetime;
+            std::size_t transient = 0;
+            for (; nextLifetime < plan.lifetimes.size() && plan.lifetimes[nextLifetime].begin == i; ++nextLifetime)
+                transient += plan.lifetimes[nextLifetime].transient();
+            planned.acquired.end = nextLifetime;
+            live += planned.acquired.end - planned.acquired.begin;
+            plan.mostLive = std::max(plan.mostLive, live);
+            live -= transient;
+
+            switch (instruction.kind) {
+            case InstructionKind::Free:
+                if (instruction.task != none)
+                    planned.send = m_exchangeOfTask[instruction.task];
+                if (instruction.buffer != none) {
+                    planned.freed = instruction.buffer;
+                    --live;
+                    addArrivals(plan, planned, {&instruction.buffer, 1});
+                }
+                break;
+            case InstructionKind::Send:
+                planned.send = m_exchangeOfTask[instruction.task];
+                break;
+            case InstructionKind::Receive:
+                planned.receive = m_exchangeOfTask[instruction.task];
+                break;
+            case InstructionKind::Reduce:
+                planReduce(planned, device);
+                addViews(plan, planned, device);
+                break;
+            case InstructionKind::Compute:
+            case InstructionKind::Update:
+                addViews(plan, planned, device);
+                addArrivals(plan, planned, m_program.reads(instruction.task));
+                if (const auto pin = m_pins.find(instruction.task); pin != m_pins.end())
+                    planned.earliestStart = pin->second;
+                break;
+            }
+            plan.instructions.push_back(planned);
+        }
+        return plan;
+    }
+
+    void planReduce(PlannedInstruction& planned, int device)
+    {
+        const int fromRoot = m_exchangeOfTask[planned.task];
+        if (fromRoot < 0)
+            return;
+        const bool isRoot = m_program.tasks[planned.task].device == device;
+        planned.send = isRoot ? fromRoot : fromRoot + 1;
+        planned.receive = isRoot ? fromRoot + 1 : fromRoot;
+    }
+
+    void addViews(DevicePlan& plan, PlannedInstruction& planned, int device)
+    {
+        const auto add = [&](std::span<const BufferId> buffers) {
+            PlannedInstruction::Range range;
+            range.begin = static_cast<std::uint32_t>(plan.views.size());
+            for (const BufferId buffer : buffers) {
+                if (m_program.buffers[buffer].device == device)
+                    plan.views.push_back(view(buffer));
+            }
+            range.end = static_cast<std::uint32_t>(plan.views.size());
+            return range;
+        };
+        planned.reads = add(m_program.reads(planned.task));
+        planned.writes = add(m_program.writes(planned.task));
+    }
+
+    void addArrivals(DevicePlan& plan, PlannedInstruction& planned, std::span<const BufferId> buffers)
+    {
+        planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
+        for (const BufferId buffer : buffers) {
+            if (m_arrivalOfBuffer[buffer] >= 0)
+                plan.arrivals.push_back(static_cast<std::uint32_t>(m_arrivalOfBuffer[buffer]));
+        }
+        planned.arrivals.end = static_cast<std::uint32_t>(plan.arrivals.size());
+    }
+
+    const Program& m_program;
+    std::span<const Region> m_regions;
+    StageWork& m_work;
+    std::vector<int> m_exchangeOfTask;
+    std::vector<int> m_arrivalOfBuffer;
+    std::map<std::pair<int, int>, int> m_linkOfPair;
+    std::map<TaskId, Nanoseconds> m_pins;
+    Plan m_plan;
+};
+
+} // namespace
+
+Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
+             StageWork& work)
+{
+    return Planner(program, regions, work).run(std::move(lifetimes));
+}
+
+} // namespace pipewright

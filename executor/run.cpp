@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run.h"
+
+#include "core/program/compile.h"
+#include "core/workload/stagecosts.h"
+#include "core/workload/transformer.h"
+#include "executor/clock.h"
+#include "executor/gradientcheck.h"
+#include "executor/host/hostbackend.h"
+#include "executor/runtime.h"
+#include "executor/timedwork.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace pipewright {
+
+namespace {
+
+class TraceSink final : public RecordSink {
+public:
+    explicit TraceSink(TraceWriter& writer) : m_writer(writer) {}
+    void append(const std::vector<TaskRecord>& records) override { m_writer.append(records); }
+    void append(const std::vector<MemoryRecord>& records) override { m_writer.append(records); }
+    void append(const StepRecord& record) override { m_writer.append(record); }
+    void commit() override { m_writer.commit(); }
+
+private:
+    TraceWriter& m_writer;
+};
+
+/// Enough for a first look at a falling loss without any file: numbers in words, over and over, never twice
+/// the same line in a row.
+std::string builtInText()
+{
+    static constexpr const char* words[] = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
+    std::string text;
+    for (int number = 0; number < 3000; ++number) {
+        for (const char digit : std::to_string(number))
+            text.append(words[digit - '0']).append(" ");
+        text.append("comes before ");
+        for (const char digit : std::to_string(number + 1))
+            text.append(words[digit - '0']).append(" ");
+        text.append("\n");
+    }
+    return text;
+}
+
+TextData loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
+{
+    if (!options.data.empty())
+        return TextData::fromPath(options.data, shape, options.seed);
+    notes.push_back({Severity::Note, "data", "trained on a small built-in text", "give --data FILE or FOLDER"});
+    return TextData::fromText(builtInText(), "built-in text", shape, options.seed);
+}
+
+/// What stands in the way of training this design; empty when nothing does.
+Diagnostics whyNotTrainable(const Design& design)
+{
+    if (!design.workload)
+        return {{Severity::Error, "workload", "the design has costs but no model, so there is nothing to train",
+                 "use timed maths, or make the design from a model"}};
+    Diagnostics why = whyNotRunnable(design.workload->shape);
+    if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
+        why.push_back({Severity::Error, "layersPerStage", "the partition has another number of stages than the schedule",
+                       "cut the model into as many stages as the schedule has"});
+    return why;
+}
+
+bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& notes)
+{
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
+        throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
+    if (options.maths == RunOptions::Maths::Timed || options.clock == RunOptions::Clock::Virtual)
+        return false;
+    Diagnostics why = whyNotTrainable(design);
+    if (why.empty())
+        return true;
+    if (options.maths == RunOptions::Maths::Training)
+        throw Error(std::move(why));
+    const Diagnostic& first = why.front();
+    notes.push_back({Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
+    return false;
+}
+
+Nanoseconds median(std::vector<Nanoseconds> times)
+{
+    if (times.empty())
+        return 0;
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
+}
+
+/// Records of one step on the busiest device, so that a ring holds at least a step or two.
+std::size_t recordsPerStep(const Program& program)
+{
+    std::size_t most = 0;
+    for (const Program::Device& device : program.devices)
+        most = std::max(most, device.instructions.size());
+    return 2 * most + 1; // an instruction may begin and end buffers
+}
+
+/// What training needs beside the runtime; absent for timed maths.
+struct Training {
+    TextData data;
+    OptimizerSettings optimizer;
+};
+
+class Execution {
+public:
+    Execution(const Design& design, const RunOptions& options)
+        : m_options(options), m_trains(shouldTrain(design, options, m_result.notes)),
+          m_design(m_trains ? trainableDesign(design) : design),
+          m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
+          m_backend(createHostBackend(static_cast<int>(m_program.devices.size())))
+    {
+        if (options.steps < 1)
+            throw Error("steps", "a run has at least one step");
+        m_result.backend = m_backend->name();
+        m_result.devices = m_backend->devices();
+        for (const Program::Device& device : m_program.devices)
+            m_result.predictedPeakBytes.push_back(device.peakBytes);
+        makeWork();
+        m_result.maths = m_work->name();
+    }
+
+    RunResult run()
+    {
+        createTrace();
+        Runtime runtime(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
+        doSteps(runtime);
+        m_result.peakBytes = runtime.peakBytes();
+        m_result.arenaBytes = runtime.arenaBytes();
+        if (m_recorder) {
+            m_recorder->finish();
+            m_result.droppedRecords = m_recorder->dropped();
+        }
+        if (!m_result.cancelled && m_trains && m_options.checkGradients)
+            checkGradients();
+        if (m_writer && !m_result.cancelled)
+            m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
+        return std::move(m_result);
+    }
+
+private:
+    void makeWork()
+    {
+        if (!m_trains) {
+            m_durations = taskDurations(m_program, m_design.costs);
+            const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
+            m_work = std::make_unique<TimedWork>(m_durations,
+                                                 isVirtual ? TimedWork::Pace::Virtual : TimedWork::Pace::Sleep);
+            return;
+        }
+        const Workload& workload = *m_design.workload;
+        OptimizerSettings optimizer;
+        optimizer.kind = workload.optimizer;
+        m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
+        auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
+                                                   m_training->data, m_options.seed);
+        m_trainingWork = work.get();
+        m_work = std::move(work);
+    }
+
+    RuntimeOptions runtimeOptions() const
+    {
+        RuntimeOptions options;
+        options.eagerSlots = m_options.eagerSlots;
+        options.deadline = m_options.deadline;
+        options.checkMemory = m_options.checkMemory;
+        options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
+        options.emulateLinks = !m_trains && !options.virtualClock;
+        options.durations = m_durations;
+        options.faults = m_options.faults;
+        options.cancel = m_options.cancel;
+        return options;
+    }
+
+    void createTrace()
+    {
+        if (m_options.trace.empty())
+            return;
+        if (m_options.overwriteTrace)
+            removeTrace(m_options.trace);
+        TraceHeader header{m_result.backend, m_result.maths, {}, 0};
+        for (int d = 0; d < m_backend->devices(); ++d)
+            header.deviceNames.push_back(m_backend->device(d).name());
+        const auto wall = std::chrono::system_clock::now().time_since_epoch();
+        header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
+        m_writer.emplace(m_options.trace, m_design, m_program, header);
+        m_sink.emplace(*m_writer);
+        m_recorder = std::make_unique<Recorder>(*m_sink, m_backend->devices(),
+                                                std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
+        m_result.trace = m_options.trace;
+    }
+
+    void doSteps(Runtime& runtime)
+    {
+        // The reference costs about as much as all devices' work of a step on one thread.
+        const double checkWeight = m_trains && m_options.checkGradients ? m_result.devices : 0;
+        for (int step = 0; step < m_options.steps; ++step) {
+            if (m_trains && m_options.checkGradients && step + 1 == m_options.steps)
+                keepParameters();
+            if (m_recorder)
+                m_recorder->makeRoom(recordsPerStep(m_program));
+            const StepOutcome outcome = runtime.runStep(step);
+            if (outcome.cancelled) {
+                m_result.cancelled = true;
+                m_result.notes.push_back({Severity::Note, "step " + std::to_string(step), "cancelled", {}});
+                return;
+            }
+            m_result.stepTimes.push_back(outcome.end - outcome.start);
+            m_result.losses.push_back(outcome.loss);
+            if (m_recorder)
+                m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
+            if (m_options.progress) {
+                const double done = step + 1, all = m_options.steps + checkWeight;
+                const auto left = static_cast<Nanoseconds>((all - done) * double(median(m_result.stepTimes)));
+                m_options.progress({done / all, step + 1, outcome.loss, m_result.stepTimes.back(), left});
+            }
+        }
+    }
+
+    void keepParameters()
+    {
+        for (int stage = 0; stage < m_trainingWork->stages(); ++stage) {
+            const auto parameters = m_trainingWork->parameters(stage);
+            m_lastParameters.emplace_back(parameters.begin(), parameters.end());
+        }
+    }
+
+    void checkGradients()
+    {
+        SequentialTrainer reference(*m_design.workload, m_design.layersPerStage, m_program.microbatches,
+                                    m_training->optimizer, m_training->data, m_options.seed);
+        reference.startAt(m_options.steps - 1, m_lastParameters);
+        reference.step(accumulationOrder(m_program));
+        m_result.gradients = compareGradients(*m_trainingWork, reference);
+    }
+
+    const RunOptions& m_options;
+    RunResult m_result;
+    bool m_trains;
+    Design m_design;
+    Program m_program;
+    std::unique_ptr<Backend> m_backend;
+    std::vector<Nanoseconds> m_durations;
+    std::optional<Training> m_training;
+    std::unique_ptr<StageWork> m_work;
+    TrainingWork* m_trainingWork = nullptr;
+    std::vector<std::vector<float>> m_lastParameters; ///< before the last step
+    std::optional<TraceWriter> m_writer;
+    std::optional<TraceSink> m_sink;
+    std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
+};
+
+} // namespace
+
+Design trainableDesign(const Design& design)
+{
+    if (Diagnostics why = whyNotTrainable(design); !why.empty())
+        throw Error(std::move(why));
+    Design result = design;
+    applyBytes(*design.workload, design.layersPerStage, result.costs);
+    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    result.dataflow.skips.clear(); // the built-in layers have none
+    return result;
+}
+
+RunResult run(const Design& design, const RunOptions& options)
+{
+    return Execution(design, options).run();
+}
+
+std::string RunResult::toJson() const
+{
+    nlohmann::ordered_json json;
+    json["backend"] = backend;
+    json["maths"] = maths;
+    json["devices"] = devices;
+    json["steps"] = stepTimes.size();
+    json["step_ns"] = stepTimes;
+    json["loss"] = nlohmann::ordered_json::array();
+    for (const double loss : losses)
+        json["loss"].push_back(std::isnan(loss) ? nlohmann::ordered_json() : nlohmann::ordered_json(loss));
+    json["peak_bytes"] = peakBytes;
+    json["predicted_peak_bytes"] = predictedPeakBytes;
+    json["arena_bytes"] = arenaBytes;
+    json["dropped_records"] = droppedRecords;
+    if (gradients)
+        json["gradient_check"] = {{"reference", "sequential"},
+                                  {"bit_equal", gradients->bitEqual},
+                                  {"max_relative_error", gradients->maxRelativeError}};
+    else
+        json["gradient_check"] = nullptr;
+    if (cancelled)
+        json["cancelled"] = true;
+    json["trace"] = trace.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(trace);
+    return json.dump();
+}
+
+} // namespace pipewright

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime.h"
+
+#include "executor/clock.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr auto watchInterval = std::chrono::milliseconds(20);
+
+Bytes aligned(Bytes bytes)
+{
+    return (bytes + ArenaPlan::alignment - 1) / ArenaPlan::alignment * ArenaPlan::alignment;
+}
+
+} // namespace
+
+Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
+    : m_backend(backend)
+    , m_options(std::move(options))
+{
+    m_run.program = &program;
+    m_run.work = &work;
+    m_run.recorder = recorder;
+    m_run.faults = m_options.faults;
+    m_run.virtualClock = m_options.virtualClock;
+    m_run.emulateLinks = m_options.emulateLinks;
+    m_run.durations = m_options.durations;
+    if ((m_run.virtualClock || m_run.emulateLinks) && m_run.durations.size() != program.tasks.size())
+        throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
+                    "take them from the Evaluator of this program");
+    if (static_cast<int>(program.devices.size()) > backend.devices())
+        throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, the "
+                               + backend.name() + " backend " + std::to_string(backend.devices()),
+                    "use a design with fewer devices");
+    allocate();
+    work.prepare(program, m_run.regions);
+    startActors();
+}
+
+Runtime::~Runtime()
+{
+    stopActors();
+    m_quit.store(true, std::memory_order_release);
+    m_round.fetch_add(1, std::memory_order_release);
+    m_round.notify_all();
+    for (std::thread& thread : m_threads)
+        thread.join();
+}
+
+/// One block per device for what comes and goes, one for what stays.
+void Runtime::allocate()
+{
+    const Program& program = *m_run.program;
+    m_run.regions.resize(program.buffers.size());
+    std::vector<std::vector<BufferLife>> allLifetimes;
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        Device& device = m_backend.device(static_cast<int>(d));
+        auto lives = lifetimes(program, static_cast<int>(d));
+        const ArenaPlan arena = planArena(program, lives);
+        const auto& transient = m_memory.emplace_back(device.allocate(arena.bytes));
+        for (std::size_t i = 0; i < lives.size(); ++i) {
+            const BufferId buffer = lives[i].buffer;
+            m_run.regions[buffer] = {transient->region().data + arena.offsets[i], program.buffers[buffer].bytes};
+        }
+
+        Bytes persistent = 0, total = 0;
+        std::vector<std::pair<BufferId, Bytes>> places;
+        for (BufferId buffer = 0; buffer < program.buffers.size(); ++buffer) {
+            const Buffer& description = program.buffers[buffer];
+            if (!isPersistent(description.kind) || description.device != static_cast<int>(d))
+                continue;
+            places.emplace_back(buffer, total);
+            persistent += description.bytes;
+            total += aligned(description.bytes);
+        }
+        const auto& lasting = m_memory.emplace_back(device.allocate(total));
+        for (const auto& [buffer, offset] : places)
+            m_run.regions[buffer] = {lasting->region().data + offset, program.buffers[buffer].bytes};
+        m_arenaBytes.push_back(arena.bytes);
+        m_persistentBytes.push_back(persistent);
+        allLifetimes.push_back(std::move(lives));
+    }
+    plan(std::move(allLifetimes));
+}
+
+void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
+{
+    const Program& program = *m_run.program;
+    m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
+    for (const PlannedLink& link : m_run.plan.links)
+        m_run.links.push_back(
+            m_backend.createLink(link.from, link.to, {m_options.eagerSlots, link.largest, link.postings}));
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        Device& device = m_backend.device(static_cast<int>(d));
+        const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
+        m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device.createStream(), check));
+        m_actors.back()->meter().addPersistent(m_persistentBytes[d]);
+    }
+    for (const Exchange& exchange : m_run.plan.exchanges) {
+        const auto event = [&](int device) {
+            return m_backend.device(device).createEvent(m_actors[static_cast<std::size_t>(device)]->stream());
+        };
+        m_run.arrived.push_back(event(exchange.to));
+        m_run.sent.push_back(event(exchange.from));
+    }
+    if (m_run.virtualClock) {
+        m_run.bufferReady.resize(program.buffers.size());
+        m_run.exchangeStart.resize(m_run.plan.exchanges.size());
+        m_run.exchangeEnd.resize(m_run.plan.exchanges.size());
+    }
+}
+
+void Runtime::startActors()
+{
+    for (std::size_t d = 0; d < m_actors.size(); ++d)
+        m_threads.emplace_back([this, d] { actorThread(d); });
+}
+
+void Runtime::actorThread(std::size_t device)
+{
+    for (std::uint32_t seen = 0;;) {
+        m_round.wait(seen, std::memory_order_acquire);
+        seen = m_round.load(std::memory_order_acquire);
+        if (m_quit.load(std::memory_order_acquire))
+            return;
+        m_actors[device]->runStep();
+        const std::lock_guard lock(m_mutex);
+        if (--m_running == 0)
+            m_finished.notify_one();
+    }
+}
+
+StepOutcome Runtime::runStep(int step)
+{
+    for (const auto& link : m_run.links)
+        link->reset();
+    for (std::size_t i = 0; i < m_run.arrived.size(); ++i) {
+        m_run.arrived[i]->reset();
+        m_run.sent[i]->reset();
+    }
+    m_run.step = step;
+    m_run.work->beginStep(step);
+
+    StepOutcome outcome;
+    if (m_run.virtualClock) {
+        for (const auto& actor : m_actors)
+            outcome.start = std::max(outcome.start, actor->clock());
+        for (const auto& actor : m_actors)
+            actor->setClock(outcome.start);
+    } else {
+        outcome.start = steadyNow();
+    }
+    m_run.stepStart = outcome.start;
+    {
+        const std::lock_guard lock(m_mutex);
+        m_running = m_actors.size();
+    }
+    m_round.fetch_add(1, std::memory_order_release);
+    m_round.notify_all();
+
+    RunSnapshot snapshot;
+    std::string reason;
+    const Verdict verdict = watch(snapshot, reason);
+    if (verdict == Verdict::Failed)
+        fail(reason, snapshot);
+    if (m_run.virtualClock) {
+        for (const auto& actor : m_actors)
+            outcome.end = std::max(outcome.end, actor->clock());
+    } else {
+        outcome.end = steadyNow();
+    }
+    outcome.cancelled = verdict == Verdict::Cancelled;
+    outcome.loss = outcome.cancelled ? noLoss : m_run.work->endStep(step);
+    return outcome;
+}
+
+/// Returns when no actor runs any more.
+Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
+{
+    const bool provable = !m_backend.device(0).capabilities().asynchronous;
+    std::uint64_t lastProgress = totalProgress();
+    Nanoseconds lastChange = steadyNow();
+    Verdict verdict = Verdict::Finished;
+    std::unique_lock lock(m_mutex);
+    while (!m_finished.wait_for(lock, watchInterval, [this] { return m_running == 0; })) {
+        lock.unlock();
+        if (m_options.cancel && m_options.cancel->load(std::memory_order_relaxed)) {
+            verdict = Verdict::Cancelled;
+        } else {
+            // A snapshot counts only if nothing moved while it was taken.
+            const std::uint64_t before = totalProgress();
+            snapshot = takeSnapshot();
+            const bool still = totalProgress() == before;
+            if (before != lastProgress) {
+                lastProgress = before;
+                lastChange = steadyNow();
+            }
+            if (still && provable && cannotGoOn(snapshot)) {
+                verdict = Verdict::Failed;
+                reason = "no device can go on";
+            } else if (steadyNow() - lastChange > m_options.deadline) {
+                verdict = Verdict::Failed;
+                reason = "no device has made progress for " + formatDuration(m_options.deadline);
+            }
+        }
+        if (verdict != Verdict::Finished)
+            stopActors();
+        lock.lock();
+        if (verdict != Verdict::Finished) {
+            m_finished.wait(lock, [this] { return m_running == 0; });
+            return verdict;
+        }
+    }
+    lock.unlock();
+    snapshot = takeSnapshot();
+    const auto stuck = std::any_of(snapshot.actors.begin(), snapshot.actors.end(), [](const ActorStatus& actor) {
+        return actor.state != ActorStatus::State::Done;
+    });
+    if (stuck) {
+        reason = "not every device finished its list";
+        return Verdict::Failed;
+    }
+    return Verdict::Finished;
+}
+
+RunSnapshot Runtime::takeSnapshot() const
+{
+    RunSnapshot snapshot;
+    for (const auto& actor : m_actors)
+        snapshot.actors.push_back(actor->status());
+    for (const auto& link : m_run.links)
+        snapshot.links.push_back(link->heads());
+    return snapshot;
+}
+
+std::uint64_t Runtime::totalProgress() const
+{
+    std::uint64_t sum = 0;
+    for (const auto& actor : m_actors)
+        sum += actor->progress();
+    return sum;
+}
+
+void Runtime::stopActors()
+{
+    m_run.stopped.store(true, std::memory_order_seq_cst);
+    for (const auto& actor : m_actors)
+        actor->stream().interrupt();
+}
+
+/// Called when no actor runs: what they left behind can be read.
+void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
+{
+    Diagnostics diagnostics{{Severity::Error, "step " + std::to_string(m_run.step), reason, {}}};
+    for (const auto& actor : m_actors) {
+        if (!actor->failure())
+            continue;
+        try {
+            std::rethrow_exception(actor->failure());
+        } catch (const Error& error) {
+            diagnostics.insert(diagnostics.end(), error.diagnostics().begin(), error.diagnostics().end());
+        } catch (const std::exception& error) {
+            diagnostics.push_back({Severity::Error, "maths", error.what(), {}});
+        }
+    }
+    const Diagnostics stall = explainStall(m_run, snapshot);
+    diagnostics.insert(diagnostics.end(), stall.begin(), stall.end());
+    throw Error(std::move(diagnostics));
+}
+
+std::vector<Bytes> Runtime::peakBytes() const
+{
+    std::vector<Bytes> peaks;
+    for (const auto& actor : m_actors)
+        peaks.push_back(actor->meter().peak());
+    return peaks;
+}
+
+} // namespace pipewright

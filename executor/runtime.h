@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs a Program: one actor thread per device walks its own instruction list, and this thread watches.
+// Memory is planned and allocated before the first step; during a step nothing is allocated and nobody
+// is in charge. A step ends when every device has finished its list (a flush), and the run ends with an
+// Error that says who waited for whom when nothing can go on any more.
+#pragma once
+
+#include "executor/stall.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace pipewright {
+
+struct RuntimeOptions {
+    int eagerSlots = 0;   ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
+    Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
+    bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
+    bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
+    bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
+    std::vector<Nanoseconds> durations = {}; ///< per task
+    std::vector<Fault> faults = {};
+    const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
+};
+
+struct StepOutcome {
+    Nanoseconds start = 0, end = 0;
+    double loss = 0; ///< NaN when the maths has none
+    bool cancelled = false;
+};
+
+class Runtime {
+public:
+    /// Plans and allocates everything. Keeps references to all arguments. `recorder` may be null.
+    /// Throws Error when the program is not consistent or memory is short.
+    Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options = {});
+    ~Runtime();
+    Runtime(const Runtime&) = delete;
+    Runtime& operator=(const Runtime&) = delete;
+
+    /// One step. Throws Error when it cannot be finished; the runtime is then of no further use.
+    StepOutcome runStep(int step);
+
+    std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far
+    std::vector<Bytes> arenaBytes() const { return m_arenaBytes; } ///< per device, without persistent buffers
+    const std::vector<Region>& regions() const { return m_run.regions; } ///< per buffer
+
+private:
+    enum class Verdict { Finished, Cancelled, Failed };
+
+    void allocate();
+    void plan(std::vector<std::vector<BufferLife>> lifetimes);
+    void startActors();
+    void actorThread(std::size_t device);
+    Verdict watch(RunSnapshot& snapshot, std::string& reason);
+    RunSnapshot takeSnapshot() const;
+    std::uint64_t totalProgress() const;
+    void stopActors();
+    [[noreturn]] void fail(const std::string& reason, const RunSnapshot& snapshot);
+
+    Backend& m_backend;
+    RuntimeOptions m_options;
+    RunState m_run;
+    std::vector<std::unique_ptr<Allocation>> m_memory;
+    std::vector<Bytes> m_arenaBytes, m_persistentBytes;
+    std::vector<std::unique_ptr<Actor>> m_actors;
+    std::vector<std::thread> m_threads;
+
+    std::atomic<std::uint32_t> m_round{0}; ///< actors run one step whenever it changes
+    std::atomic<bool> m_quit{false};
+    std::mutex m_mutex;
+    std::condition_variable m_finished;
+    std::size_t m_running = 0; ///< guarded by m_mutex
+};
+
+} // namespace pipewright

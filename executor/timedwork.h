@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks without maths: each takes the time it is given and holds the bytes that the Program gives it.
+// With the virtual clock it takes no time at all; the runtime then keeps the time.
+#pragma once
+
+#include "core/program/costs.h"
+#include "executor/maths.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// What the predictor gives each task of a program, by TaskId. O(tasks).
+std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs);
+
+class TimedWork final : public StageWork {
+public:
+    enum class Pace {
+        Virtual, ///< returns at once
+        Sleep,   ///< gives its core away: any number of devices run beside each other
+        Burn,    ///< keeps its core busy, as real work does
+    };
+    /// `durations` per task, in nanoseconds.
+    TimedWork(std::vector<Nanoseconds> durations, Pace pace);
+
+    std::string name() const override { return "timed"; }
+    void prepare(const Program&, std::span<const Region>) override {}
+    void beginStep(int) override {}
+    double endStep(int) override { return noLoss; }
+    void compute(const TaskContext& context) override { spend(context); }
+    void update(const TaskContext& context) override { spend(context); }
+    Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
+    void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }
+
+private:
+    void spend(const TaskContext& context) const;
+
+    std::vector<Nanoseconds> m_durations;
+    Pace m_pace;
+};
+
+} // namespace pipewright

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/gptlayers.h"
+
+#include "kernels/crossentropy.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/gelu.h"
+#include "kernels/layernorm.h"
+
+namespace pipewright {
+
+using kernels::LinearShape;
+using kernels::Store;
+
+namespace {
+
+/// Finds a pair of parameters of one layer.
+struct PairFinder {
+    const ParameterLayout& layout;
+    int layer;
+
+    ParameterPair norm(const std::string& name) const {
+        return {layout.at(layer, name + ".gamma"), layout.at(layer, name + ".beta")};
+    }
+    ParameterPair linear(const std::string& name) const {
+        return {layout.at(layer, name + ".weight"), layout.at(layer, name + ".bias")};
+    }
+    ParameterPair matrix(const std::string& name) const {
+        return {layout.at(layer, name + ".weight"), {}, false};
+    }
+};
+
+LinearShape shapeOf(int rows, const ParameterPair& linear) {
+    return {rows, linear.weight.columns, linear.weight.rows};
+}
+
+void linearForward(int rows, const ParameterPair& linear, std::span<const float> parameters,
+                   std::span<const float> input, std::span<float> output, Store store = Store::Replace) {
+    const std::span<const float> bias = linear.hasBias ? linear.bias.in(parameters) : std::span<const float>();
+    kernels::linearForward(shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store);
+}
+
+void linearInputGrad(int rows, const ParameterPair& linear, std::span<const float> parameters,
+                     std::span<const float> outputGrad, std::span<float> inputGrad) {
+    kernels::linearInputGrad(shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad);
+}
+
+void linearWeightGrad(int rows, const ParameterPair& linear, std::span<const float> input,
+                      std::span<const float> outputGrad, std::span<float> gradients) {
+    const std::span<float> bias = linear.hasBias ? linear.bias.in(gradients) : std::span<float>();
+    kernels::linearWeightGrad(shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias);
+}
+
+void normForward(int rows, const ParameterPair& norm, std::span<const float> parameters,
+                 std::span<const float> input, std::span<float> output) {
+    kernels::layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters),
+                              norm.bias.in(parameters), output);
+}
+
+/// Adds the gradient of the norm's input to the stream and those of gamma and beta to the gradients.
+void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> parameters,
+                   std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
+                   std::span<float> gradients) {
+    const int columns = norm.weight.columns;
+    kernels::layerNormInputGrad(rows, columns, input, norm.weight.in(parameters), outputGrad, stream);
+    kernels::layerNormWeightGrad(rows, columns, input, outputGrad, norm.weight.in(gradients), norm.bias.in(gradients));
+}
+
+} // namespace
+
+EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
+                               const ParameterLayout& parameters)
+    : m_length(int(shape.sequence)), m_hidden(int(shape.hidden)),
+      m_tables{parameters.at(layer, "table.weight"), parameters.at(layer, "positions.weight")},
+      m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad")) {}
+
+void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
+                             const StageMemory& memory, std::span<float> stream) const {
+    kernels::copy(tokens, memory.integers(m_tokens));
+    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters),
+                              m_tables.bias.in(parameters), stream);
+}
+
+void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+    kernels::embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
+                                 m_tables.weight.in(gradients), m_tables.bias.in(gradients));
+}
+
+TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout,
+                                   const ParameterLayout& parameters)
+    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)),
+      m_attention{int(shape.microbatchSize), int(shape.sequence), shape.heads, int(shape.headSize)} {
+    const PairFinder find{parameters, layer};
+    m_ln1 = find.norm("ln1");
+    m_qkv = find.linear("qkv");
+    m_projection = find.linear("projection");
+    m_ln2 = find.norm("ln2");
+    m_fc1 = find.linear("fc1");
+    m_fc2 = find.linear("fc2");
+    const auto at = [&](const char* tensor) { return layout.slice(layer, tensor); };
+    m_at = {at("ln1.input"),       at("attention.query"),  at("attention.key"),         at("attention.value"),
+            at("attention.probabilities"), at("ln2.input"), at("mlp.activationInput"),
+            at("qkv.input"),       at("projection.input"), at("fc1.input"),             at("fc2.input"),
+            at("qkv.outputGrad"),  at("projection.outputGrad"), at("fc1.outputGrad"),   at("fc2.outputGrad"),
+            at("d.ln"),            at("d.scores")};
+}
+
+void TransformerLayer::forward(std::span<const float> parameters, const StageMemory& memory,
+                               std::span<float> stream) const {
+    const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
+    kernels::copy(stream, tensor(m_at.ln1Input));
+    normForward(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.qkvInput));
+    // Query, key and value are tensors of their own: a third of the weight's rows each.
+    const auto weight = m_qkv.weight.in(parameters), bias = m_qkv.bias.in(parameters);
+    const std::size_t third = weight.size() / 3, width = std::size_t(m_hidden);
+    const Slice parts[] = {m_at.query, m_at.key, m_at.value};
+    for (std::size_t part = 0; part < 3; ++part)
+        kernels::linearForward({m_rows, m_hidden, m_hidden}, tensor(m_at.qkvInput), weight.subspan(part * third, third),
+                               bias.subspan(part * width, width), tensor(parts[part]));
+    kernels::attentionForward(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                              tensor(m_at.probabilities), tensor(m_at.projectionInput));
+    linearForward(m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
+
+    kernels::copy(stream, tensor(m_at.ln2Input));
+    normForward(m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.fc1Input));
+    linearForward(m_rows, m_fc1, parameters, tensor(m_at.fc1Input), tensor(m_at.activationInput));
+    kernels::geluForward(tensor(m_at.activationInput), tensor(m_at.fc2Input));
+    linearForward(m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
+}
+
+void TransformerLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory,
+                                 std::span<float> stream, std::span<float> gradients) const {
+    const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
+    kernels::copy(stream, tensor(m_at.fc2Grad));
+    linearInputGrad(m_rows, m_fc2, parameters, stream, tensor(m_at.fc1Grad));
+    kernels::geluInputGrad(tensor(m_at.activationInput), tensor(m_at.fc1Grad), tensor(m_at.fc1Grad));
+    linearInputGrad(m_rows, m_fc1, parameters, tensor(m_at.fc1Grad), tensor(m_at.normGrad));
+    normInputGrad(m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.normGrad), stream, gradients);
+
+    kernels::copy(stream, tensor(m_at.projectionGrad));
+    linearInputGrad(m_rows, m_projection, parameters, stream, tensor(m_at.normGrad));
+    kernels::attentionInputGrad(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                                tensor(m_at.probabilities), tensor(m_at.normGrad), tensor(m_at.qkvGrad),
+                                tensor(m_at.scoresGrad));
+    linearInputGrad(m_rows, m_qkv, parameters, tensor(m_at.qkvGrad), tensor(m_at.normGrad));
+    normInputGrad(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
+}
+
+void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+    const auto accumulate = [&](const ParameterPair& linear, const Slice& input, const Slice& outputGrad) {
+        linearWeightGrad(m_rows, linear, memory.floats(input), memory.floats(outputGrad), gradients);
+    };
+    accumulate(m_qkv, m_at.qkvInput, m_at.qkvGrad);
+    accumulate(m_projection, m_at.projectionInput, m_at.projectionGrad);
+    accumulate(m_fc1, m_at.fc1Input, m_at.fc1Grad);
+    accumulate(m_fc2, m_at.fc2Input, m_at.fc2Grad);
+}
+
+HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout,
+                     const ParameterLayout& parameters, float lossScale)
+    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_vocabulary(int(shape.vocabulary)),
+      m_lossScale(lossScale), m_norm(PairFinder{parameters, layer}.norm("norm")),
+      m_projection(PairFinder{parameters, layer}.matrix("projection")), m_normInput(layout.slice(layer, "norm.input")),
+      m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),
+      m_targets(layout.slice(layer, "targets")), m_logitsGrad(layout.slice(layer, "head.logitsGrad")),
+      m_normGrad(layout.slice(layer, "d.ln")) {}
+
+float HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
+                         const StageMemory& memory) const {
+    kernels::copy(targets, memory.integers(m_targets));
+    normForward(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_input));
+    const std::span<float> logits = memory.floats(m_probabilities);
+    linearForward(m_rows, m_projection, parameters, memory.floats(m_input), logits);
+    float loss = 0;
+    kernels::crossEntropyForward(m_rows, m_vocabulary, logits, targets, m_lossScale, {&loss, 1});
+    return loss;
+}
+
+void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
+                          std::span<float> gradients) const {
+    kernels::crossEntropyInputGrad(m_rows, m_vocabulary, memory.floats(m_probabilities), memory.integers(m_targets),
+                                   m_lossScale, memory.floats(m_logitsGrad));
+    linearInputGrad(m_rows, m_projection, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
+    kernels::fill(stream, 0);
+    normInputGrad(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream, gradients);
+}
+
+void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+    linearWeightGrad(m_rows, m_projection, memory.floats(m_input), memory.floats(m_logitsGrad), gradients);
+}
+
+} // namespace pipewright

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/sequential.h"
+
+#include "core/base/diagnostic.h"
+#include "kernels/elementwise.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace pipewright {
+namespace {
+
+std::vector<int> ascendingMicrobatches(int microbatches) {
+    std::vector<int> order(std::size_t(microbatches), 0);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}
+
+void checkOrder(const std::vector<std::vector<int>>& order, int stages, int microbatches, const char* where) {
+    bool right = int(order.size()) == stages;
+    for (const std::vector<int>& ofStage : order) {
+        std::vector<int> sorted = ofStage;
+        std::sort(sorted.begin(), sorted.end());
+        right = right && sorted == ascendingMicrobatches(microbatches);
+    }
+    if (!right)
+        throw Error(where, "the accumulation order does not name every microbatch once per stage",
+                    "give " + std::to_string(stages) + " permutations of " + std::to_string(microbatches)
+                        + " microbatches");
+}
+
+} // namespace
+
+AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches) {
+    const std::vector<std::vector<int>> order(std::size_t(stages), ascendingMicrobatches(microbatches));
+    return {order, order};
+}
+
+StageMemory SequentialTrainer::Stage::memory(int microbatch) {
+    Microbatch& kept = microbatches[std::size_t(microbatch)];
+    return {kept.untilInputGrad, kept.untilWeightGrad, kept.fromInputGrad, workspace};
+}
+
+SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage,
+                                     int microbatches, const OptimizerSettings& optimizer, const TextData& data,
+                                     std::uint64_t seed)
+    : m_microbatches(microbatches), m_data(&data) {
+    if (microbatches < 1)
+        throw Error("microbatches", "a step needs at least one microbatch");
+    if (std::accumulate(layersPerStage.begin(), layersPerStage.end(), 0) != int(workload.layers.size()))
+        throw Error("layersPerStage", "the stages do not hold the model's "
+                                          + std::to_string(workload.layers.size()) + " layers",
+                    "embedding and head count as layers");
+    int first = 0;
+    for (const int layers : layersPerStage) {
+        StageMaths maths(workload, first, first + layers, microbatches);
+        StageOptimizer stageOptimizer(maths.parameters(), optimizer);
+        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}};
+        first += layers;
+        const StageLayout& layout = stage.maths.layout();
+        const auto bytes = [&](BufferKind kind) { return std::vector<std::byte>(std::size_t(layout.bytes(kind))); };
+        stage.parameters.resize(stage.maths.parameters().count());
+        stage.gradients.resize(stage.parameters.size());
+        stage.optimizerState.resize(stage.optimizer.stateElements());
+        stage.workspace = bytes(BufferKind::Workspace);
+        for (int microbatch = 0; microbatch < microbatches; ++microbatch)
+            stage.microbatches.push_back({bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
+                                          bytes(BufferKind::SavedFromInputGrad),
+                                          std::vector<float>(stage.maths.activationElements()),
+                                          std::vector<float>(stage.maths.activationElements())});
+        stage.maths.parameters().initialise(stage.parameters, seed);
+        m_stages.push_back(std::move(stage));
+    }
+    const std::vector<std::int32_t> tokens(std::size_t(workload.shape.tokens()));
+    m_tokens.assign(std::size_t(microbatches), tokens);
+    m_targets = m_tokens;
+}
+
+double SequentialTrainer::step(const AccumulationOrder& order) {
+    checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
+    checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad");
+    for (int m = 0; m < m_microbatches; ++m)
+        m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
+    const double loss = forward();
+    backward(order);
+    reduceTied();
+    ++m_step;
+    for (Stage& stage : m_stages)
+        stage.optimizer.update(m_step, stage.parameters, stage.gradients, stage.optimizerState);
+    return loss;
+}
+
+double SequentialTrainer::forward() {
+    double loss = 0;
+    for (std::size_t m = 0; m < std::size_t(m_microbatches); ++m) {
+        std::span<const float> activation;
+        for (Stage& stage : m_stages) {
+            std::vector<float>& output = stage.microbatches[m].output;
+            loss += stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m]},
+                                        stage.memory(int(m)), output);
+            activation = output;
+        }
+    }
+    return loss;
+}
+
+void SequentialTrainer::backward(const AccumulationOrder& order) {
+    for (std::size_t s = m_stages.size(); s-- > 0;) {
+        Stage& stage = m_stages[s];
+        kernels::fill(stage.gradients, 0);
+        for (const int m : order.inputGrad[s]) {
+            std::span<const float> outputGrad;
+            if (s + 1 < m_stages.size())
+                outputGrad = m_stages[s + 1].microbatches[std::size_t(m)].inputGrad;
+            stage.maths.inputGrad(stage.parameters, stage.memory(m), outputGrad,
+                                  stage.microbatches[std::size_t(m)].inputGrad, stage.gradients);
+        }
+        for (const int m : order.weightGrad[s])
+            stage.maths.weightGrad(stage.memory(m), stage.gradients);
+    }
+}
+
+void SequentialTrainer::reduceTied() {
+    Stage& root = m_stages.front();
+    Stage& other = m_stages.back();
+    if (m_stages.size() == 1) {
+        sumTiedGradients(root.maths.parameters(), root.gradients);
+        return;
+    }
+    const std::span<float> sum = root.maths.parameters().embeddingMatrix()->in(std::span(root.gradients));
+    const std::span<float> share = other.maths.parameters().headMatrix()->in(std::span(other.gradients));
+    kernels::add(sum, share);
+    kernels::copy(sum, share);
+}
+
+} // namespace pipewright

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The oracle that every synchronous schedule is checked against: the same model, data and stage maths, run
+// plainly, one stage and one microbatch after another on the calling thread. Floating-point sums depend on
+// their order, so it is told in which order each stage's microbatches are accumulated; a pipelined run with
+// that order must give the same bits. It keeps all microbatches of a step in memory at once.
+#pragma once
+
+#include "executor/training/optimizer.h"
+#include "executor/training/stagemaths.h"
+#include "executor/training/textdata.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+/// For each stage the microbatches in the order in which they are summed; each a permutation of all.
+struct AccumulationOrder {
+    std::vector<std::vector<int>> inputGrad;  ///< of I or B: layer norm gradients
+    std::vector<std::vector<int>> weightGrad; ///< of W or B: all others
+    static AccumulationOrder ascending(int stages, int microbatches);
+};
+
+class SequentialTrainer {
+public:
+    /// `layersPerStage` cuts the workload's layers in order. Throws Error when it does not add up, or when
+    /// the workload cannot be run. `data` must outlive the trainer.
+    SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
+                      const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed);
+
+    /// One training step: all microbatches, the tied reduction, the update. Returns the step's loss, the
+    /// sum of the microbatches' shares in ascending order. Throws Error for an order that is not one
+    /// permutation per stage.
+    double step(const AccumulationOrder& order);
+
+    int stages() const { return int(m_stages.size()); }
+    const StageMaths& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
+    std::span<const float> parameters(int stage) const { return m_stages[std::size_t(stage)].parameters; }
+    /// Of the last step, after the tied reduction.
+    std::span<const float> gradients(int stage) const { return m_stages[std::size_t(stage)].gradients; }
+
+private:
+    struct Microbatch { ///< what one stage keeps of one microbatch
+        std::vector<std::byte> untilInputGrad, untilWeightGrad, fromInputGrad;
+        std::vector<float> output;    ///< activation for the next stage
+        std::vector<float> inputGrad; ///< for the previous stage
+    };
+    struct Stage {
+        StageMaths maths;
+        StageOptimizer optimizer;
+        std::vector<float> parameters, gradients, optimizerState;
+        std::vector<std::byte> workspace;
+        std::vector<Microbatch> microbatches;
+
+        StageMemory memory(int microbatch);
+    };
+
+    double forward();
+    void backward(const AccumulationOrder& order);
+    void reduceTied();
+
+    int m_microbatches;
+    int m_step = 0; ///< completed steps
+    const TextData* m_data;
+    std::vector<Stage> m_stages;
+    std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
+};
+
+} // namespace pipewright

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where each tensor of a stage lies. The workload lists what every layer keeps, by name and lifetime; the
+// layout packs one stage's tensors without gaps into the buffers that the Program allocates, so the bytes
+// that were predicted are the bytes that are used. Built once per stage; a lookup is by name and meant for
+// construction, not for the inner loop.
+#pragma once
+
+#include "core/program/program.h"
+#include "core/workload/workload.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+/// A tensor's place: `elements` four-byte values at byte `offset` of the stage's buffer of this kind.
+struct Slice {
+    BufferKind buffer = BufferKind::Workspace;
+    Bytes offset = 0;
+    std::int64_t elements = 0;
+    bool operator==(const Slice&) const = default;
+};
+
+/// The memory one pass works in, by lifetime. A span that the pass does not touch may be empty.
+struct StageMemory {
+    std::span<std::byte> savedUntilInputGrad, savedUntilWeightGrad, savedFromInputGrad, workspace;
+
+    std::span<float> floats(const Slice& slice) const;
+    std::span<std::int32_t> integers(const Slice& slice) const;
+};
+
+class StageLayout {
+public:
+    /// The stage of layers [first, last) of the workload. Throws Error for a model that the built-in layers
+    /// cannot run (naming every reason) and for a range outside the workload.
+    StageLayout(const Workload& workload, int first, int last);
+
+    /// The place of a tensor of the workload's layer number `layer`. Throws Error when there is none.
+    const Slice& slice(int layer, std::string_view tensor) const;
+
+    /// Size of the stage's buffer for one microbatch: the three Saved kinds, or Workspace (of the input
+    /// gradient, the only pass that has one).
+    Bytes bytes(BufferKind kind) const;
+
+    int firstLayer() const { return m_first; }
+    int lastLayer() const { return m_last; }
+
+private:
+    struct Entry {
+        int layer;
+        std::string tensor;
+        Slice slice;
+    };
+
+    void append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end);
+
+    int m_first, m_last;
+    std::vector<Entry> m_entries;
+    Bytes m_untilInputGrad = 0, m_untilWeightGrad = 0, m_fromInputGrad = 0, m_workspace = 0;
+};
+
+} // namespace pipewright

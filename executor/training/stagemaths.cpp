@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/stagemaths.h"
+
+#include "kernels/elementwise.h"
+
+#include <cassert>
+
+namespace pipewright {
+
+StageMaths::StageMaths(const Workload& workload, int first, int last, int microbatches)
+    : m_layout(workload, first, last), m_parameters(workload, first, last),
+      m_activationElements(std::size_t(workload.shape.tokens() * workload.shape.hidden)) {
+    assert(microbatches > 0);
+    const ModelShape& shape = workload.shape;
+    const float lossScale = 1.0f / (float(shape.tokens()) * float(microbatches));
+    for (int index = first; index < last; ++index) {
+        switch (workload.layers[std::size_t(index)].kind) {
+        case LayerKind::Embedding: m_embedding.emplace(shape, index, m_layout, m_parameters); break;
+        case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
+        default: m_transformers.emplace_back(shape, index, m_layout, m_parameters); break;
+        }
+    }
+}
+
+float StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
+                          std::span<float> output) const {
+    assert(parameters.size() == m_parameters.count());
+    const std::span<float> stream = m_head ? m_head->stream(memory) : output;
+    if (m_embedding)
+        m_embedding->forward(parameters, input.tokens, memory, stream);
+    else
+        kernels::copy(input.activation, stream);
+    for (const TransformerLayer& layer : m_transformers)
+        layer.forward(parameters, memory, stream);
+    return m_head ? m_head->forward(parameters, input.targets, memory) : 0;
+}
+
+void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory& memory,
+                           std::span<const float> outputGrad, std::span<float> inputGrad,
+                           std::span<float> gradients) const {
+    assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
+    const std::span<float> stream = m_embedding ? m_embedding->outputGrad(memory) : inputGrad;
+    if (m_head)
+        m_head->inputGrad(parameters, memory, stream, gradients);
+    else
+        kernels::copy(outputGrad, stream);
+    for (auto layer = m_transformers.rbegin(); layer != m_transformers.rend(); ++layer)
+        layer->inputGrad(parameters, memory, stream, gradients);
+}
+
+void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+    assert(gradients.size() == m_parameters.count());
+    if (m_embedding)
+        m_embedding->weightGrad(memory, gradients);
+    for (const TransformerLayer& layer : m_transformers)
+        layer.weightGrad(memory, gradients);
+    if (m_head)
+        m_head->weightGrad(memory, gradients);
+}
+
+void StageMaths::backward(std::span<const float> parameters, const StageMemory& memory,
+                          std::span<const float> outputGrad, std::span<float> inputGrad,
+                          std::span<float> gradients) const {
+    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients);
+    weightGrad(memory, gradients);
+}
+
+} // namespace pipewright

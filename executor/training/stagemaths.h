@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The mathematics of one stage: forward, input gradient and weight gradient of a range of layers for one
+// microbatch. It owns no memory and no state: parameters (in whichever weight version), saved tensors and
+// gradients are arguments, nothing is allocated, and the same arguments give the same bits. One object may
+// be used by several threads at once, each with memory of its own.
+//
+// After F a stage needs its input only through its saved tensors, so the input's buffer may be freed. The
+// order in which microbatches pass I decides the order in which layer norm gradients are summed; the order
+// in which they pass W decides it for everything else. A full backward is I followed by W.
+#pragma once
+
+#include "executor/training/gptlayers.h"
+#include "executor/training/parameterlayout.h"
+#include "executor/training/stagelayout.h"
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+/// What F reads: tokens in the stage with the embedding, activation in every other, targets in the stage
+/// with the head. tokens and targets are sequence · microbatchSize integers, row by row.
+struct StageInput {
+    std::span<const std::int32_t> tokens;
+    std::span<const float> activation;
+    std::span<const std::int32_t> targets;
+};
+
+class StageMaths {
+public:
+    /// Layers [first, last) of a runnable workload (Error otherwise). The loss of a step is the mean over
+    /// its `microbatches` of their mean token losses, and gradients are of that.
+    StageMaths(const Workload& workload, int first, int last, int microbatches);
+
+    const StageLayout& layout() const { return m_layout; }
+    const ParameterLayout& parameters() const { return m_parameters; }
+    std::size_t activationElements() const { return m_activationElements; } ///< tokens x hidden, in and out
+    bool hasEmbedding() const { return m_embedding.has_value(); }
+    bool hasHead() const { return m_head.has_value(); }
+
+    /// F: fills the two saved buffers and, except in the stage with the head, `output`. Returns the
+    /// microbatch's share of the step's loss, 0 without a head.
+    float forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
+                  std::span<float> output) const;
+
+    /// I: reads savedUntilInputGrad and, without a head, `outputGrad`; writes savedFromInputGrad and, without
+    /// an embedding, `inputGrad`; uses the workspace; adds the layer norms' gradients to `gradients`.
+    void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
+                   std::span<float> inputGrad, std::span<float> gradients) const;
+
+    /// W: reads savedUntilWeightGrad and savedFromInputGrad; adds all other gradients to `gradients`.
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+
+    /// B: I, then W.
+    void backward(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
+                  std::span<float> inputGrad, std::span<float> gradients) const;
+
+private:
+    StageLayout m_layout;
+    ParameterLayout m_parameters;
+    std::size_t m_activationElements;
+    std::optional<EmbeddingLayer> m_embedding;
+    std::vector<TransformerLayer> m_transformers;
+    std::optional<HeadLayer> m_head;
+};
+
+} // namespace pipewright

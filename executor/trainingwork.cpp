@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/trainingwork.h"
+
+#include "core/base/diagnostic.h"
+#include "kernels/elementwise.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+std::span<float> floats(Region region)
+{
+    return {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / sizeof(float)};
+}
+
+std::span<std::byte> bytes(Region region)
+{
+    return {region.data, static_cast<std::size_t>(region.bytes)};
+}
+
+/// The buffers of one block, told apart by kind.
+struct BlockMemory {
+    StageMemory saved;
+    std::span<float> input, output;           ///< activations
+    std::span<float> outputGrad, inputGrad;
+
+    explicit BlockMemory(const TaskContext& context)
+    {
+        for (const BufferView& view : context.reads)
+            place(view, false);
+        for (const BufferView& view : context.writes)
+            place(view, true);
+    }
+
+private:
+    void place(const BufferView& view, bool written)
+    {
+        switch (view.description->kind) {
+        case BufferKind::SavedUntilInputGrad: saved.savedUntilInputGrad = bytes(view.region); break;
+        case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
+        case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
+        case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient: (written ? inputGrad : outputGrad) = floats(view.region); break;
+        default: break;
+        }
+    }
+};
+
+} // namespace
+
+TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
+                           const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
+    : m_seed(seed)
+    , m_data(data)
+    , m_losses(static_cast<std::size_t>(microbatches))
+{
+    int first = 0;
+    for (const int layers : layersPerStage) {
+        StageMaths maths(workload, first, first + layers, microbatches);
+        StageOptimizer stageOptimizer(maths.parameters(), optimizer);
+        m_stages.push_back({std::move(maths), std::move(stageOptimizer), {}, {}, {}});
+        first += layers;
+    }
+    if (first != static_cast<int>(workload.layers.size()))
+        throw Error("layersPerStage", fmt::format("the stages hold {} of the model's {} layers", first, workload.layers.size()),
+                    "embedding and head count as layers");
+    const std::vector<std::int32_t> none(static_cast<std::size_t>(workload.shape.tokens()));
+    m_tokens.assign(static_cast<std::size_t>(microbatches), none);
+    m_targets = m_tokens;
+}
+
+void TrainingWork::prepare(const Program& program, std::span<const Region> regions)
+{
+    if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
+        throw Error("run", "the program is of another number of stages or microbatches than the model");
+    for (BufferId b = 0; b < program.buffers.size(); ++b) {
+        const Buffer& buffer = program.buffers[b];
+        Stage& stage = m_stages[static_cast<std::size_t>(buffer.stage)];
+        const StageLayout& layout = stage.maths.layout();
+        auto expected = static_cast<std::size_t>(buffer.bytes);
+        const std::size_t count = stage.maths.parameters().count();
+        switch (buffer.kind) {
+        case BufferKind::Parameters:
+            stage.parameters = floats(regions[b]);
+            expected = count * sizeof(float);
+            break;
+        case BufferKind::Gradients:
+            stage.gradients = floats(regions[b]);
+            expected = count * sizeof(float);
+            break;
+        case BufferKind::OptimizerState:
+            stage.state = floats(regions[b]);
+            expected = stage.optimizer.stateElements() * sizeof(float);
+            break;
+        case BufferKind::SavedUntilInputGrad:
+        case BufferKind::SavedUntilWeightGrad:
+        case BufferKind::SavedFromInputGrad:
+        case BufferKind::Workspace: expected = static_cast<std::size_t>(layout.bytes(buffer.kind)); break;
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput:
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+        case BufferKind::ReduceInbox: break;
+        }
+        if (expected != static_cast<std::size_t>(buffer.bytes))
+            throw Error(fmt::format("stage {}", buffer.stage),
+                        fmt::format("a buffer has {} where the model needs {}", exactSize(buffer.bytes),
+                                    exactSize(static_cast<Bytes>(expected))),
+                        "take the bytes of the costs from the workload");
+    }
+    for (Stage& stage : m_stages) {
+        if (stage.parameters.empty() || stage.gradients.empty())
+            throw Error("run", "the program has no memory for a stage's parameters", "take the bytes of the costs from the workload");
+        stage.maths.parameters().initialise(stage.parameters, m_seed);
+        kernels::fill(stage.gradients, 0);
+        kernels::fill(stage.state, 0);
+    }
+}
+
+void TrainingWork::beginStep(int step)
+{
+    for (std::size_t m = 0; m < m_tokens.size(); ++m)
+        m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
+    for (Stage& stage : m_stages)
+        kernels::fill(stage.gradients, 0);
+}
+
+double TrainingWork::endStep(int)
+{
+    double loss = 0; // ascending, as the reference adds them
+    for (const float share : m_losses)
+        loss += share;
+    return loss;
+}
+
+void TrainingWork::compute(const TaskContext& context)
+{
+    const Task& task = *context.task;
+    const Stage& stage = at(task.stage);
+    const auto microbatch = static_cast<std::size_t>(task.microbatch);
+    const BlockMemory memory(context);
+    switch (task.op) {
+    case Op::F: {
+        const float share = stage.maths.forward(
+            stage.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]}, memory.saved, memory.output);
+        if (stage.maths.hasHead())
+            m_losses[microbatch] = share;
+        break;
+    }
+    case Op::B:
+        stage.maths.backward(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        break;
+    case Op::I:
+        stage.maths.inputGrad(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        break;
+    case Op::W: stage.maths.weightGrad(memory.saved, stage.gradients); break;
+    case Op::U:
+    case Op::R: break;
+    }
+}
+
+void TrainingWork::update(const TaskContext& context)
+{
+    const Stage& stage = at(context.task->stage);
+    sumTiedGradients(stage.maths.parameters(), stage.gradients);
+    stage.optimizer.update(context.step + 1, stage.parameters, stage.gradients, stage.state);
+}
+
+Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
+{
+    const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
+    const bool isRoot = gradients.description->stage == reduce.stage;
+    const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();
+    if (!matrix)
+        throw Error(fmt::format("stage {}", gradients.description->stage), "holds no shared parameter",
+                    "the dataflow must name the stages of embedding and head");
+    return {gradients.region.data + matrix->offset * sizeof(float),
+            static_cast<Bytes>(matrix->count() * sizeof(float))};
+}
+
+void TrainingWork::reduce(const TaskContext&, Region own, Region theirs, bool both)
+{
+    kernels::add(floats(own), floats(theirs));
+    if (both)
+        kernels::copy(floats(own), floats(theirs));
+}
+
+} // namespace pipewright

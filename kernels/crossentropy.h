@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Softmax with cross entropy against one target class per row. The forward pass keeps the probabilities,
+// from which the gradient is one subtraction.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pipewright::kernels {
+
+/// Turns logits[rows][classes] into probabilities in place and sets loss[0] to scale · the sum over rows
+/// of -log p(target). The loss is taken from the logits, so a probability that underflows costs nothing.
+void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabilities,
+                         std::span<const std::int32_t> targets, float scale, std::span<float> loss);
+
+/// logitsGrad = scale · (probabilities - one-hot targets).
+void crossEntropyInputGrad(int rows, int classes, std::span<const float> probabilities,
+                           std::span<const std::int32_t> targets, float scale,
+                           std::span<float> logitsGrad);
+
+} // namespace pipewright::kernels

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Token and position embedding. Tokens are whole sequences of `length` one after another. There is no
+// input gradient: tokens are not differentiable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pipewright::kernels {
+
+/// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden].
+/// Every token must be a row of the table.
+void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens,
+                      std::span<const float> table, std::span<const float> positions,
+                      std::span<float> output);
+
+/// tableGrad and positionsGrad += the rows of outputGrad they were used for, in the order of the tokens.
+void embeddingWeightGrad(int length, int hidden, std::span<const std::int32_t> tokens,
+                         std::span<const float> outputGrad, std::span<float> tableGrad,
+                         std::span<float> positionsGrad);
+
+} // namespace pipewright::kernels

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/crossentropy.h"
+
+#include "kernels/host/softmax.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace pipewright::kernels {
+
+void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabilities,
+                         std::span<const std::int32_t> targets, float scale, std::span<float> loss) {
+    const auto width = std::size_t(classes);
+    assert(logitsToProbabilities.size() == rows * width && targets.size() == std::size_t(rows) && loss.size() == 1);
+    double sum = 0;
+    for (std::size_t row = 0; row < targets.size(); ++row) {
+        assert(targets[row] >= 0 && targets[row] < classes);
+        float* values = logitsToProbabilities.data() + row * width;
+        const float target = values[targets[row]];
+        const SoftmaxNormaliser normaliser = softmaxRow(width, 1, values);
+        sum += double(normaliser.largest) + std::log(double(normaliser.sum)) - target;
+    }
+    loss[0] = float(sum * scale);
+}
+
+void crossEntropyInputGrad(int rows, int classes, std::span<const float> probabilities,
+                           std::span<const std::int32_t> targets, float scale,
+                           std::span<float> logitsGrad) {
+    const auto width = std::size_t(classes);
+    assert(probabilities.size() == rows * width && logitsGrad.size() == rows * width);
+    assert(targets.size() == std::size_t(rows));
+    for (std::size_t i = 0; i < logitsGrad.size(); ++i)
+        logitsGrad[i] = scale * probabilities[i];
+    for (std::size_t row = 0; row < targets.size(); ++row)
+        logitsGrad[row * width + std::size_t(targets[row])] -= scale;
+}
+
+} // namespace pipewright::kernels

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/layernorm.h"
+
+#include "kernels/host/simd.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace pipewright::kernels {
+namespace {
+
+struct RowStatistics {
+    float mean = 0;
+    float scale = 0; ///< 1 / sqrt(variance + epsilon)
+};
+
+[[gnu::always_inline]] inline RowStatistics statisticsOf(const float* row, std::size_t columns) {
+    const float mean = sumInLanes(columns, [&](std::size_t i) { return row[i]; }) / float(columns);
+    const float squares = sumInLanes(columns, [&](std::size_t i) {
+        const float centred = row[i] - mean;
+        return centred * centred;
+    });
+    return {mean, 1.0f / std::sqrt(squares / float(columns) + layerNormEpsilon)};
+}
+
+PIPEWRIGHT_VECTOR_CLONES
+void forwardRow(std::size_t columns, const float* x, const float* gamma, const float* beta, float* y) {
+    const auto [mean, scale] = statisticsOf(x, columns);
+    for (std::size_t i = 0; i < columns; ++i)
+        y[i] = gamma[i] * ((x[i] - mean) * scale) + beta[i];
+}
+
+/// With g = dy · gamma and n the normalised row: dx = scale · (g - mean(g) - n · mean(g · n)).
+PIPEWRIGHT_VECTOR_CLONES
+void inputGradRow(std::size_t columns, const float* x, const float* gamma, const float* dy, float* dx) {
+    const auto [mean, scale] = statisticsOf(x, columns);
+    const float meanGrad = sumInLanes(columns, [=](std::size_t i) { return dy[i] * gamma[i]; }) / float(columns);
+    const float meanProduct
+        = sumInLanes(columns, [=, m = mean, s = scale](std::size_t i) { return dy[i] * gamma[i] * ((x[i] - m) * s); })
+        / float(columns);
+    for (std::size_t i = 0; i < columns; ++i)
+        dx[i] += scale * (dy[i] * gamma[i] - meanGrad - (x[i] - mean) * scale * meanProduct);
+}
+
+PIPEWRIGHT_VECTOR_CLONES
+void weightGradRow(std::size_t columns, const float* x, const float* dy, float* gammaGrad, float* betaGrad) {
+    const auto [mean, scale] = statisticsOf(x, columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+        gammaGrad[i] += dy[i] * ((x[i] - mean) * scale);
+        betaGrad[i] += dy[i];
+    }
+}
+
+} // namespace
+
+void layerNormForward(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+                      std::span<const float> beta, std::span<float> output) {
+    const auto width = std::size_t(columns);
+    assert(input.size() == rows * width && output.size() == rows * width);
+    assert(gamma.size() == width && beta.size() == width);
+    for (std::size_t at = 0; at < input.size(); at += width)
+        forwardRow(width, &input[at], gamma.data(), beta.data(), &output[at]);
+}
+
+void layerNormInputGrad(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+                        std::span<const float> outputGrad, std::span<float> inputGrad) {
+    const auto width = std::size_t(columns);
+    assert(input.size() == rows * width && outputGrad.size() == rows * width && inputGrad.size() == rows * width);
+    assert(gamma.size() == width);
+    for (std::size_t at = 0; at < input.size(); at += width)
+        inputGradRow(width, &input[at], gamma.data(), &outputGrad[at], &inputGrad[at]);
+}
+
+void layerNormWeightGrad(int rows, int columns, std::span<const float> input,
+                         std::span<const float> outputGrad, std::span<float> gammaGrad,
+                         std::span<float> betaGrad) {
+    const auto width = std::size_t(columns);
+    assert(input.size() == rows * width && outputGrad.size() == rows * width);
+    assert(gammaGrad.size() == width && betaGrad.size() == width);
+    for (std::size_t at = 0; at < input.size(); at += width)
+        weightGradRow(width, &input[at], &outputGrad[at], gammaGrad.data(), betaGrad.data());
+}
+
+} // namespace pipewright::kernels

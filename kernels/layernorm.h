@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Layer normalisation over the columns of a row-major matrix: y = gamma · (x - mean) / sqrt(var + epsilon)
+// + beta (Ba et al., arXiv 1607.06450). Mean and variance are not saved; both gradients recompute them
+// from the saved input, which costs two passes over a row that is in cache anyway.
+#pragma once
+
+#include <span>
+
+namespace pipewright::kernels {
+
+inline constexpr float layerNormEpsilon = 1e-5f;
+
+/// All matrices are rows x columns; gamma and beta have `columns` values.
+void layerNormForward(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+                      std::span<const float> beta, std::span<float> output);
+
+/// inputGrad += the gradient through the normalisation. It is added, because the input also feeds the
+/// residual connection, whose gradient is there already; clear it first where there is none.
+void layerNormInputGrad(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+                        std::span<const float> outputGrad, std::span<float> inputGrad);
+
+/// gammaGrad += sum over rows of outputGrad · normalised input; betaGrad += sum over rows of outputGrad.
+void layerNormWeightGrad(int rows, int columns, std::span<const float> input,
+                         std::span<const float> outputGrad, std::span<float> gammaGrad,
+                         std::span<float> betaGrad);
+
+} // namespace pipewright::kernels

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A linear layer and its two gradients, over the backend's matrix product. Matrices are row-major and
+// dense; a weight has one row per output, so rows of a weight can be used as a smaller linear layer.
+// The three passes are separate because schedules run the input gradient and the weight gradient at
+// different times. Cost of each: 2 · rows · inputs · outputs floating-point operations.
+#pragma once
+
+#include <span>
+
+namespace pipewright::kernels {
+
+/// Whether a result replaces what the destination holds or is added to it.
+enum class Store { Replace, Add };
+
+struct LinearShape {
+    int rows = 0;    ///< tokens
+    int inputs = 0;
+    int outputs = 0;
+};
+
+/// output[rows][outputs] = input[rows][inputs] · weight[outputs][inputs]ᵀ + bias[outputs]. No bias when
+/// the span is empty.
+void linearForward(LinearShape shape, std::span<const float> input, std::span<const float> weight,
+                   std::span<const float> bias, std::span<float> output, Store store = Store::Replace);
+
+/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs].
+void linearInputGrad(LinearShape shape, std::span<const float> outputGrad, std::span<const float> weight,
+                     std::span<float> inputGrad);
+
+/// weightGrad[outputs][inputs] += outputGradᵀ · input, biasGrad[outputs] += column sums of outputGrad.
+/// No bias gradient when its span is empty.
+void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span<const float> outputGrad,
+                      std::span<float> weightGrad, std::span<float> biasGrad);
+
+} // namespace pipewright::kernels

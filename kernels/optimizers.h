@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One optimizer step over a flat range of parameters. Element by element, so the result does not depend
+// on how parameters are cut into ranges.
+#pragma once
+
+#include <span>
+
+namespace pipewright::kernels {
+
+struct SgdSettings {
+    float learningRate = 0.01f;
+    float momentum = 0.9f;
+    float weightDecay = 0; ///< decoupled: parameters shrink by learningRate · weightDecay
+};
+
+/// momentum = settings.momentum · momentum + gradient; parameter = (1 - learningRate · weightDecay) ·
+/// parameter - learningRate · momentum.
+void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters,
+                     std::span<const float> gradients, std::span<float> momentum);
+
+struct AdamWSettings {
+    float learningRate = 1e-3f;
+    float beta1 = 0.9f;
+    float beta2 = 0.95f;
+    float epsilon = 1e-8f;
+    float weightDecay = 0;
+};
+
+/// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2). `step` counts
+/// from 1; it decides the bias corrections.
+void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters,
+               std::span<const float> gradients, std::span<float> firstMoment,
+               std::span<float> secondMoment);
+
+} // namespace pipewright::kernels

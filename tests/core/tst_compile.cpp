@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The compiler's promises: transfers inferred once per (value, consumer device) and grouped, one global
+// order, every buffer freed exactly once after its last use, memory as the instruction lists say, and
+// shared parameters reduced once.
+#include "core/predict/evaluator.h"
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "core/program/deadlock.h"
+#include "core/schedule/families/family.h"
+#include "schedules.h"
+
+#include <QTest>
+
+#include <map>
+#include <set>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+Schedule chain(int stages, const std::vector<int>& deviceOfStage, int microbatches)
+{
+    // GPipe on any placement: forwards by stage, backwards by stage reversed.
+    Schedule s;
+    s.microbatches = microbatches;
+    s.deviceOfStage = deviceOfStage;
+    s.order.resize(static_cast<std::size_t>(*std::max_element(deviceOfStage.begin(), deviceOfStage.end()) + 1));
+    for (int stage = 0; stage < stages; ++stage)
+        for (int m = 0; m < microbatches; ++m)
+            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back({Op::F, stage, m});
+    for (int stage = stages; stage-- > 0;)
+        for (int m = 0; m < microbatches; ++m)
+            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back({Op::B, stage, m});
+    return s;
+}
+
+/// Every buffer begins before its uses, ends once, after its last use, and nothing is left at the end;
+/// recomputes the peaks on the way. Empty when all is well.
+QString checkLifetimes(const Program& program)
+{
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        std::map<BufferId, bool> live;
+        std::set<TaskId> posted, waited;
+        const auto name = [](BufferId b) { return QString("buffer %1").arg(b); };
+        Bytes bytes = 0;
+        for (const Buffer& b : program.buffers)
+            if (b.device == static_cast<int>(d) && b.microbatch < 0 && b.kind <= BufferKind::OptimizerState)
+                bytes += b.bytes;
+        const Bytes persistent = bytes;
+        Bytes peak = bytes;
+        for (const Instruction& i : program.devices[d].instructions) {
+            Bytes workspace = 0;
+            const auto define = [&](BufferId b) -> QString {
+                if (program.buffers[b].kind == BufferKind::Workspace) {
+                    workspace += program.buffers[b].bytes;
+                    return {};
+                }
+                if (live.count(b))
+                    return name(b) + " defined twice";
+                live[b] = true;
+                bytes += program.buffers[b].bytes;
+                return {};
+            };
+            QString fault;
+            switch (i.kind) {
+            case InstructionKind::Compute:
+            case InstructionKind::Send:
+                for (const BufferId b : program.reads(i.task))
+                    if (!live.count(b) || !live[b])
+                        return QString("%1 reads dead %2").arg(QString::fromStdString(program.label(i.task)), name(b));
+                if (i.kind == InstructionKind::Send)
+                    posted.insert(i.task);
+                else
+                    for (const BufferId b : program.writes(i.task))
+                        fault += define(b);
+                break;
+            case InstructionKind::Receive:
+            case InstructionKind::Reduce:
+                for (const BufferId b : program.writes(i.task))
+                    if (program.buffers[b].device == static_cast<int>(d))
+                        fault += define(b);
+                break;
+            case InstructionKind::Free:
+                if (i.task != none && !posted.count(i.task))
+                    return "waits for a send that was not posted";
+                if (i.task != none)
+                    waited.insert(i.task);
+                if (i.buffer != none) {
+                    if (!live.count(i.buffer) || !live[i.buffer])
+                        return "frees dead " + name(i.buffer);
+                    live[i.buffer] = false;
+                    bytes -= program.buffers[i.buffer].bytes;
+                }
+                break;
+            case InstructionKind::Update: break;
+            }
+            if (!fault.isEmpty())
+                return fault;
+            peak = std::max(peak, bytes + workspace);
+        }
+        if (bytes != persistent)
+            return QString("device %1 ends with %2 bytes too many").arg(d).arg(bytes - persistent);
+        if (posted != waited)
+            return "a send is never waited for";
+        if (peak != program.devices[d].peakBytes)
+            return QString("peak %1, promised %2").arg(peak).arg(program.devices[d].peakBytes);
+    }
+    return {};
+}
+
+} // namespace
+
+class CompileTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everyFamilyFreesEverythingOnceAndCannotHang_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<int>("microbatches");
+        for (const Family& family : families())
+            for (const auto& [p, m] : {std::pair{1, 3}, {2, 2}, {3, 7}, {4, 8}, {5, 20}})
+                QTest::addRow("%s p%d m%d", family.name.data(), p, m)
+                    << QString::fromUtf8(family.name.data(), static_cast<qsizetype>(family.name.size())) << p << m;
+    }
+
+    void everyFamilyFreesEverythingOnceAndCannotHang()
+    {
+        QFETCH(QString, family);
+        QFETCH(int, devices);
+        QFETCH(int, microbatches);
+        FamilyParameters parameters;
+        parameters.devices = devices;
+        parameters.microbatches = microbatches;
+        if (family == "interleaved-1f1b" && microbatches % devices != 0 && microbatches % devices < devices)
+            parameters.group = microbatches;
+        const Schedule s = makeSchedule(family.toStdString(), parameters);
+        for (const int outstanding : {1, 2, 5}) {
+            CompileOptions options;
+            options.outstandingSends = outstanding;
+            const Program program = compile(s, unitCosts(s.stages()), {}, options);
+            QCOMPARE(checkLifetimes(program), QString());
+            QVERIFY(checkDeadlock(program).empty());
+            QCOMPARE(program.computeCount(), s.blocks());
+        }
+    }
+
+    void noTransferWithinADevice()
+    {
+        // V placement: the middle boundary is local.
+        const Program program = compile(chain(4, {0, 1, 1, 0}, 3), unitCosts(4));
+        QCOMPARE(program.transferCount(), std::int64_t{2 * 3 * 2});
+        QCOMPARE(checkLifetimes(program), QString());
+    }
+
+    void aSkipToTwoDevicesIsSentTwiceAndToOneDeviceOnce()
+    {
+        // JaxPP case (b): the value of stage 0 is used by stages 1 and 3.
+        const auto transfersOfStage0 = [](const Program& program) {
+            std::map<int, int> perMicrobatch;
+            for (const Task& t : program.tasks)
+                if (t.kind == TaskKind::Transfer && t.op == Op::F && t.stage == 0)
+                    ++perMicrobatch[t.microbatch];
+            return perMicrobatch;
+        };
+        const Dataflow dataflow{{{0, 1, 64}, {0, 3, 64}}, {}};
+        const Program apart = compile(chain(4, {0, 1, 2, 3}, 2), unitCosts(4), dataflow);
+        QCOMPARE(transfersOfStage0(apart), (std::map<int, int>{{0, 2}, {1, 2}}));
+        const Program together = compile(chain(4, {0, 1, 2, 1}, 2), unitCosts(4), dataflow);
+        QCOMPARE(transfersOfStage0(together), (std::map<int, int>{{0, 1}, {1, 1}}));
+        for (const Program* program : {&apart, &together}) {
+            QCOMPARE(checkLifetimes(*program), QString());
+            QVERIFY(checkDeadlock(*program).empty());
+        }
+    }
+
+    void valuesOfOneBlockForOneDeviceTravelTogether()
+    {
+        const Dataflow dataflow{{{0, 1, 64}}, {}};
+        const Program program = compile(chain(2, {0, 1}, 1), unitCosts(2), dataflow);
+        QCOMPARE(program.transferCount(), std::int64_t{2});
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Transfer)
+                QCOMPARE(program.reads(t).size(), std::size_t{2});
+    }
+
+    void aSkipDelaysItsConsumer()
+    {
+        Costs costs = unitCosts(3);
+        costs.linkOfPair[{0, 2}] = {50'000, 0};
+        Design design;
+        design.schedule = chain(3, {0, 1, 2}, 1);
+        design.costs = costs;
+        const Nanoseconds without = predict(design).metrics.makespan;
+        design.dataflow.skips = {{0, 2, 8}};
+        QCOMPARE(without, Nanoseconds{9'000});
+        QCOMPARE(predict(design).metrics.makespan, Nanoseconds{1'000 + 50'000 + 1'000 + 6'000});
+    }
+
+    void aSharedParameterIsReducedOnceAfterTheLoop()
+    {
+        const int microbatches = 5;
+        const Dataflow tied{{}, {{0, 2, 4096}}};
+        const Schedule s = chain(3, {0, 1, 2}, microbatches);
+        const Program once = compile(s, unitCosts(3), tied);
+        const auto count = [](const Program& p, auto test) { return std::count_if(p.tasks.begin(), p.tasks.end(), test); };
+        QCOMPARE(count(once, [](const Task& t) { return t.kind == TaskKind::Reduce; }), 1);
+        QCOMPARE(once.transferCount(), std::int64_t{2 * microbatches * 2});
+        QCOMPARE(checkLifetimes(once), QString());
+
+        CompileOptions options;
+        options.commuteSharedGradients = false;
+        const Program each = compile(s, unitCosts(3), tied, options);
+        QCOMPARE(count(each, [](const Task& t) { return t.kind == TaskKind::Reduce; }), 0);
+        const auto toRoot = [](const Task& t) { return t.kind == TaskKind::Transfer && t.device == 2 && t.peer == 0; };
+        QCOMPARE(count(each, toRoot), microbatches);
+        QCOMPARE(checkLifetimes(each), QString());
+    }
+
+    void reductionsComeBeforeTheUpdatesOfTheirOwners()
+    {
+        const Program program = compile(chain(2, {0, 1}, 2), unitCosts(2), {{}, {{0, 1, 64}}});
+        Timeline timeline;
+        Costs costs = unitCosts(2);
+        costs.reduce = 500;
+        costs.stages[0].update = costs.stages[1].update = 100;
+        Evaluator(program, costs).evaluate(timeline);
+        QCOMPARE(*std::max_element(timeline.end.begin(), timeline.end.end()), Nanoseconds{3 * 3000 + 500 + 100});
+    }
+
+    void aSentBufferOutlivesItsSend()
+    {
+        // JaxPP case (d): the value is sent, and freed only behind its own later use and the send.
+        const Program program = compile(chain(2, {0, 1}, 1), unitCosts(2), {{{0, 1, 8}}, {}});
+        for (const Program::Device& device : program.devices)
+            for (std::size_t i = 0; i < device.instructions.size(); ++i) {
+                const Instruction& free = device.instructions[i];
+                if (free.kind != InstructionKind::Free || free.task == none)
+                    continue;
+                const auto send = std::find_if(device.instructions.begin(), device.instructions.end(), [&](const Instruction& s) {
+                    return s.kind == InstructionKind::Send && s.task == free.task;
+                });
+                QVERIFY(send < device.instructions.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        QCOMPARE(checkLifetimes(program), QString());
+    }
+
+    void everyDevicesListIsAProjectionOfTheGlobalOrder()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 4;
+        const Schedule s = makeSchedule("zb-h2", parameters);
+        const Program program = compile(s, unitCosts(4));
+        for (const Program::Device& device : program.devices) {
+            TaskId previous = 0;
+            for (const Instruction& i : device.instructions)
+                if (i.kind != InstructionKind::Free) {
+                    QVERIFY(i.task >= previous);
+                    previous = i.task;
+                }
+        }
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            QVERIFY(program.afterOnDevice[t] == none || program.afterOnDevice[t] < t);
+            QVERIFY(program.afterData[t] == none || program.afterData[t] < t);
+        }
+    }
+
+    void exchangedSendsOnOneChannelAreACycle()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 2;
+        parameters.microbatches = 4;
+        Program program = compile(makeSchedule("gpipe", parameters), unitCosts(2));
+        std::vector<std::size_t> sends;
+        auto& list = program.devices[0].instructions;
+        for (std::size_t i = 0; i < list.size(); ++i)
+            if (list[i].kind == InstructionKind::Send)
+                sends.push_back(i);
+        std::swap(list[sends[0]].task, list[sends[1]].task);
+        const Diagnostics d = checkDeadlock(program);
+        QCOMPARE(d.size(), std::size_t{1});
+        const QString text = QString::fromStdString(toString(d.front()));
+        QVERIFY2(text.contains("F0.0") && text.contains("F0.1") && text.contains("waits for"), qPrintable(text));
+    }
+
+    void blockingSendsThatCrossAreACycleAndOverlappedOnesAreNot()
+    {
+        // Both devices send before they receive: fine when posted, a hang when each call blocks.
+        FamilyParameters parameters;
+        parameters.devices = 2;
+        parameters.microbatches = 8;
+        const Program program = compile(makeSchedule("1f1b", parameters), unitCosts(2));
+        QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
+        Program crossed = program;
+        // Let device 1 post its first gradient before it takes the second activation and device 0 likewise.
+        bool moved = false;
+        auto& list = crossed.devices[1].instructions;
+        for (std::size_t i = 0; i + 1 < list.size() && !moved; ++i)
+            for (std::size_t j = i + 1; j < list.size() && !moved; ++j)
+                if (list[i].kind == InstructionKind::Receive && list[j].kind == InstructionKind::Send) {
+                    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(i), list.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                list.begin() + static_cast<std::ptrdiff_t>(j) + 1);
+                    moved = true;
+                }
+        QVERIFY(moved);
+        QVERIFY(!checkDeadlock(crossed, Communication::Blocking).empty());
+    }
+
+    void costsMustFitTheSchedule()
+    {
+        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(3)), Error);
+        Costs negative = unitCosts(2);
+        negative.stages[1].forward = -1;
+        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), negative), Error);
+        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(2), {{}, {{0, 7, 1}}}), Error);
+        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(2), {{{1, 0, 1}}, {}}), Error);
+    }
+
+    void zeroDurationsStillCompile()
+    {
+        FamilyParameters parameters;
+        const Schedule s = makeSchedule("zb-h1", parameters);
+        Costs costs = unitCosts(4);
+        for (StageCosts& stage : costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 0;
+        const Program program = compile(s, costs);
+        QCOMPARE(checkLifetimes(program), QString());
+        QVERIFY(checkDeadlock(program).empty());
+    }
+
+    void anIncompleteScheduleCanBeShownButNotCompiledForReal()
+    {
+        Design design;
+        design.schedule = schedule(2, {0, 1}, {"F0.0 F0.1", "F1.1"});
+        design.costs = unitCosts(2);
+        QVERIFY_EXCEPTION_THROWN(predict(design), Error);
+        const Prediction shown = predictPlaced(design);
+        QCOMPARE(shown.program.computeCount(), std::int64_t{3});
+        QCOMPARE(shown.metrics.makespan, Nanoseconds{3'000});
+        design.schedule.order.assign(2, {});
+        QCOMPARE(predictPlaced(design).metrics.makespan, Nanoseconds{0});
+    }
+};
+
+QTEST_APPLESS_MAIN(CompileTest)
+#include "tst_compile.moc"

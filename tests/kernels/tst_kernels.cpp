@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every host kernel against its fp64 reference, at sizes that leave odd tails in every vector loop.
+#include "kernels/attention.h"
+#include "kernels/crossentropy.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/gelu.h"
+#include "kernels/layernorm.h"
+#include "kernels/reference/reference.h"
+#include "numbers.h"
+
+#include <QtTest>
+
+#include <thread>
+
+using namespace pipewright;
+using test::distance;
+using test::single;
+using test::someTokens;
+using test::someValues;
+using test::Values;
+
+namespace {
+constexpr double tolerance = 2e-6; // of the largest value; fp32 keeps 6e-8 per operation
+}
+
+class TestKernels : public QObject {
+    Q_OBJECT
+private slots:
+    void linearMatchesItsReference_data() {
+        QTest::addColumn<int>("rows");
+        QTest::addColumn<int>("inputs");
+        QTest::addColumn<int>("outputs");
+        QTest::newRow("one") << 1 << 1 << 1;
+        QTest::newRow("odd") << 7 << 13 << 5;
+        QTest::newRow("wide") << 37 << 67 << 131;
+        QTest::newRow("byte-gpt") << 64 << 128 << 128;
+    }
+    void linearMatchesItsReference() {
+        QFETCH(int, rows);
+        QFETCH(int, inputs);
+        QFETCH(int, outputs);
+        const kernels::LinearShape shape{rows, inputs, outputs};
+        const Values x = someValues(rows * inputs, 1), w = someValues(outputs * inputs, 2), b = someValues(outputs, 3);
+        const Values dy = someValues(rows * outputs, 4);
+        std::vector<float> y(dy.size(), NAN), dx(x.size(), NAN);
+        const Values expected = reference::linearForward(shape, x, w, b);
+        kernels::linearForward(shape, single(x), single(w), single(b), y);
+        QVERIFY(distance(y, expected) < tolerance);
+        kernels::linearForward(shape, single(x), single(w), {}, y);
+        QVERIFY(distance(y, reference::linearForward(shape, x, w, {})) < tolerance);
+        kernels::linearInputGrad(shape, single(dy), single(w), dx);
+        QVERIFY(distance(dx, reference::linearInputGrad(shape, dy, w)) < tolerance);
+    }
+
+    void linearAddsToWhatIsThereWhenAsked() {
+        const kernels::LinearShape shape{5, 6, 7};
+        const Values x = someValues(30, 1), w = someValues(42, 2), b = someValues(7, 3), before = someValues(35, 4);
+        Values expected = reference::linearForward(shape, x, w, b);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] += before[i];
+        std::vector<float> y = single(before);
+        kernels::linearForward(shape, single(x), single(w), single(b), y, kernels::Store::Add);
+        QVERIFY(distance(y, expected) < tolerance);
+    }
+
+    void linearWeightGradientAccumulates() {
+        const kernels::LinearShape shape{37, 19, 70};
+        const Values x = someValues(37 * 19, 1), dy = someValues(37 * 70, 2);
+        reference::WeightGrads expected = reference::linearWeightGrad(shape, x, dy);
+        for (auto* grads : {&expected.weight, &expected.bias})
+            for (double& grad : *grads)
+                grad = 2 * grad + 0.5;
+        std::vector<float> dw(70 * 19, 0.5f), db(70, 0.5f);
+        for (int pass = 0; pass < 2; ++pass)
+            kernels::linearWeightGrad(shape, single(x), single(dy), dw, db);
+        QVERIFY(distance(dw, expected.weight) < tolerance);
+        QVERIFY(distance(db, expected.bias) < tolerance);
+    }
+
+    void layerNormMatchesItsReference_data() {
+        QTest::addColumn<int>("columns");
+        for (const int columns : {1, 5, 16, 37, 128})
+            QTest::addRow("%d columns", columns) << columns;
+    }
+    void layerNormMatchesItsReference() {
+        QFETCH(int, columns);
+        const int rows = 9;
+        Values x = someValues(rows * columns, 1);
+        for (double& value : x)
+            value = float(value + 10); // a mean far from zero: a one-pass variance would lose digits here
+        const Values gamma = someValues(columns, 2), beta = someValues(columns, 3), dy = someValues(rows * columns, 4);
+        std::vector<float> y(x.size(), NAN), dx(x.size(), 0.25f), dGamma(columns, 0.5f), dBeta(columns, 0.5f);
+        kernels::layerNormForward(rows, columns, single(x), single(gamma), single(beta), y);
+        kernels::layerNormInputGrad(rows, columns, single(x), single(gamma), single(dy), dx);
+        kernels::layerNormWeightGrad(rows, columns, single(x), single(dy), dGamma, dBeta);
+        Values expectedDx = reference::layerNormInputGrad(rows, columns, x, gamma, dy);
+        reference::WeightGrads expected = reference::layerNormWeightGrad(rows, columns, x, dy);
+        for (double& value : expectedDx)
+            value += 0.25;
+        for (auto* grads : {&expected.weight, &expected.bias})
+            for (double& grad : *grads)
+                grad += 0.5;
+        const double loose = 20 * tolerance; // x has lost a digit to its mean
+        QVERIFY(distance(y, reference::layerNormForward(rows, columns, x, gamma, beta)) < loose);
+        QVERIFY(distance(dx, expectedDx) < loose);
+        QVERIFY(distance(dGamma, expected.weight) < loose);
+        QVERIFY(distance(dBeta, expected.bias) < loose);
+    }
+
+    void attentionMatchesItsReference_data() {
+        QTest::addColumn<int>("sequences");
+        QTest::addColumn<int>("length");
+        QTest::addColumn<int>("heads");
+        QTest::addColumn<int>("headSize");
+        QTest::newRow("single token") << 1 << 1 << 1 << 4;
+        QTest::newRow("odd") << 2 << 19 << 3 << 5;
+        QTest::newRow("byte-gpt") << 1 << 64 << 4 << 32;
+    }
+    void attentionMatchesItsReference() {
+        QFETCH(int, sequences);
+        QFETCH(int, length);
+        QFETCH(int, heads);
+        QFETCH(int, headSize);
+        const kernels::AttentionShape shape{sequences, length, heads, headSize};
+        const std::size_t count = shape.tokens() * shape.hidden();
+        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+        const reference::Attention expected = reference::attentionForward(shape, q, k, v);
+        std::vector<float> p(shape.scores(), NAN), y(count, NAN), grads(3 * count, NAN), scratch(shape.scores(), NAN);
+        kernels::attentionForward(shape, single(q), single(k), single(v), p, y);
+        QVERIFY(distance(p, expected.probabilities) < tolerance);
+        QVERIFY(distance(y, expected.output) < tolerance);
+        kernels::attentionInputGrad(shape, single(q), single(k), single(v), p, single(dy), grads, scratch);
+        QVERIFY(distance(grads, reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy)) < tolerance);
+    }
+
+    void hugeScoresStayFinite() {
+        const kernels::AttentionShape shape{1, 3, 1, 1};
+        const std::vector<float> q(3, 300), k{-300, 0, 300}, v{1, 2, 3};
+        std::vector<float> p(9), y(3);
+        kernels::attentionForward(shape, q, k, v, p, y);
+        QCOMPARE(y[0], 1.0f);
+        QCOMPARE(y[2], 3.0f);
+    }
+
+    void geluMatchesItsReferenceInPlaceToo() {
+        for (const std::size_t count : {1u, 15u, 64u, 1003u}) {
+            const Values x = someValues(count, 1, 12), dy = someValues(count, 2);
+            std::vector<float> y(count, NAN), dx = single(dy);
+            kernels::geluForward(single(x), y);
+            QVERIFY(distance(y, reference::geluForward(x)) < tolerance);
+            kernels::geluInputGrad(single(x), dx, dx);
+            QVERIFY(distance(dx, reference::geluInputGrad(x, dy)) < tolerance);
+            std::vector<float> inPlace = single(x);
+            kernels::geluForward(inPlace, inPlace);
+            QCOMPARE(inPlace, y);
+        }
+    }
+
+    void geluOfExtremesIsTheInputOrZero() {
+        std::vector<float> y(2);
+        kernels::geluForward(std::vector<float>{50, -50}, y);
+        QCOMPARE(y[0], 50.0f);
+        QVERIFY(std::abs(y[1]) < 1e-30f);
+    }
+
+    void embeddingMatchesItsReference() {
+        const int length = 7, hidden = 19, vocabulary = 11;
+        const auto tokens = someTokens(21, vocabulary, 1);
+        const Values table = someValues(vocabulary * hidden, 2), positions = someValues(length * hidden, 3);
+        const Values dy = someValues(21 * hidden, 4);
+        std::vector<float> y(dy.size(), NAN), dTable(table.size()), dPositions(positions.size());
+        kernels::embeddingForward(length, hidden, tokens, single(table), single(positions), y);
+        kernels::embeddingWeightGrad(length, hidden, tokens, single(dy), dTable, dPositions);
+        const reference::WeightGrads expected = reference::embeddingWeightGrad(length, hidden, vocabulary, tokens, dy);
+        QVERIFY(distance(y, reference::embeddingForward(length, hidden, tokens, table, positions)) < tolerance);
+        QVERIFY(distance(dTable, expected.weight) < tolerance);
+        QVERIFY(distance(dPositions, expected.bias) < tolerance);
+    }
+
+    void crossEntropyMatchesItsReference() {
+        const int rows = 9, classes = 37;
+        const auto targets = someTokens(rows, classes, 1);
+        const Values logits = someValues(rows * classes, 2, 8);
+        const reference::CrossEntropy expected = reference::crossEntropyForward(rows, classes, logits, targets, 1.0 / 16);
+        std::vector<float> p = single(logits), loss(1), grad(p.size(), NAN);
+        kernels::crossEntropyForward(rows, classes, p, targets, 1.0f / 16, loss);
+        kernels::crossEntropyInputGrad(rows, classes, p, targets, 1.0f / 16, grad);
+        QVERIFY(distance(p, expected.probabilities) < tolerance);
+        QVERIFY(std::abs(loss[0] / expected.loss - 1) < tolerance);
+        QVERIFY(distance(grad, reference::crossEntropyInputGrad(rows, classes, expected.probabilities, targets, 1.0 / 16)) < tolerance);
+    }
+
+    void crossEntropyOfAHopelessTargetIsItsMargin() {
+        std::vector<float> p{200, -200}, loss(1);
+        kernels::crossEntropyForward(1, 2, p, std::vector<std::int32_t>{1}, 1, loss);
+        QCOMPARE(loss[0], 400.0f);
+    }
+
+    void optimizersMatchTheirReferencesOverSeveralSteps() {
+        Values p = someValues(77, 1), m(77), v(77), q = p, momentum(77);
+        std::vector<float> fp = single(p), fm(77), fv(77), fq = fp, fMomentum(77);
+        const kernels::AdamWSettings adam{.learningRate = 0.01f, .weightDecay = 0.1f};
+        const kernels::SgdSettings sgd{.learningRate = 0.05f, .momentum = 0.9f, .weightDecay = 0.01f};
+        for (int step = 1; step <= 5; ++step) {
+            const Values gradient = someValues(77, 10 + step);
+            reference::adamWStep(adam, step, p, gradient, m, v);
+            kernels::adamWStep(adam, step, fp, single(gradient), fm, fv);
+            reference::sgdMomentumStep(sgd, q, gradient, momentum);
+            kernels::sgdMomentumStep(sgd, fq, single(gradient), fMomentum);
+        }
+        QVERIFY(distance(fp, p) < tolerance && distance(fm, m) < tolerance && distance(fv, v) < tolerance);
+        QVERIFY(distance(fq, q) < tolerance && distance(fMomentum, momentum) < tolerance);
+    }
+
+    void resultsDoNotDependOnWhereTheBuffersLie() {
+        // The executor carves tensors out of larger buffers; alignment must not change a bit.
+        const int rows = 5, columns = 37;
+        const Values x = someValues(rows * columns, 1), g = someValues(columns, 2);
+        std::vector<std::vector<float>> results;
+        for (const std::size_t shift : {0u, 1u, 3u, 7u}) {
+            std::vector<float> in(x.size() + shift), out(x.size() + shift), gamma = single(g);
+            std::copy(x.begin(), x.end(), in.begin() + shift);
+            const auto from = std::span(in).subspan(shift), to = std::span(out).subspan(shift);
+            kernels::layerNormForward(rows, columns, from, gamma, gamma, to);
+            kernels::geluForward(to, to);
+            results.emplace_back(to.begin(), to.end());
+        }
+        for (const auto& result : results)
+            QCOMPARE(result, results.front());
+    }
+
+    void matrixProductsFromSeveralThreadsAtOnceAreRight() {
+        // Devices are threads; the matrix library must keep their work buffers apart.
+        const kernels::LinearShape shape{64, 128, 192};
+        const auto x = single(someValues(64 * 128, 1)), w = single(someValues(192 * 128, 2));
+        std::vector<float> expected(64 * 192);
+        kernels::linearForward(shape, x, w, {}, expected);
+        std::vector<int> wrong(4);
+        std::vector<std::thread> threads;
+        for (int& mine : wrong)
+            threads.emplace_back([&] {
+                std::vector<float> y(expected.size());
+                for (int round = 0; round < 50; ++round) {
+                    kernels::linearForward(shape, x, w, {}, y);
+                    mine += y != expected;
+                }
+            });
+        for (auto& thread : threads)
+            thread.join();
+        QCOMPARE(wrong, std::vector<int>(4));
+    }
+};
+
+QTEST_APPLESS_MAIN(TestKernels)
+#include "tst_kernels.moc"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, runs
+# everything, then the executor under the thread sanitizer and the rest under the address and
+# undefined-behaviour sanitizers. Ends with the runner's own summary; fails when any part fails.
+#   tests/run.sh            everything
+#   tests/run.sh --quick    without the sanitizers
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"
+
+# shellcheck disable=SC2086
+install_packages $packages_build $packages_gui $packages_tests
+# shellcheck disable=SC2086
+install_packages $packages_nice || true
+
+run_tests() { # PRESET [ctest options…]
+    local preset=$1; shift
+    say "Testing ($preset)"
+    # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented.
+    TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 ${ASAN_OPTIONS:-}" \
+        ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error "$@"
+}
+
+failed=0
+if [ "${1:-}" != --quick ]; then
+    build tsan executor_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    run_tests tsan -R '^executor\.' || failed=1
+    build asan library_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    run_tests asan -R '^(core|kernels|traces|executor)\.' || failed=1
+fi
+build dev
+run_tests dev || failed=1
+[ $failed = 0 ] || say "FAILED: see above"
+exit $failed

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/schema.h"
+
+namespace pipewright::traceschema {
+
+// RECORDS is clustered by its key instead of carrying an index beside the rows: reading one step is one
+// range of pages, and inserting in key order (the writer sorts each batch) costs less than row + index.
+const char* const createTables = R"sql(
+    CREATE TABLE META (
+        name  TEXT PRIMARY KEY NOT NULL,
+        value
+    ) WITHOUT ROWID;
+
+    CREATE TABLE DEVICES (
+        deviceId  INTEGER PRIMARY KEY,
+        name      TEXT NOT NULL,
+        peakBytes INTEGER
+    );
+
+    CREATE TABLE TASKS (
+        taskId     INTEGER PRIMARY KEY,
+        kind       TEXT NOT NULL,
+        op         TEXT NOT NULL,
+        stage      INTEGER NOT NULL,
+        microbatch INTEGER NOT NULL,
+        replica    INTEGER NOT NULL,
+        deviceId   INTEGER NOT NULL,
+        peer       INTEGER NOT NULL,
+        label      TEXT NOT NULL
+    );
+
+    CREATE TABLE RECORDS (
+        step     INTEGER NOT NULL,
+        taskId   INTEGER NOT NULL,
+        deviceId INTEGER NOT NULL,
+        start    INTEGER NOT NULL,
+        end      INTEGER NOT NULL,
+        PRIMARY KEY (step, taskId, deviceId)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE STEPS (
+        step  INTEGER PRIMARY KEY,
+        start INTEGER NOT NULL,
+        end   INTEGER NOT NULL,
+        loss  REAL
+    );
+
+    CREATE TABLE MEMORY (
+        step     INTEGER NOT NULL,
+        deviceId INTEGER NOT NULL,
+        start    INTEGER NOT NULL,
+        bytes    INTEGER NOT NULL
+    );
+    CREATE INDEX MEMORY_BY_STEP ON MEMORY (step);
+)sql";
+
+std::string_view nameOf(TaskKind kind)
+{
+    switch (kind) {
+    case TaskKind::Compute: return "compute";
+    case TaskKind::Transfer: return "transfer";
+    case TaskKind::Reduce: return "reduce";
+    case TaskKind::Update: return "update";
+    }
+    return "unknown";
+}
+
+} // namespace pipewright::traceschema

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The tables of a trace, and how a file is recognised as one. Columns carry the names that Nsight Systems
+// exports where the meaning is the same (start, end, deviceId, bytes, utcEpochNs; META is its name/value
+// table), so queries written for one read naturally on the other.
+//
+//   META     name, value                schema version, backend, maths, design, result, dropped records
+//   DEVICES  deviceId, name, peakBytes  peakBytes is NULL until the run has finished
+//   TASKS    taskId, kind, op, stage …  the dictionary: one row per task of the Program
+//   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
+//   STEPS    step, start, end, loss     one row per finished step; loss is NULL when there is none
+//   MEMORY   step, deviceId, start …    live bytes from `start` on
+#pragma once
+
+#include "core/program/program.h"
+
+#include <string_view>
+
+namespace pipewright::traceschema {
+
+inline constexpr int version = 1;                   ///< PRAGMA user_version, and META's schemaVersion
+inline constexpr int applicationId = 0x50575254;    ///< PRAGMA application_id: "PWRT"
+
+extern const char* const createTables;
+
+std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"
+
+} // namespace pipewright::traceschema

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/tracereader.h"
+
+#include "core/base/diagnostic.h"
+#include "core/formats/designfile.h"
+#include "traces/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int busyTimeoutMs = 10'000;
+
+[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
+{
+    switch (error.getErrorCode()) {
+    case SQLITE_NOTADB:
+        throw Error(path, "this is no Pipewright trace: not a database",
+                    "traces are written by `pipewright run … -o TRACE`");
+    case SQLITE_CORRUPT:
+        throw Error(path, "the trace is damaged or was cut short", "record it again, or copy it again whole, together "
+                    "with its -wal file when the run is still going on");
+    default:
+        throw Error(path, std::string("cannot read the trace: ") + error.what());
+    }
+}
+
+/// A finished trace in a folder that cannot be written to has no log to look into; SQLite then wants to be
+/// told that the file will not change.
+SQLite::Database open(const std::string& path)
+{
+    if (!std::filesystem::exists(path))
+        throw Error(path, "there is no such trace", "record one with `pipewright run … -o " + path + "`");
+    if (!std::filesystem::is_regular_file(path))
+        throw Error(path, "this is no Pipewright trace: not a file");
+    const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
+    SQLite::Database database(path, flags, busyTimeoutMs);
+    try {
+        database.execAndGet("PRAGMA schema_version");
+        return database;
+    } catch (const SQLite::Exception& error) {
+        const bool closed = error.getErrorCode() == SQLITE_CANTOPEN || error.getErrorCode() == SQLITE_READONLY;
+        if (!closed || std::filesystem::exists(path + "-wal"))
+            throw;
+    }
+    std::string uri = "file:";
+    for (const char c : std::filesystem::absolute(path).string()) {
+        if (c == '?' || c == '#' || c == '%') {
+            constexpr char digits[] = "0123456789ABCDEF";
+            uri += {'%', digits[(c >> 4) & 15], digits[c & 15]};
+        } else {
+            uri += c;
+        }
+    }
+    return SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs);
+}
+
+TaskKind kindOf(const std::string& name)
+{
+    for (const TaskKind kind : {TaskKind::Compute, TaskKind::Transfer, TaskKind::Reduce})
+        if (traceschema::nameOf(kind) == name)
+            return kind;
+    return TaskKind::Update;
+}
+
+bool sameWork(const Task& a, const Task& b)
+{
+    return a.kind == b.kind && a.op == b.op && a.stage == b.stage && a.microbatch == b.microbatch
+           && a.replica == b.replica && a.device == b.device && a.peer == b.peer;
+}
+
+/// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates
+/// and reductions stand alone (by stage), since their place among each other follows from times.
+using Lane = std::tuple<TaskKind, int, int, int>;
+std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
+{
+    std::map<Lane, std::vector<TaskId>> lanes;
+    for (TaskId id = 0; id < tasks.size(); ++id) {
+        const Task& task = tasks[id];
+        const bool ordered = task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
+        lanes[{task.kind, task.device, task.peer, ordered ? -1 : task.stage}].push_back(id);
+    }
+    return lanes;
+}
+
+} // namespace
+
+struct TraceReader::Private {
+    explicit Private(const std::string& path) : m_path(path), m_database(open(path)) {}
+
+    /// Whether this is a trace at all, and one of a schema that this program knows.
+    void checkSchema()
+    {
+        if (m_database.execAndGet("PRAGMA application_id").getInt() != traceschema::applicationId) {
+            const bool empty = m_database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+            throw Error(m_path, empty ? "this is no Pipewright trace: an empty file"
+                                      : "this is no Pipewright trace: a database of another program",
+                        "traces are written by `pipewright run … -o TRACE`");
+        }
+        const int found = m_database.execAndGet("PRAGMA user_version").getInt();
+        if (found > traceschema::version)
+            throw Error(m_path,
+                        "the trace has schema version " + std::to_string(found) + "; this program reads up to "
+                            + std::to_string(traceschema::version),
+                        "update Pipewright");
+    }
+
+    std::optional<std::string> metaText(const char* name) const
+    {
+        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
+        query.bind(1, name);
+        if (!query.executeStep() || query.getColumn(0).isNull())
+            return std::nullopt;
+        return query.getColumn(0).getString();
+    }
+
+    std::int64_t metaNumber(const char* name) const
+    {
+        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
+        query.bind(1, name);
+        return query.executeStep() ? query.getColumn(0).getInt64() : 0;
+    }
+
+    void readDictionary()
+    {
+        SQLite::Statement query(m_database, "SELECT kind, op, stage, microbatch, replica, deviceId, peer, label "
+                                            "FROM TASKS ORDER BY taskId");
+        while (query.executeStep()) {
+            Task task;
+            task.kind = kindOf(query.getColumn(0).getString());
+            const std::string op = query.getColumn(1).getString();
+            for (int i = 0; i < opCount; ++i)
+                if (op.size() == 1 && op[0] == letter(static_cast<Op>(i)))
+                    task.op = static_cast<Op>(i);
+            task.stage = query.getColumn(2).getInt();
+            task.microbatch = query.getColumn(3).getInt();
+            task.replica = static_cast<std::uint16_t>(query.getColumn(4).getInt());
+            task.device = query.getColumn(5).getInt();
+            task.peer = query.getColumn(6).getInt();
+            m_dictionary.push_back(task);
+            m_labels.push_back(query.getColumn(7).getString());
+        }
+    }
+
+    /// For each task of the dictionary its id in `program`. The two are the same program when every device
+    /// computes the same tasks in the same order and every channel carries the same transfers in the same
+    /// order; how the lanes interleave in the global sequence is not measurable and may differ, so that a
+    /// trace still fits its design after the costs were changed.
+    std::vector<TaskId> match(const Program& program) const
+    {
+        const char* const hint = "overlay a trace on the design it was recorded from; the trace holds that design";
+        if (program.tasks.size() != m_dictionary.size())
+            throw Error(m_path,
+                        "the trace is of another program: it has " + std::to_string(m_dictionary.size())
+                            + " tasks, the design has " + std::to_string(program.tasks.size()),
+                        hint);
+        const auto recorded = lanesOf(m_dictionary);
+        const auto designed = lanesOf(program.tasks);
+        std::vector<TaskId> ids(m_dictionary.size(), none);
+        for (const auto& [lane, tasks] : recorded) {
+            const auto found = designed.find(lane);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+                const bool missing = found == designed.end() || i >= found->second.size();
+                if (missing || !sameWork(m_dictionary[tasks[i]], program.tasks[found->second[i]]))
+                    throw Error(m_path,
+                                "the trace is of another program: where it ran " + m_labels[tasks[i]] + " on device "
+                                    + std::to_string(m_dictionary[tasks[i]].device) + ", the design has "
+                                    + (missing ? "nothing" : program.label(found->second[i])),
+                                hint);
+                ids[tasks[i]] = found->second[i];
+            }
+        }
+        return ids;
+    }
+
+    std::string m_path;
+    SQLite::Database m_database;
+    std::vector<Task> m_dictionary;
+    std::vector<std::string> m_labels;
+};
+
+TraceReader::TraceReader(const std::string& path)
+try : d(std::make_unique<Private>(path)) {
+    d->checkSchema();
+    d->readDictionary();
+} catch (const SQLite::Exception& error) {
+    rethrow(path, error);
+}
+
+TraceReader::~TraceReader() = default;
+
+TraceHeader TraceReader::header() const
+try {
+    TraceHeader header;
+    header.backend = d->metaText("backend").value_or("");
+    header.maths = d->metaText("maths").value_or("");
+    header.wallClockNs = d->metaNumber("utcEpochNs");
+    SQLite::Statement query(d->m_database, "SELECT name FROM DEVICES ORDER BY deviceId");
+    while (query.executeStep())
+        header.deviceNames.push_back(query.getColumn(0).getString());
+    return header;
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+Design TraceReader::design() const
+try {
+    return designFromJson(d->metaText("design").value_or(""), d->m_path);
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+bool TraceReader::complete() const
+try {
+    return d->metaNumber("complete") != 0;
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+std::int64_t TraceReader::droppedRecords() const
+try {
+    return d->metaNumber("droppedRecords");
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+std::string TraceReader::resultJson() const
+try {
+    return d->metaText("result").value_or("");
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+std::vector<StepRecord> TraceReader::steps() const
+try {
+    std::vector<StepRecord> steps;
+    SQLite::Statement query(d->m_database, "SELECT step, start, end, loss FROM STEPS ORDER BY step");
+    while (query.executeStep()) {
+        StepRecord record;
+        record.step = query.getColumn(0).getInt();
+        record.start = query.getColumn(1).getInt64();
+        record.end = query.getColumn(2).getInt64();
+        record.loss = query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN()
+                                                  : query.getColumn(3).getDouble();
+        steps.push_back(record);
+    }
+    return steps;
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+Timeline TraceReader::timeline(const Program& program, int step) const
+try {
+    const std::vector<TaskId> ids = d->match(program);
+    SQLite::Statement begin(d->m_database, "SELECT start FROM STEPS WHERE step = ?1");
+    begin.bind(1, step);
+    if (!begin.executeStep())
+        throw Error(d->m_path, "step " + std::to_string(step) + " was not finished in this trace",
+                    "steps are numbered from 0");
+    const Nanoseconds origin = begin.getColumn(0).getInt64();
+
+    Timeline timeline;
+    timeline.start.assign(program.tasks.size(), notRun);
+    timeline.end.assign(program.tasks.size(), notRun);
+    SQLite::Statement records(d->m_database, "SELECT taskId, start, end FROM RECORDS WHERE step = ?1");
+    records.bind(1, step);
+    while (records.executeStep()) {
+        const std::int64_t task = records.getColumn(0).getInt64();
+        if (task < 0 || task >= static_cast<std::int64_t>(program.tasks.size()))
+            throw Error(d->m_path, "the trace is damaged: a record of the unknown task " + std::to_string(task));
+        const TaskId id = ids[static_cast<std::size_t>(task)];
+        timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
+        timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
+    }
+    timeline.memory.resize(program.devices.size());
+    SQLite::Statement samples(d->m_database, "SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 "
+                                             "ORDER BY start, rowid");
+    samples.bind(1, step);
+    while (samples.executeStep()) {
+        const int device = samples.getColumn(0).getInt();
+        if (device < 0 || device >= static_cast<int>(program.devices.size()))
+            throw Error(d->m_path, "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
+        timeline.memory[static_cast<std::size_t>(device)].push_back(
+            {samples.getColumn(1).getInt64() - origin, samples.getColumn(2).getInt64()});
+    }
+    return timeline;
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+int TraceReader::medianStep() const
+{
+    std::vector<StepRecord> finished = steps();
+    if (finished.empty())
+        throw Error(d->m_path, "the trace has no finished step", "let the run finish at least one step");
+    if (finished.size() > 1)
+        finished.erase(finished.begin());
+    const auto middle = finished.begin() + static_cast<std::ptrdiff_t>((finished.size() - 1) / 2);
+    std::nth_element(finished.begin(), middle, finished.end(), [](const StepRecord& a, const StepRecord& b) {
+        return std::pair(a.end - a.start, a.step) < std::pair(b.end - b.start, b.step);
+    });
+    return middle->step;
+}
+
+std::vector<Bytes> TraceReader::peakBytes() const
+try {
+    std::vector<Bytes> peaks;
+    SQLite::Statement query(d->m_database,
+                            "SELECT coalesce(peakBytes, (SELECT max(bytes) FROM MEMORY "
+                            "WHERE MEMORY.deviceId = DEVICES.deviceId), 0) FROM DEVICES ORDER BY deviceId");
+    while (query.executeStep())
+        peaks.push_back(query.getColumn(0).getInt64());
+    return peaks;
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+} // namespace pipewright

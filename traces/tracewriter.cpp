@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/tracewriter.h"
+
+#include "core/base/diagnostic.h"
+#include "core/formats/designfile.h"
+#include "traces/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+#include <unistd.h>
+
+namespace pipewright {
+
+namespace {
+
+/// Claims the name before SQLite sees it, so that two runs can never write into one file.
+void createEmpty(const std::string& path)
+{
+    if (std::filesystem::exists(path + "-wal"))
+        throw Error(path, "a write-ahead log of an earlier trace of this name is left over",
+                    "remove " + path + "-wal, or give the trace another name");
+    const int descriptor = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+    if (descriptor < 0) {
+        if (errno == EEXIST)
+            throw Error(path, "the file exists already", "name another file, or pass --force to replace it");
+        throw Error(path, std::string("cannot create the trace: ") + std::strerror(errno));
+    }
+    ::close(descriptor);
+}
+
+[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
+{
+    throw Error(path, std::string("cannot write the trace: ") + error.what(),
+                "is the disk full, or the file on a network share?");
+}
+
+} // namespace
+
+struct TraceWriter::Private {
+    Private(const std::string& path, const Design& design, const Program& program, const TraceHeader& header)
+        : m_path(path),
+          m_database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs)
+    {
+        m_database.exec("PRAGMA journal_mode = WAL");
+        m_database.exec("PRAGMA synchronous = NORMAL");
+        m_database.exec("BEGIN");
+        m_open = true;
+        m_database.exec(traceschema::createTables);
+        m_database.exec("PRAGMA application_id = " + std::to_string(traceschema::applicationId));
+        m_database.exec("PRAGMA user_version = " + std::to_string(traceschema::version));
+        setMeta("schemaVersion", std::int64_t{traceschema::version});
+        setMeta("backend", header.backend);
+        setMeta("maths", header.maths);
+        setMeta("utcEpochNs", header.wallClockNs);
+        setMeta("complete", std::int64_t{0});
+        setMeta("droppedRecords", std::int64_t{0});
+        setMeta("design", designToJson(design));
+        writeDevices(program, header);
+        writeDictionary(program);
+        commit();
+
+        m_insertRecord.emplace(m_database, "INSERT OR REPLACE INTO RECORDS VALUES (?1, ?2, ?3, ?4, ?5)");
+        m_insertMemory.emplace(m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
+        m_insertStep.emplace(m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
+    }
+
+    template <typename Value>
+    void setMeta(const char* name, const Value& value)
+    {
+        SQLite::Statement insert(m_database, "INSERT OR REPLACE INTO META VALUES (?1, ?2)");
+        insert.bind(1, name);
+        insert.bind(2, value);
+        insert.exec();
+    }
+
+    void writeDevices(const Program& program, const TraceHeader& header)
+    {
+        SQLite::Statement insert(m_database, "INSERT INTO DEVICES VALUES (?1, ?2, NULL)");
+        for (std::size_t device = 0; device < program.devices.size(); ++device) {
+            insert.bind(1, static_cast<std::int64_t>(device));
+            insert.bind(2, device < header.deviceNames.size() ? header.deviceNames[device]
+                                                              : "device " + std::to_string(device));
+            insert.exec();
+            insert.reset();
+        }
+    }
+
+    void writeDictionary(const Program& program)
+    {
+        SQLite::Statement insert(m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+        for (TaskId id = 0; id < program.tasks.size(); ++id) {
+            const Task& task = program.tasks[id];
+            insert.bind(1, static_cast<std::int64_t>(id));
+            insert.bind(2, std::string(traceschema::nameOf(task.kind)));
+            insert.bind(3, std::string(1, letter(task.op)));
+            insert.bind(4, task.stage);
+            insert.bind(5, task.microbatch);
+            insert.bind(6, static_cast<int>(task.replica));
+            insert.bind(7, task.device);
+            insert.bind(8, task.peer);
+            insert.bind(9, program.label(id));
+            insert.exec();
+            insert.reset();
+        }
+    }
+
+    void begin()
+    {
+        if (m_open)
+            return;
+        m_database.exec("BEGIN");
+        m_open = true;
+    }
+
+    void commit()
+    {
+        if (!m_open)
+            return;
+        m_database.exec("COMMIT");
+        m_open = false;
+    }
+
+    static constexpr int busyTimeoutMs = 10'000; ///< a reader's checkpoint may hold the file for a moment
+
+    std::string m_path;
+    SQLite::Database m_database;
+    std::optional<SQLite::Statement> m_insertRecord, m_insertMemory, m_insertStep;
+    std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
+    bool m_open = false;
+};
+
+TraceWriter::TraceWriter(const std::string& path, const Design& design, const Program& program,
+                         const TraceHeader& header)
+{
+    createEmpty(path);
+    try {
+        d = std::make_unique<Private>(path, design, program, header);
+    } catch (const SQLite::Exception& error) {
+        removeTrace(path);
+        rethrow(path, error);
+    } catch (...) {
+        removeTrace(path);
+        throw;
+    }
+}
+
+TraceWriter::~TraceWriter()
+{
+    try {
+        d->commit();
+    } catch (const SQLite::Exception&) {
+        // Nobody is left to tell; what was committed before stays readable.
+    }
+}
+
+void TraceWriter::append(const std::vector<TaskRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    const auto key = [](const TaskRecord& record) { return std::tie(record.step, record.task, record.device); };
+    const auto before = [&](const TaskRecord& a, const TaskRecord& b) { return key(a) < key(b); };
+    const std::vector<TaskRecord>* source = &records;
+    if (!std::is_sorted(records.begin(), records.end(), before)) {
+        d->m_sorted.assign(records.begin(), records.end());
+        std::sort(d->m_sorted.begin(), d->m_sorted.end(), before);
+        source = &d->m_sorted;
+    }
+    SQLite::Statement& insert = *d->m_insertRecord;
+    for (const TaskRecord& record : *source) {
+        insert.bind(1, record.step);
+        insert.bind(2, static_cast<std::int64_t>(record.task));
+        insert.bind(3, record.device);
+        insert.bind(4, record.start);
+        insert.bind(5, record.end);
+        insert.exec();
+        insert.reset();
+    }
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const std::vector<MemoryRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    SQLite::Statement& insert = *d->m_insertMemory;
+    for (const MemoryRecord& record : records) {
+        insert.bind(1, record.step);
+        insert.bind(2, record.device);
+        insert.bind(3, record.time);
+        insert.bind(4, record.bytes);
+        insert.exec();
+        insert.reset();
+    }
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const StepRecord& record)
+try {
+    d->begin();
+    SQLite::Statement& insert = *d->m_insertStep;
+    insert.bind(1, record.step);
+    insert.bind(2, record.start);
+    insert.bind(3, record.end);
+    if (std::isnan(record.loss))
+        insert.bind(4);
+    else
+        insert.bind(4, record.loss);
+    insert.exec();
+    insert.reset();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::commit()
+try {
+    d->commit();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords,
+                         const std::string& resultJson)
+try {
+    d->begin();
+    SQLite::Statement update(d->m_database, "UPDATE DEVICES SET peakBytes = ?2 WHERE deviceId = ?1");
+    for (std::size_t device = 0; device < peakBytes.size(); ++device) {
+        update.bind(1, static_cast<std::int64_t>(device));
+        update.bind(2, peakBytes[device]);
+        update.exec();
+        update.reset();
+    }
+    d->setMeta("droppedRecords", droppedRecords);
+    d->setMeta("result", resultJson);
+    d->setMeta("complete", std::int64_t{1});
+    d->commit();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void removeTrace(const std::string& path)
+{
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+        std::error_code error;
+        std::filesystem::remove(path + suffix, error);
+        if (error)
+            throw Error(path + suffix, "cannot remove the old trace: " + error.message());
+    }
+}
+
+} // namespace pipewright
