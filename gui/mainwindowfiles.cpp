@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files and runs: opening, saving, recordings over the design, and the end of the window.
+#include "core/formats/designfile.h"
+#include "core/formats/timelinepicture.h"
 #include "gui/autosave.h"
 #include "gui/dialogs/newschedule.h"
 #include "gui/dialogs/rundialog.h"
 #include "gui/mainwindow.h"
 #include "gui/panels/numberbar.h"
-#include "gui/panels/topbar.h"
+#include "gui/picture.h"
+#include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
 #include "traces/calibration.h"
@@ -175,6 +178,31 @@ void MainWindow::calibrateFromOverlay()
         m_document.replaceDesign(std::move(calibrated), tr("Take the measured costs"));
     } catch (const std::exception& error) {
         complain(tr("Cannot calibrate"), QString::fromUtf8(error.what()));
+    }
+}
+
+void MainWindow::exportPicture()
+{
+    if (!m_document.prediction())
+        return;
+    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"), tr("Pictures (*.svg *.png)"));
+    if (path.isEmpty())
+        return;
+    try {
+        const WaitCursor wait;
+        PictureOptions picture;
+        picture.dark = Theme::of(*this).isDark;
+        if (const Document::Overlay* overlay = m_document.overlay()) {
+            picture.measured = &overlay->measured;
+            picture.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+        }
+        const std::string svg = timelineSvg(m_document.design(), *m_document.prediction(), picture);
+        if (path.endsWith(QLatin1String(".png"), Qt::CaseInsensitive))
+            svgToPng(svg, path.toStdString());
+        else
+            writeFileAtomically(path.toStdString(), svg, true); // the file dialog asked about replacing
+    } catch (const std::exception& error) {
+        complain(tr("Cannot write the picture"), QString::fromUtf8(error.what()));
     }
 }
 

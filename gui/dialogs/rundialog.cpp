@@ -109,7 +109,7 @@ QWidget* RunDialog::buildForm()
     m_steps->setFixedWidth(fieldWidth);
     m_steps->setAccessibleName(tr("Steps"));
     m_data = new QLineEdit(m_form);
-    m_data->setPlaceholderText(tr("built-in text"));
+    m_data->setPlaceholderText(tr("the program's own sources"));
     m_data->setAccessibleName(tr("Data file"));
     auto* browse = new QPushButton(tr("Browse…"), m_form);
     connect(browse, &QPushButton::clicked, this, [this] {
@@ -119,7 +119,9 @@ QWidget* RunDialog::buildForm()
     m_transport = new QComboBox(m_form);
     m_transport->setAccessibleName(tr("Transport"));
     m_transport->setFixedWidth(fieldWidth);
-    m_transport->addItem(tr("the backend's own choice"), QString());
+    m_transport->addItem(tr("rendezvous: a send waits for its receive"), QStringLiteral("rendezvous"));
+    for (const int slots : {1, 4})
+        m_transport->addItem(tr("eager: up to %1 on the way per link").arg(slots), QStringLiteral("eager:%1").arg(slots));
     m_calibrate = new QCheckBox(tr("Calibrate: take the measured costs as the design's (one undo step)"), m_form);
 
     const auto addRow = [form](const QString& text, QWidget* field) { form->addRow(makeCaption(text), field); };

@@ -102,6 +102,8 @@ std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
         progress.share = *fraction;
     else if (progress.steps > 0 && progress.step >= 0)
         progress.share = double(progress.step) / progress.steps;
+    if (const auto left = number(inner, "eta_ns"))
+        progress.secondsLeft = *left / 1e9;
     progress.share = std::clamp(progress.share, 0.0, 1.0);
     return progress;
 }
@@ -121,7 +123,8 @@ void RunProcess::takeLine(const QByteArray& line)
         return;
     if (auto progress = parseProgress(line)) {
         const double seconds = static_cast<double>(m_clock.elapsed()) / 1000;
-        if (progress->share > 0.01)
+        // The run's own estimate knows how long a step takes; without one, time so far is extrapolated.
+        if (progress->secondsLeft < 0 && progress->share > 0.01)
             progress->secondsLeft = seconds / progress->share * (1 - progress->share);
         Q_EMIT progressed(*progress);
         return;
