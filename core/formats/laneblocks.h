@@ -33,7 +33,8 @@ struct Lane {
     std::vector<std::pair<double, double>> idle;     ///< gaps of at least three pixels, in pixels
 };
 
-/// Lanes of the first `devices` devices. Tasks that were not run are left out; transfers are not shown.
+/// Lanes of the first `devices` devices. Tasks that were not run or took
+/// no time are left out; transfers are not shown.
 std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices);
 
 } // namespace pipewright

@@ -15,7 +15,8 @@ struct PictureTheme {
     std::string_view blocks[opCount]; ///< in the order of Op: F, B, I, W, U, R
     std::string_view reduction;
 
-    std::string_view colourOf(Op op) const { return blocks[static_cast<int>(op)]; }
+    /// Of an Op as a number; of a reduction for opCount.
+    std::string_view colourOf(int op) const { return op < opCount ? blocks[op] : reduction; }
 };
 
 inline constexpr PictureTheme darkTheme{

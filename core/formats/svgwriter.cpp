@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace pipewright {
 
@@ -138,6 +139,16 @@ std::string SvgWriter::finish() &&
     return std::move(m_text);
 }
 
+void appendRectangle(std::string& data, const Rectangle& area)
+{
+    appendPoint(data, 'M', area.x, area.y);
+    for (const auto& [command, step] : {std::pair{'h', area.width}, std::pair{'v', area.height}, std::pair{'h', -area.width}}) {
+        data += command;
+        appendNumber(data, step);
+    }
+    data += 'z';
+}
+
 std::string hatch(const Rectangle& area, double spacing, bool rising)
 {
     // Rising lines are x + y = c (y grows downwards), falling ones x - y = c.
@@ -163,14 +174,8 @@ std::string dots(const Rectangle& area, double spacing, double size)
     bool odd = false;
     for (double y = area.y + spacing / 2; y + size < area.bottom(); y += spacing, odd = !odd) {
         const double first = std::ceil(area.x / spacing) * spacing + (odd ? spacing / 2 : 0);
-        for (double x = first; x + size < area.right(); x += spacing) {
-            appendPoint(data, 'M', x, y);
-            for (const auto& [command, step] : {std::pair{'h', size}, std::pair{'v', size}, std::pair{'h', -size}}) {
-                data += command;
-                appendNumber(data, step);
-            }
-            data += 'z';
-        }
+        for (double x = first; x + size < area.right(); x += spacing)
+            appendRectangle(data, {x, y, size, size});
     }
     return data;
 }

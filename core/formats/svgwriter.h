@@ -48,6 +48,9 @@ private:
 /// At most two decimals, no trailing zeros.
 void appendNumber(std::string& text, double value);
 
+/// A rectangle as path data, to be filled with others of its colour.
+void appendRectangle(std::string& data, const Rectangle& area);
+
 /// Segments of 45 degree lines (rising to the right, or falling) `spacing` apart inside `area`, as path
 /// data. Lines are anchored to the picture, so that neighbouring areas continue each other.
 std::string hatch(const Rectangle& area, double spacing, bool rising);

@@ -143,21 +143,30 @@ void drawLane(const Scene& scene, SvgWriter& svg, const Lane& lane, double top)
     const Rectangle band{0, top + inset, 0, scene.laneHeight - 2 * inset};
     for (const auto& [from, to] : lane.idle)
         svg.strokedPath(hatch({from + 1, band.y + 2, to - from - 2, band.height - 4}, 8, false), scene.theme.hairline, 1);
+    // What is too narrow for corners, texture and letters goes into one path per colour.
+    std::string plain[opCount + 1], slower;
     for (const LaneShape& shape : lane.shapes) {
         // A hair of background between neighbours tells equal blocks apart.
         const double width = std::max(shape.to - shape.from, 0.5);
-        const double gap = shape.task != none && width >= 5 ? 0.5 : 0;
+        const double gap = shape.task == none ? 0 : width >= 5 ? 0.5 : width >= 3 ? 0.25 : 0;
         const Rectangle area{shape.from + gap, band.y, width - 2 * gap, band.height};
-        svg.fill(area, shape.isReduction() ? scene.theme.reduction : scene.theme.colourOf(shape.op()), std::min(3.0, width / 4));
+        const bool decorated = shape.task != none && width >= 5;
+        if (decorated)
+            svg.fill(area, scene.theme.colourOf(shape.colour), std::min(3.0, width / 4));
+        else
+            appendRectangle(plain[shape.colour], area);
         if (shape.task == none)
             continue;
-        if (!shape.isReduction()) {
+        if (decorated && !shape.isReduction()) {
             drawTexture(scene, svg, area, shape.op());
             drawLetters(scene, svg, area, scene.prediction.program.tasks[shape.task], shape.op());
         }
         if (isSlower(scene, shape.task))
-            svg.fill({area.x, area.bottom() - 3, area.width, 3}, scene.theme.bad, std::min(1.5, width / 4));
+            appendRectangle(slower, {area.x, area.bottom() - 3, area.width, 3});
     }
+    for (int colour = 0; colour <= opCount; ++colour)
+        svg.filledPath(plain[colour], scene.theme.colourOf(colour));
+    svg.filledPath(slower, scene.theme.bad);
 }
 
 void drawPredictedOutlines(const Scene& scene, SvgWriter& svg, const Lane& lane, double top)
@@ -252,16 +261,19 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
              {11, theme.dim});
 
     std::set<Op> present;
-    for (const Task& task : scene.prediction.program.tasks)
-        if (task.kind == TaskKind::Compute || task.kind == TaskKind::Update)
+    const Timeline& shown = scene.shown();
+    for (TaskId id = 0; id < scene.prediction.program.tasks.size(); ++id) {
+        const Task& task = scene.prediction.program.tasks[id];
+        if ((task.kind == TaskKind::Compute || task.kind == TaskKind::Update) && shown.end[id] > shown.start[id])
             present.insert(task.kind == TaskKind::Update ? Op::U : task.op);
+    }
     double right = scene.width() - rightMargin;
     for (auto op = present.rbegin(); op != present.rend(); ++op) {
         const std::string name(describe(*op));
         right -= 6.4 * static_cast<double>(name.size());
         svg.text(right, 26, name, {11, theme.dim});
         const Rectangle swatch{right - 24, 14, 18, 18};
-        svg.fill(swatch, theme.colourOf(*op), 3);
+        svg.fill(swatch, theme.colourOf(static_cast<int>(*op)), 3);
         drawTexture(scene, svg, swatch, *op);
         svg.text(swatch.x + 9, 27, std::string(1, letter(*op)), {11, theme.ink, false, true, Anchor::Middle});
         right -= 24 + 16;
@@ -269,7 +281,8 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
 }
 
 // The curve as steps, at most two points per pixel: in each pixel the highest value, then the last.
-std::string stepPath(const Scene& scene, const std::vector<MemorySample>& samples, const Rectangle& area, double top, bool closed)
+std::string stepPath(const Scene& scene, const std::vector<MemorySample>& samples, const Rectangle& area, double top, Nanoseconds end,
+                     bool closed)
 {
     std::string path;
     const auto y = [&](Bytes bytes) { return area.bottom() - static_cast<double>(bytes) / top * area.height; };
@@ -301,7 +314,7 @@ std::string stepPath(const Scene& scene, const std::vector<MemorySample>& sample
     }
     if (first)
         return path;
-    to('H', scene.scale.x(endOf(scene.shown())));
+    to('H', scene.scale.x(end));
     if (closed) {
         to('V', area.bottom());
         path += 'z';
@@ -325,15 +338,16 @@ void drawMemory(const Scene& scene, SvgWriter& svg, int device, double rowTop)
 
     svg.fill(area, theme.panel, 2);
     const Timeline& predicted = scene.prediction.timeline;
+    const Nanoseconds predictedEnd = endOf(predicted);
     if (index < predicted.memory.size()) {
-        svg.filledPath(stepPath(scene, predicted.memory[index], area, top, true), theme.accent, 0.22);
+        svg.filledPath(stepPath(scene, predicted.memory[index], area, top, predictedEnd, true), theme.accent, 0.22);
         const double persistent = static_cast<double>(scene.prediction.program.devices[index].persistentBytes) / top * area.height;
         if (persistent >= 1)
-            svg.fill({area.x, area.bottom() - persistent, scene.scale.x(endOf(predicted)) - area.x, persistent}, theme.persistent, 0, 0.8);
-        svg.strokedPath(stepPath(scene, predicted.memory[index], area, top, false), theme.accent, 1.3);
+            svg.fill({area.x, area.bottom() - persistent, scene.scale.x(predictedEnd) - area.x, persistent}, theme.persistent, 0, 0.8);
+        svg.strokedPath(stepPath(scene, predicted.memory[index], area, top, predictedEnd, false), theme.accent, 1.3);
     }
     if (scene.options.measured && index < scene.options.measured->memory.size())
-        svg.strokedPath(stepPath(scene, scene.options.measured->memory[index], area, top, false), theme.text, 1);
+        svg.strokedPath(stepPath(scene, scene.options.measured->memory[index], area, top, endOf(*scene.options.measured), false), theme.text, 1);
     if (limitFits) {
         const double y = area.bottom() - static_cast<double>(limit) / top * area.height;
         svg.line(area.x, y, area.right(), y, theme.bad, 1, "4 3");
@@ -343,9 +357,9 @@ void drawMemory(const Scene& scene, SvgWriter& svg, int device, double rowTop)
         return;
     }
     svg.text(16, rowTop + 22, fmt::format("Device {}", device), {12, theme.text});
-    svg.text(16, rowTop + 37, formatSize(scene.peakOf(device)), {11, theme.dim, true});
-    if (limit > 0)
-        svg.text(area.right() - 4, area.y + 12, "limit " + formatSize(limit), {10, theme.bad, true, false, Anchor::End});
+    const Bytes peak = scene.peakOf(device);
+    svg.text(16, rowTop + 37, formatSize(peak) + (limit > 0 ? " / " + formatSize(limit) : ""),
+             {11, limit > 0 && peak > limit ? theme.bad : theme.dim, true});
 }
 
 void drawFooter(const Scene& scene, SvgWriter& svg)
@@ -354,21 +368,22 @@ void drawFooter(const Scene& scene, SvgWriter& svg)
     const double top = scene.footerTop();
     svg.fill({0, top, scene.width(), footerHeight}, theme.panel);
     svg.line(0, top + 0.5, scene.width(), top + 0.5, theme.hairline);
-    const Metrics& metrics = scene.prediction.metrics;
+    const Metrics metrics = scene.options.measured ? measure(scene.prediction.program, *scene.options.measured) : scene.prediction.metrics;
 
     double x = 16;
     const double baseline = top + 24;
     const auto add = [&](std::string_view name, const std::string& value) {
         svg.text(x, baseline, name, {11, theme.dim});
-        x += 6.3 * static_cast<double>(name.size()) + 6;
+        x += 6.9 * static_cast<double>(name.size()) + 5;
         svg.text(x, baseline, value, {11, theme.text, true});
         x += 6.8 * static_cast<double>(value.size()) + 22;
     };
     std::string makespan = formatDuration(metrics.makespan);
     if (scene.options.measured) {
         const Nanoseconds measured = endOf(*scene.options.measured);
-        const double error = measured > 0 ? 100.0 * static_cast<double>(metrics.makespan - measured) / static_cast<double>(measured) : 0;
-        makespan = fmt::format("{} measured, {} predicted ({:+.1f} %)", formatDuration(measured), makespan, error);
+        const Nanoseconds predicted = scene.prediction.metrics.makespan;
+        const double error = measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0;
+        makespan = fmt::format("{} measured, {} predicted ({:+.1f} %)", formatDuration(measured), formatDuration(predicted), error);
     }
     add("makespan", makespan);
     add("bubble", fmt::format("{:.1f} % (span {:.1f} %)", 100 * metrics.rateMakespan, 100 * metrics.rateSpan));
