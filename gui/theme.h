@@ -4,11 +4,11 @@
 // switched at run time by Theme::apply() alone, and nothing has to be told which one is in force.
 #pragma once
 
-#include "core/schedule/block.h"
-
 #include <QColor>
 #include <QFont>
 #include <QPalette>
+
+#include "core/schedule/block.h"
 
 #include <array>
 

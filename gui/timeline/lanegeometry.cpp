@@ -4,11 +4,12 @@
 namespace pipewright {
 namespace {
 
-constexpr double individualWidth = 2;  // pixels from which a block is drawn by itself
-constexpr double mergedWidth = 2;      // pixels of a column of merged blocks
-constexpr double gapFromWidth = 4;     // blocks at least this wide leave a pixel to the next one
-constexpr double letterWidth = 11, numberWidth = 16, stageWidth = 34;
-constexpr double idleWidth = 3;        // narrower idle time cannot be told from a gap
+constexpr double individualMean = 3;  // pixels: mean width from which every block is drawn by itself
+constexpr double individualWidth = 8; // pixels from which a block is drawn by itself among merged ones
+constexpr double columnWidth = 6;     // pixels of a column of merged blocks; a few blocks, so that the mix is steady
+constexpr double gapFromWidth = 4;    // blocks at least this wide leave a pixel to the next one
+constexpr double letterWidth = 11, numberWidth = 16, stageWidth = 23;
+constexpr double idleWidth = 3;       // narrower idle time cannot be told from a gap
 
 BlockText textFor(double width, double height, bool severalChunks)
 {
@@ -27,25 +28,32 @@ QRectF rectOfColumns(int first, int last, const QRectF& area, double scale)
 }
 
 // One column of merged blocks, filled from below in the order of the operations.
-void stack(LaneGeometry& geometry, const std::array<Nanoseconds, opCount>& times, double columnTime, double x,
-           double width, const QRectF& area, double scale)
+void stack(LaneGeometry& geometry, const Lane& lane, const TimeAxis& axis, double first, double last, const QRectF& area,
+           double scale)
 {
+    const std::array<double, opCount> before = lane.timePerOpUntil(axis.timeAt(first));
+    const std::array<double, opCount> after = lane.timePerOpUntil(axis.timeAt(last));
+    const double heightPerTime = area.height() / ((last - first) * axis.nsPerPixel);
     double busy = 0;
-    for (const Nanoseconds time : times)
-        busy += static_cast<double>(time);
-    if (busy <= 0)
-        return;
-    // Blocks that reach beyond the column are counted whole, so the sum can exceed the column's time.
-    const double heightPerTime = area.height() / std::max(columnTime, busy);
     double bottom = area.bottom();
-    for (std::size_t op = 0; op < times.size(); ++op) {
-        if (times[op] <= 0)
+    for (std::size_t op = 0; op < before.size(); ++op) {
+        if (after[op] <= before[op])
             continue;
-        const double height = std::max(1.0, std::round(static_cast<double>(times[op]) * heightPerTime * scale)) / scale;
-        const double top = std::max(area.top(), bottom - height);
-        geometry.merged[op].emplace_back(x, top, width, bottom - top);
+        busy += after[op] - before[op];
+        // Rounding the running sum instead of each share keeps the total height exact.
+        const double top = std::max(area.top(), area.bottom() - std::round(busy * heightPerTime * scale) / scale);
+        if (top < bottom)
+            geometry.merged[op].emplace_back(first, top, last - first, bottom - top);
         bottom = top;
     }
+}
+
+// Merging everywhere or nowhere: a mixture of both shows patterns that are not in the schedule.
+bool isDense(const Lane& lane, const TimeAxis& axis)
+{
+    const std::size_t first = lane.firstEndingAfter(axis.start);
+    const std::size_t last = lane.firstStartingFrom(axis.end(), first);
+    return static_cast<double>(last - first) * individualMean > axis.width;
 }
 
 } // namespace
@@ -68,18 +76,18 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
 {
     LaneGeometry geometry;
     const std::vector<LaneBlock>& blocks = lane.blocks();
-    const int individual = std::max(1, static_cast<int>(individualWidth * scale));
-    const int columnWidth = std::max(1, static_cast<int>(mergedWidth * scale));
+    const bool dense = isDense(lane, axis);
+    const int individual = dense ? static_cast<int>(individualWidth * scale) : 0;
+    const int column = std::max(1, static_cast<int>(columnWidth * scale));
+    const int origin = columns(axis, 0, 0, scale).first;
     const int windowEnd = static_cast<int>(axis.right() * scale);
-    const int windowStart = static_cast<int>(axis.left * scale);
 
     // Idle time is measured between what was drawn; the first stretch begins at time zero.
-    int drawnUntil = std::max(windowStart, columns(axis, 0, 0, scale).first);
-    const auto idleUntil = [&](int column) {
-        if ((column - drawnUntil) / scale >= idleWidth) {
-            // Whoever drew last left a pixel free already; one more keeps idle time off the next block.
-            geometry.idle.emplace_back(drawnUntil / scale, area.top(), (column - drawnUntil) / scale - 1, area.height());
-        }
+    int drawnUntil = std::max(static_cast<int>(axis.left * scale), origin);
+    const auto idleUntil = [&](int until) {
+        // Whoever drew last left a pixel free already; one more keeps idle time off the next block.
+        if ((until - drawnUntil) / scale >= idleWidth)
+            geometry.idle.emplace_back(drawnUntil / scale, area.top(), (until - drawnUntil) / scale - 1, area.height());
     };
 
     std::size_t i = lane.firstEndingAfter(axis.start);
@@ -87,8 +95,8 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
         ++geometry.visited;
         const auto [first, last] =
             columns(axis, static_cast<double>(blocks[i].start), static_cast<double>(blocks[i].end), scale);
+        idleUntil(first);
         if (last - first >= individual) {
-            idleUntil(first);
             BlockRect item{rectOfColumns(first, last, area, scale), i, BlockText::None};
             item.text = textFor(item.rect.width(), item.rect.height(), lane.chunks() > 1);
             geometry.blocks.push_back(item);
@@ -96,26 +104,27 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
             ++i;
             continue;
         }
-        // Everything that starts within this column, in one step. A wide block can only be the last of
-        // them, since the others end before it starts; it is left for the next round.
-        const int column = std::max(first, drawnUntil);
-        const double columnEnd = axis.timeAt((column + columnWidth) / scale);
-        std::size_t next = std::max(i + 1, lane.firstStartingFrom(columnEnd, i + 1));
+        // One column, on a grid that moves with the content so that scrolling does not change it. Everything
+        // that starts in it is done in one step; a wide block can only be the last of them, since the
+        // others end before it starts, and it ends the column.
+        // The block before may reach into this column, so it begins where the last one ended.
+        const int from = (first - drawnUntil) / scale >= idleWidth ? first : drawnUntil;
+        int until = origin + ((from - origin) / column + 1) * column;
+        std::size_t next = std::max(i + 1, lane.firstStartingFrom(axis.timeAt(until / scale), i + 1));
         if (next - 1 > i) {
             ++geometry.visited;
             const auto [f, l] = columns(axis, static_cast<double>(blocks[next - 1].start),
                                         static_cast<double>(blocks[next - 1].end), scale);
-            if (l - f >= individual)
+            if (l - f >= individual) {
+                until = std::max(from + 1, f);
                 --next;
+            }
         }
-        idleUntil(first);
-        stack(geometry, lane.timePerOp(i, next), columnWidth / scale * axis.nsPerPixel, column / scale,
-              columnWidth / scale, area, scale);
-        drawnUntil = column + columnWidth;
+        stack(geometry, lane, axis, from / scale, until / scale, area, scale);
+        drawnUntil = until;
         i = next;
     }
-    const int end = std::min(windowEnd, columns(axis, static_cast<double>(total), static_cast<double>(total), scale).first);
-    idleUntil(end);
+    idleUntil(std::min(windowEnd, columns(axis, static_cast<double>(total), static_cast<double>(total), scale).first));
     return geometry;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What one lane looks like in one window of time, as rectangles: the part of painting that can be tested
-// without looking. Blocks at least two pixels wide are drawn one by one; smaller ones are merged into
-// narrow columns that show the share of every operation (and of idle time) inside them. Cost and result
-// are bounded by the pixels of the window, not by the blocks (LaneGeometry::visited counts them).
+// without looking. As long as the blocks in sight are three pixels wide on average they are drawn one by
+// one; beyond that, all but the wide ones are merged into columns that show the share of every operation
+// (and, as emptiness, of idle time) inside them. Cost and result are bounded by the pixels of the window,
+// not by the blocks (LaneGeometry::visited counts them).
 #pragma once
 
 #include "gui/timeline/timecoordinates.h"
@@ -17,7 +18,12 @@
 namespace pipewright {
 
 /// How much of its name a block has room for.
-enum class BlockText { None, Letter, LetterAndNumber, LetterStageAndNumber };
+enum class BlockText {
+    None,
+    Letter,              ///< "F"
+    LetterAndNumber,     ///< "F" over the microbatch
+    LetterStageAndNumber ///< "F4", with the stage, over the microbatch: on devices that hold several stages
+};
 
 struct BlockRect {
     QRectF rect; ///< on device pixels

@@ -43,7 +43,9 @@ inline TimeAxis fitted(TimeAxis axis, double from, double to, int marginPixels =
 inline TimeAxis clamped(TimeAxis axis, double total, int marginPixels = 0)
 {
     const TimeAxis whole = fitted(axis, 0, total, marginPixels);
-    axis.nsPerPixel = std::clamp(axis.nsPerPixel, finestNsPerPixel, whole.nsPerPixel);
+    if (axis.nsPerPixel >= whole.nsPerPixel)
+        return whole; // exactly, so that "shows everything" is a comparison
+    axis.nsPerPixel = std::max(axis.nsPerPixel, finestNsPerPixel);
     const double margin = marginPixels * axis.nsPerPixel;
     const double last = std::max(-margin, total + margin - axis.width * axis.nsPerPixel);
     axis.start = std::clamp(axis.start, -margin, last);

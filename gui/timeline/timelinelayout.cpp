@@ -52,11 +52,16 @@ std::optional<std::size_t> Lane::at(double time) const
     return std::nullopt;
 }
 
-std::array<Nanoseconds, opCount> Lane::timePerOp(std::size_t first, std::size_t last) const
+std::array<double, opCount> Lane::timePerOpUntil(double time) const
 {
-    std::array<Nanoseconds, opCount> result{};
+    const std::size_t index = firstEndingAfter(time);
+    std::array<double, opCount> result{};
     for (std::size_t op = 0; op < result.size(); ++op)
-        result[op] = m_sums[last][op] - m_sums[first][op];
+        result[op] = static_cast<double>(m_sums[index][op]);
+    if (index < m_blocks.size()) {
+        const LaneBlock& block = m_blocks[index];
+        result[static_cast<std::size_t>(block.block.op)] += std::max(0.0, time - static_cast<double>(block.start));
+    }
     return result;
 }
 

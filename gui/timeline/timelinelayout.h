@@ -32,8 +32,9 @@ public:
     std::size_t firstStartingFrom(double time, std::size_t from) const;
     /// The block that covers `time`. O(log blocks).
     std::optional<std::size_t> at(double time) const;
-    /// Time that each operation takes in the blocks [first, last). O(1).
-    std::array<Nanoseconds, opCount> timePerOp(std::size_t first, std::size_t last) const;
+    /// Time that each operation has taken until `time`, a block under way counted as far as it has come.
+    /// The mix of operations inside a pixel is a difference of two of these. O(log blocks).
+    std::array<double, opCount> timePerOpUntil(double time) const;
     int chunks() const { return m_chunks; }
 
 private:

@@ -11,12 +11,21 @@ namespace {
 
 constexpr int labelWidth = 380;
 
-// Leaves a block to the right and enters the next from the left, whatever their distance.
-QPainterPath arrowPath(const QPointF& from, const QPointF& to)
+// Between lanes an arrow leaves a block to the right and enters the next from the left, whatever their
+// distance; along a lane it runs in the free strip above the blocks.
+QPainterPath arrowPath(const OverlayContent::Arrow& arrow)
 {
-    const double bend = std::clamp(std::abs(to.x() - from.x()) / 2, 10.0, 60.0);
-    QPainterPath path(from);
-    path.cubicTo(from + QPointF(bend, 0), to - QPointF(bend, 0), to);
+    QPainterPath path(arrow.from);
+    if (arrow.sameLane) {
+        constexpr double rise = 6, bend = 5;
+        const double y = arrow.from.y() - rise;
+        path.quadTo(QPointF(arrow.from.x(), y), QPointF(arrow.from.x() + bend, y));
+        path.lineTo(std::max(arrow.from.x() + bend, arrow.to.x() - bend), y);
+        path.quadTo(QPointF(arrow.to.x(), y), arrow.to);
+        return path;
+    }
+    const double bend = std::clamp(std::abs(arrow.to.x() - arrow.from.x()) / 2, 10.0, 60.0);
+    path.cubicTo(arrow.from + QPointF(bend, 0), arrow.to - QPointF(bend, 0), arrow.to);
     return path;
 }
 
@@ -43,9 +52,9 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     painter.save();
     painter.setClipRect(m_content.plot);
     const QColor arrowColor = m_content.ghost && !m_content.legal ? theme.bad : theme.selection;
-    for (const auto& [from, to] : m_content.arrows) {
+    for (const OverlayContent::Arrow& arrow : m_content.arrows) {
         // A halo of the background keeps the line apart from the blocks it crosses.
-        const QPainterPath path = arrowPath(from, to);
+        const QPainterPath path = arrowPath(arrow);
         QColor halo = theme.background;
         halo.setAlphaF(0.75f);
         painter.setBrush(Qt::NoBrush);
@@ -55,7 +64,7 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
         painter.drawPath(path);
         painter.setPen(QPen(halo, 1));
         painter.setBrush(arrowColor);
-        painter.drawEllipse(to, 3.5, 3.5);
+        painter.drawEllipse(arrow.to, 3.5, 3.5);
     }
     if (m_content.caret) {
         painter.setPen(QPen(m_content.legal ? theme.accent : theme.bad, 2));
@@ -64,7 +73,7 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     if (m_content.ghost) {
         const OverlayContent::Ghost& ghost = *m_content.ghost;
         const TimelinePainter blockPainter(theme, devicePixelRatioF());
-        painter.setOpacity(0.72);
+        painter.setOpacity(0.85);
         blockPainter.block(painter, ghost.rect, ghost.block, ghost.chunk,
                            ghost.rect.width() >= 11 ? BlockText::LetterAndNumber : BlockText::None);
         painter.setOpacity(1);

@@ -16,7 +16,11 @@
 namespace pipewright {
 
 struct OverlayContent {
-    std::vector<std::pair<QPointF, QPointF>> arrows; ///< from the end of a block to the start of another
+    struct Arrow {
+        QPointF from, to;      ///< from the end of a block to the start of another
+        bool sameLane = false; ///< both on the top edges: the arrow runs above the blocks between them
+    };
+    std::vector<Arrow> arrows;
     struct Ghost {
         QRectF rect;
         Block block;

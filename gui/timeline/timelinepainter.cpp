@@ -116,10 +116,10 @@ void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect
         const QString label = tickLabel(time, step, axis.end());
         const double width = metrics.horizontalAdvance(label);
         painter.fillRect(QRectF(x, area.bottom() - 7, 1, 8), m_theme.dim);
-        // The last label stays whole: it moves left rather than lose its unit.
-        const double left = std::min(x - width / 2, area.right() - width - 2);
         painter.setPen(m_theme.dim);
-        painter.drawText(QPointF(left, area.bottom() - 14), label);
+        // A label that would be cut is left out; its tick stays.
+        if (x + width / 2 <= area.right())
+            painter.drawText(QPointF(x - width / 2, area.bottom() - 14), label);
     }
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
 }
@@ -245,10 +245,10 @@ void TimelinePainter::letters(QPainter& painter, const QRectF& rect, const Block
 {
     painter.setPen(m_theme.ink);
     painter.setFont(m_letterFont);
-    const QString letterText(QLatin1Char(letter(block.op)));
-    QString number = QString::number(block.microbatch);
+    QString letterText(QLatin1Char(letter(block.op)));
     if (text == BlockText::LetterStageAndNumber)
-        number = QString::number(block.stage) + QLatin1Char('.') + number;
+        letterText += QString::number(block.stage);
+    const QString number = QString::number(block.microbatch);
     const double numberWidth = QFontMetricsF(m_numberFont).horizontalAdvance(number);
     if (block.op == Op::U || text == BlockText::Letter || numberWidth > rect.width() - 2) {
         painter.drawText(rect, Qt::AlignCenter, letterText);

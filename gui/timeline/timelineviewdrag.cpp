@@ -91,17 +91,32 @@ void TimelineView::Private::updateOverlay()
         plan ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
     if (subject && from.find(*subject)) {
         const Design& design = plan && plan->prediction ? plan->edit.design : document.design();
-        const auto edge = [&](const Block& block, bool end) {
+        struct Shown {
+            QRectF rect;
             int device = -1;
-            const LaneBlock found = *findShown(block, &device);
-            const QRectF rect = blockRect(found, axis, blockArea(device), scale());
-            return QPointF(end ? rect.right() : rect.left(), rect.center().y());
+        };
+        const auto shownAt = [&](const Block& block) {
+            Shown result;
+            const LaneBlock found = *findShown(block, &result.device);
+            result.rect = blockRect(found, axis, blockArea(result.device), scale());
+            return result;
+        };
+        const auto connect = [&](const Block& a, const Block& b) {
+            const Shown from = shownAt(a), to = shownAt(b);
+            if (from.device != to.device) {
+                content.arrows.push_back({{from.rect.right(), from.rect.center().y()},
+                                          {to.rect.left(), to.rect.center().y()}, false});
+            } else {
+                const double inset = 4; // off the corners, so that arrows of neighbours stay apart
+                content.arrows.push_back({{from.rect.right() - std::min(inset, from.rect.width() / 2), from.rect.top()},
+                                          {to.rect.left() + std::min(inset, to.rect.width() / 2), to.rect.top()}, true});
+            }
         };
         const Dependencies dependencies = dependenciesOf(design, from, *subject);
         for (const Block& input : dependencies.inputs)
-            content.arrows.emplace_back(edge(input, true), edge(*subject, false));
+            connect(input, *subject);
         for (const Block& output : dependencies.outputs)
-            content.arrows.emplace_back(edge(*subject, true), edge(output, false));
+            connect(*subject, output);
     }
     if (plan) {
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
@@ -120,8 +135,10 @@ void TimelineView::Private::updateOverlay()
             if (drag)
                 grab = drag->grab;
         }
-        // The ghost follows the cursor along the lane and sits in it, so that the eye compares like with like.
-        const double top = lane >= 0 ? blockArea(lane).top() : cursor.y() - grab.y();
+        // The ghost follows the cursor along the lane, lifted a little off it: the block in the lane below is
+        // where it will land.
+        constexpr double lift = 9;
+        const double top = (lane >= 0 ? blockArea(lane).top() : cursor.y() - grab.y()) - lift;
         ghost.rect = QRectF(std::round(cursor.x() - grab.x()), top, width, height);
         content.ghost = ghost;
         if (plan->device >= 0 && !plan->legal && plan->index >= 0) {
