@@ -28,6 +28,7 @@ QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* pa
     auto* spin = new QSpinBox(parent);
     spin->setRange(from, to);
     spin->setValue(value);
+    spin->setButtonSymbols(QAbstractSpinBox::NoButtons); // the wheel and the arrow keys still step
     spin->setFont(Theme::numbers());
     spin->setAccessibleName(name);
     spin->setFixedWidth(fieldWidth);
@@ -238,14 +239,14 @@ void NewScheduleDialog::request()
                 this,
                 [this, generation, outcome = std::move(outcome)] {
                     if (m_generation == generation)
-                        show(outcome);
+                        showOutcome(outcome);
                 },
                 Qt::QueuedConnection);
         });
     } catch (const Error& error) {
         Outcome outcome;
         outcome.diagnostics = error.diagnostics();
-        show(outcome);
+        showOutcome(outcome);
     }
 }
 
@@ -281,7 +282,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
     return outcome;
 }
 
-void NewScheduleDialog::show(const Outcome& outcome)
+void NewScheduleDialog::showOutcome(const Outcome& outcome)
 {
     std::vector<Fact> facts;
     for (const auto& [name, value] : outcome.numbers)
