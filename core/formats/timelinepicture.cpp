@@ -174,7 +174,7 @@ void drawPredictedOutlines(const Scene& scene, SvgWriter& svg, const Lane& lane,
     const double inset = scene.laneHeight >= 40 ? 4.5 : 1;
     for (const LaneShape& shape : lane.shapes)
         if (shape.task != none && shape.to - shape.from >= 3)
-            svg.outline({shape.from, top + inset, shape.to - shape.from, scene.laneHeight - 2 * inset}, scene.theme.text, 0.8, 3, "3 2");
+            svg.outline({shape.from, top + inset, shape.to - shape.from, scene.laneHeight - 2 * inset}, scene.theme.dim, 1, 3, "3 2");
 }
 
 std::string stagesOn(const Scene& scene, int device)

@@ -211,23 +211,26 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
                                static_cast<double>(before.metrics.makespan);
         result = tr("step %1%2 %").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
-    // The device whose peak changes most is the one to know about.
+    // The largest increase is what can hurt; only without one is the largest relief worth the words.
     int device = -1;
     Bytes change = 0;
     const std::size_t devices = std::min(before.metrics.devices.size(), after.metrics.devices.size());
     for (std::size_t i = 0; i < devices; ++i) {
         const Bytes difference = after.metrics.devices[i].peakBytes - before.metrics.devices[i].peakBytes;
-        if (std::abs(difference) > std::abs(change)) {
+        if (change <= 0 ? difference > 0 || difference < change : difference > change) {
             change = difference;
             device = static_cast<int>(i);
         }
     }
-    if (device >= 0)
-        result += tr(", peak %1%2 on %3")
-                      .arg(sign(static_cast<double>(change)), QString::fromStdString(formatSize(std::abs(change))),
-                           deviceLabel(design, device));
-    else
-        result += tr(", memory unchanged");
+    if (device < 0)
+        return result + tr(", memory unchanged");
+    result += tr(", peak %1%2 on %3")
+                  .arg(sign(static_cast<double>(change)), QString::fromStdString(formatSize(std::abs(change))),
+                       deviceLabel(design, device));
+    const auto index = static_cast<std::size_t>(device);
+    const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+    if (limit > 0 && after.metrics.devices[index].peakBytes > limit)
+        result += tr(", over its %1").arg(QString::fromStdString(formatSize(limit)));
     return result;
 }
 

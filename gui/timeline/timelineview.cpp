@@ -2,7 +2,7 @@
 #include "gui/timeline/timelineview.h"
 
 #include "core/predict/criticalpath.h"
-#include "gui/timeline/dependencies.h"
+#include "gui/timeline/timelineaccessible.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
 
@@ -26,12 +26,14 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
     d->addActions();
+    installTimelineAccessibility();
     m_axis.left = plotLeft();
 
     connect(&document, &Document::designChanged, this, [this] { d->reload(); });
     connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
     connect(&document, &Document::selectionChanged, this, [this] {
         d->framed = false;
+        announceSelection(*this);
         viewport()->update();
         d->updateOverlay();
     });
@@ -321,6 +323,43 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
     if (next < blocks.blocks().size() && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
         return blocks.blocks()[next].block;
     return std::nullopt;
+}
+
+int TimelineView::laneCount() const
+{
+    return d->lanes();
+}
+
+std::vector<Block> TimelineView::visibleBlocks(int device) const
+{
+    std::vector<Block> result;
+    if (device < 0 || device >= d->lanes())
+        return result;
+    const Lane& lane = d->shown().lanes()[static_cast<std::size_t>(device)];
+    std::size_t i = lane.firstEndingAfter(m_axis.start);
+    while (i < lane.blocks().size() && static_cast<double>(lane.blocks()[i].start) < m_axis.end()) {
+        result.push_back(lane.blocks()[i].block);
+        const double nextPixel = static_cast<double>(lane.blocks()[i].start) + m_axis.nsPerPixel;
+        i = std::max(i + 1, lane.firstStartingFrom(nextPixel, i + 1));
+    }
+    return result;
+}
+
+QString TimelineView::nameOfLane(int device) const
+{
+    return laneDescription(d->document.design(), device);
+}
+
+QString TimelineView::nameOfBlock(const Block& block) const
+{
+    int device = -1;
+    const std::optional<LaneBlock> found = d->findShown(block, &device);
+    return found ? blockName(d->document.design(), *found, device) : QString();
+}
+
+Document& TimelineView::document() const
+{
+    return d->document;
 }
 
 QString TimelineView::describe(const Block& block) const

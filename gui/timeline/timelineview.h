@@ -47,6 +47,12 @@ public:
     QRect rectOfLane(int device) const; ///< in viewport coordinates, header included
     /// The block drawn at a viewport position; measured blocks are asked when an overlay is shown.
     std::optional<Block> blockAt(QPoint position) const;
+    // For assistive technology, and for tests that walk the picture.
+    int laneCount() const;
+    std::vector<Block> visibleBlocks(int device) const; ///< in time order; at most one per pixel
+    QString nameOfLane(int device) const;               ///< "GPU 1, H200, stage 1, layers 8–15"
+    QString nameOfBlock(const Block& block) const;      ///< "F1.0, forward of microbatch 0, stage 1 on GPU 1, …"
+    Document& document() const;
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
     QString describe(const Block& block) const;
 

@@ -13,6 +13,13 @@ namespace {
 // QT_LOGGING_RULES="pipewright.timeline.frametime=true" shows the worst paint of each half second.
 Q_LOGGING_CATEGORY(frameTime, "pipewright.timeline.frametime", QtInfoMsg)
 
+// A block is late when it took longer than predicted by more than it varies from step to step, and by more
+// than anybody cares about.
+bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
+{
+    return measured - expected > std::max(spread, expected * 3 / 100);
+}
+
 } // namespace
 
 void TimelineView::paintEvent(QPaintEvent* event)
@@ -99,7 +106,7 @@ void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& 
                 const Nanoseconds expected =
                     prediction.timeline.end[block.task] - prediction.timeline.start[block.task];
                 const Nanoseconds noise = block.task < spread.size() ? spread[block.task] : 0;
-                return block.end - block.start > expected + noise;
+                return isLate(block.end - block.start, expected, noise);
             });
         }
     }

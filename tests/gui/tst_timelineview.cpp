@@ -4,6 +4,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/designs.h"
 
+#include <QAccessible>
 #include <QAction>
 #include <QDropEvent>
 #include <QMimeData>
@@ -25,7 +26,11 @@ struct Stage {
         view = std::make_unique<TimelineView>(document);
         view->resize(1128, 350);
         view->show();
+        view->activateWindow();
         view->setFocus();
+        // Shortcuts work in the active window only.
+        if (!QTest::qWaitForWindowActive(view.get()))
+            qFatal("the window did not become active");
     }
     void mouse(QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons,
                Qt::KeyboardModifiers modifiers = Qt::NoModifier)
@@ -414,6 +419,40 @@ private Q_SLOTS:
         QCOMPARE(stage.view->rectOfBlock(f10).left(), probe.x());
         QCOMPARE(stage.view->axis().left, TimelineView::plotLeft());
         QCOMPARE(stage.view->axis().right(), stage.view->viewport()->width());
+    }
+
+    void lanesAndVisibleBlocksAreNamedForAssistiveTechnology()
+    {
+        Stage stage;
+        QAccessibleInterface* view = QAccessible::queryAccessibleInterface(stage.view.get());
+        QVERIFY(view);
+        QCOMPARE(view->childCount(), 4);
+        QAccessibleInterface* lane = view->child(1);
+        QCOMPARE(lane->text(QAccessible::Name), QStringLiteral("GPU 1, H200, stage 1"));
+        QCOMPARE(lane->childCount(), 24);
+        QAccessibleInterface* block = lane->child(0);
+        QVERIFY2(block->text(QAccessible::Name).startsWith(QStringLiteral("F1.0, forward of microbatch 0, stage 1 on GPU 1, 11")),
+                 qPrintable(block->text(QAccessible::Name)));
+        QVERIFY(block->rect().contains(stage.view->viewport()->mapToGlobal(stage.centre(f10))));
+        QCOMPARE(block->parent(), lane);
+        QCOMPARE(lane->indexOfChild(block), 0);
+        QVERIFY(!block->state().selected);
+        stage.document.select(f10);
+        QVERIFY(block->state().selected);
+        QCOMPARE(view->focusChild(), block);
+        // Only what is in sight.
+        stage.view->showRange(0, 15'000'000);
+        QCOMPARE(lane->childCount(), 1);
+    }
+
+    void aPaintOfALongScheduleIssuesNoMoreThanItsPixelsAskFor()
+    {
+        // 96 000 blocks; names for assistive technology are bounded as well.
+        Stage stage(testing::design("zb-h1", 4, 8000));
+        const int width = stage.view->plotWidth();
+        for (int device = 0; device < 4; ++device)
+            QVERIFY(stage.view->visibleBlocks(device).size() <= static_cast<std::size_t>(width) + 1);
+        QVERIFY(!stage.view->grab().isNull());
     }
 
     void manyLanesScrollAndOnlyThen()
