@@ -15,6 +15,7 @@
 #include <QLocale>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QStyle>
 #include <QVBoxLayout>
 
 namespace pipewright {
@@ -76,7 +77,9 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     makePanel(this);
     m_worker.setMaxThreadCount(1);
     m_buttons->button(QDialogButtonBox::Ok)->setText(tr("Create"));
+    // The box polished its button when it made it, before there was anything special about it.
     m_buttons->button(QDialogButtonBox::Ok)->setProperty("primary", true);
+    m_buttons->button(QDialogButtonBox::Ok)->style()->polish(m_buttons->button(QDialogButtonBox::Ok));
 
     auto* columns = new QHBoxLayout;
     columns->setSpacing(28);
@@ -119,7 +122,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_sequence = makeSpin(1, 1 << 22, 2048, tr("Sequence length"), widget);
     m_sequence->setSuffix(tr(" tokens"));
     m_microbatchSize = makeSpin(1, 1 << 16, 1, tr("Microbatch size"), widget);
-    m_microbatchSize->setSuffix(tr(" sequences"));
+    m_microbatchSize->setSuffix(tr(" seq"));
     m_cluster = makeCombo(tr("Cluster"), widget);
     fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
