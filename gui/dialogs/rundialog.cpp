@@ -105,6 +105,7 @@ QWidget* RunDialog::buildForm()
     m_steps = new QSpinBox(m_form);
     m_steps->setRange(1, 1'000'000);
     m_steps->setValue(10);
+    m_steps->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_steps->setFont(Theme::numbers());
     m_steps->setFixedWidth(fieldWidth);
     m_steps->setAccessibleName(tr("Steps"));
