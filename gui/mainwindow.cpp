@@ -227,6 +227,7 @@ void MainWindow::connectViews()
     connect(&m_document, &Document::overlayChanged, this, [this] {
         m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
         m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
+        showGradients();
         refreshNumbers();
     });
     connect(&m_document, &Document::pathChanged, this, [this] { setWindowFilePath(m_document.path()); });

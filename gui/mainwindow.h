@@ -70,6 +70,7 @@ public Q_SLOTS:
     bool saveAs();
     void run();
     void openOverlay();
+    void showGradients(); ///< of the run that is laid over the design
     void calibrateFromOverlay();
     void showDiagnostics();
     void showShortcuts();
