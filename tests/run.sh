@@ -16,7 +16,7 @@ install_packages $packages_nice || true
 run_tests() { # PRESET [ctest options…]
     local preset=$1; shift
     say "Testing ($preset)"
-    # Each sanitizer's first report ends its test; Qt is not instrumented.
+    # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented.
     TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 ${ASAN_OPTIONS:-}" \
         ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error "$@"
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The host's matrix product. Row-major, with a leading dimension per matrix so that a head's columns inside
-// a wider matrix can be used where they are. Written here because devices are threads: the serial build of
-// OpenBLAS shares its work buffers between concurrent callers and silently returned wrong products (up to
-// 5 % of small ones from six threads, version 0.3.21), and the threaded build brings a pool of its own.
+// The one seam to the host's matrix product. Row-major, with a leading dimension per matrix so that a
+// head's columns inside a wider matrix can be used where they are. OpenBLAS computes a product of given
+// dimensions in a fixed order, so equal calls give equal bits on one machine.
 //
-// Every element of c is the sum of its products in ascending depth, `depthBlock` at a time, wherever it
-// lies in the matrix: equal inputs give equal bits on one machine. All memory is on the stack.
+// The pthread build is used for its locks and kept to one thread per caller: in the serial build (0.3.21 as
+// packaged) about one in ten thousand concurrent products came out wrong, since callers share work space.
 #pragma once
 
-#include <cstddef>
+#include <cblas.h>
 
 namespace pipewright::kernels {
 
@@ -18,26 +17,18 @@ struct Operand {
     bool transposed = false; ///< use the stored matrix's transpose
 };
 
-struct Product {
-    int rows = 0, columns = 0, depth = 0;
-    float alpha = 1;
-    Operand a, b;
-    float beta = 0; ///< 0: what c holds is not read
-    float* c = nullptr;
-    int leadingC = 0;
-};
-
-/// c[rows][columns] = alpha · a[rows][depth] · b[depth][columns] + beta · c.
-void gemm(const Product& product);
-
-inline void gemm(int rows, int columns, int depth, float alpha, Operand a, Operand b, float beta, float* c,
-                 int leadingC) {
-    gemm({rows, columns, depth, alpha, a, b, beta, c, leadingC});
+/// Every caller computes its own products; devices are threads already.
+inline void keepToOneThread() {
+    [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
 }
 
-/// The same product in code for one register width; the machine must have it.
-void gemmBaseline(const Product& product);
-void gemmAvx2(const Product& product);
-void gemmAvx512(const Product& product);
+/// c[rows][columns] = alpha · a[rows][depth] · b[depth][columns] + beta · c.
+inline void gemm(int rows, int columns, int depth, float alpha, Operand a, Operand b, float beta, float* c,
+                 int leadingC) {
+    keepToOneThread();
+    cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
+                b.transposed ? CblasTrans : CblasNoTrans, rows, columns, depth, alpha, a.values, a.leading,
+                b.values, b.leading, beta, c, leadingC);
+}
 
 } // namespace pipewright::kernels

@@ -5,7 +5,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/gelu.h"
-#include "kernels/host/gemm.h"
 #include "kernels/layernorm.h"
 #include "kernels/reference/reference.h"
 #include "numbers.h"
@@ -276,75 +275,6 @@ private slots:
         for (auto& thread : threads)
             thread.join();
         QCOMPARE(wrong, std::vector<int>(6));
-    }
-
-    void everyWidthOfTheMatrixProductMatchesTheDefinition_data() {
-        QTest::addColumn<int>("rows");
-        QTest::addColumn<int>("columns");
-        QTest::addColumn<int>("depth");
-        QTest::newRow("one") << 1 << 1 << 1;
-        QTest::newRow("one tile of the widest") << 8 << 32 << 128;
-        QTest::newRow("one more of each") << 9 << 33 << 129;
-        QTest::newRow("odd") << 23 << 71 << 301;
-        QTest::newRow("narrow") << 40 << 3 << 7;
-    }
-    void everyWidthOfTheMatrixProductMatchesTheDefinition() {
-        QFETCH(int, rows);
-        QFETCH(int, columns);
-        QFETCH(int, depth);
-        const Values a = someValues(rows * depth, 1), b = someValues(depth * columns, 2), c = someValues(rows * columns, 3);
-        for (const bool aTransposed : {false, true})
-            for (const bool bTransposed : {false, true})
-                for (const float beta : {0.0f, 1.0f, -0.5f}) {
-                    Values expected(c.size());
-                    for (int i = 0; i < rows; ++i)
-                        for (int j = 0; j < columns; ++j) {
-                            double sum = 0;
-                            for (int k = 0; k < depth; ++k)
-                                sum += a[aTransposed ? k * rows + i : i * depth + k] * b[bTransposed ? j * depth + k : k * columns + j];
-                            expected[i * columns + j] = 0.25 * sum + beta * c[i * columns + j];
-                        }
-                    const auto fa = single(a), fb = single(b);
-                    for (const auto& [gemm, runsHere] : gemms()) {
-                        if (!runsHere)
-                            continue;
-                        std::vector<float> result = beta == 0 ? std::vector<float>(c.size(), NAN) : single(c);
-                        gemm({rows, columns, depth, 0.25f, {fa.data(), aTransposed ? rows : depth, aTransposed},
-                              {fb.data(), bTransposed ? depth : columns, bTransposed}, beta, result.data(), columns});
-                        QVERIFY(distance(result, expected) < tolerance);
-                    }
-                }
-    }
-
-    void anElementDoesNotDependOnItsPlaceInTheMatrix() {
-        // The last rows and columns are computed at an edge of one product and inside of the other.
-        const int rows = 30, columns = 70, depth = 140;
-        const auto a = single(someValues(rows * depth, 1)), b = single(someValues(depth * columns, 2));
-        for (const auto& [gemm, runsHere] : gemms()) {
-            if (!runsHere)
-                continue;
-            std::vector<float> whole(rows * columns, 1), part = whole;
-            gemm({rows, columns, depth, 0.5f, {a.data(), depth}, {b.data(), columns}, 0.3f, whole.data(), columns});
-            gemm({rows - 7, columns - 9, depth, 0.5f, {a.data() + 7 * depth, depth}, {b.data() + 9, columns}, 0.3f,
-                  part.data() + 7 * columns + 9, columns});
-            for (int i = 0; i < rows; ++i)
-                for (int j = 0; j < columns; ++j)
-                    QCOMPARE(part[i * columns + j], i < 7 || j < 9 ? 1.0f : whole[i * columns + j]);
-        }
-    }
-
-private:
-    struct Gemm {
-        void (*multiply)(const kernels::Product&);
-        bool runsHere;
-    };
-    static std::vector<Gemm> gemms() {
-        bool avx2 = true, avx512 = true; // elsewhere all three are plain code
-#ifdef __x86_64__
-        avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        avx512 = __builtin_cpu_supports("avx512f");
-#endif
-        return {{kernels::gemm, true}, {kernels::gemmBaseline, true}, {kernels::gemmAvx2, avx2}, {kernels::gemmAvx512, avx512}};
     }
 };
 
