@@ -46,6 +46,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("experts_per_token", shape.expertsPerToken);
     visit("shared_experts", shape.sharedExperts);
     visit("expert_ffn", shape.expertFfn);
+    visit("router_bias", shape.routerBias);
     visit("dense_layers", shape.denseLayers);
     visit("query_latent", shape.queryLatent);
     visit("key_value_latent", shape.keyValueLatent);

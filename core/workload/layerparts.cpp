@@ -139,7 +139,8 @@ void addExperts(const ModelShape& shape, Layer& layer)
     addProduct(layer, visits, shape.hidden, 2 * shape.expertFfn);
     addProduct(layer, visits, shape.expertFfn, shape.hidden);
     // addProduct counts one matrix each: right for the work of a visit, but all experts are held.
-    layer.parameters = before + (shape.experts + shape.sharedExperts) * 3 * shape.hidden * shape.expertFfn;
+    layer.parameters = before + (shape.experts + shape.sharedExperts) * 3 * shape.hidden * shape.expertFfn +
+                       (shape.routerBias ? shape.experts : 0);
     keep.untilWeightGrad("experts.input", copies * shape.hidden);
     keep.fromInputGrad("experts.fc1OutputGrad", visits * 2 * shape.expertFfn);
     keep.untilInputGrad("experts.activationInput", visits * shape.expertFfn);

@@ -50,6 +50,7 @@ struct ModelShape {
     int expertsPerToken = 0;
     int sharedExperts = 0;          ///< experts that every token visits besides
     std::int64_t expertFfn = 0;
+    bool routerBias = false;        ///< one correction term per expert (DeepSeek-V3)
     int denseLayers = 0;            ///< the first layers have a plain MLP of width `ffn` instead
 
     // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the

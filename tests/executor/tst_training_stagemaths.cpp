@@ -8,7 +8,24 @@
 #include <QtTest>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+namespace {
+std::atomic<long> allocations = 0; ///< of this whole program
+}
+
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* memory = std::malloc(size > 0 ? size : 1))
+        return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -163,6 +180,45 @@ private slots:
             offset += maths.parameters().count();
         }
         QCOMPARE(loss, expected);
+    }
+
+    void noPassAllocates() {
+        const ModelShape shape = smallShape();
+        const StageMaths maths(workloadOf(shape), 0, 4, 1);
+        const std::vector<float> parameters = wildParameters(maths.parameters().count());
+        std::vector<float> gradients(parameters.size());
+        const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
+        StageRoom room(maths);
+        const long before = allocations;
+        maths.forward(parameters, {tokens, {}, targets}, room.memory(), {});
+        maths.backward(parameters, room.memory(), {}, {}, gradients);
+        QCOMPARE(long(allocations), before);
+    }
+
+    void severalThreadsMayUseOneStageAtOnce() {
+        ModelShape shape = smallShape();
+        shape.hidden = 96; // large enough for the matrix library's packed path
+        shape.heads = shape.keyValueHeads = 3;
+        shape.headSize = 32;
+        shape.ffn = 384;
+        shape.sequence = 33;
+        const StageMaths maths(workloadOf(shape), 1, 2, 1);
+        const std::vector<float> parameters = wildParameters(maths.parameters().count());
+        const std::vector<float> input = wildParameters(maths.activationElements());
+        std::vector<std::vector<float>> gradients(4, std::vector<float>(parameters.size()));
+        std::vector<std::thread> threads;
+        for (auto& own : gradients)
+            threads.emplace_back([&] {
+                StageRoom room(maths);
+                for (int pass = 0; pass < 5; ++pass) {
+                    maths.forward(parameters, {{}, input, {}}, room.memory(), room.output);
+                    maths.backward(parameters, room.memory(), input, room.inputGrad, own);
+                }
+            });
+        for (std::thread& thread : threads)
+            thread.join();
+        for (const auto& own : gradients)
+            QCOMPARE(own, gradients.front());
     }
 
     void aModelThatCannotRunIsRefusedWithItsReasons() {

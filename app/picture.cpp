@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/picture.h"
+
+#include "app/command.h"
+
+#include "core/formats/designfile.h"
+#ifdef PIPEWRIGHT_HAS_GUI
+#include "gui/picture.h"
+#endif
+
+#include <filesystem>
+
+namespace pipewright::app {
+
+void checkPictureName(const std::string& path, bool overwrite)
+{
+    const std::string extension = extensionOf(path);
+    if (extension != "svg" && extension != "png")
+        throw Error(path, "is no name of a picture", "let it end in .svg or .png");
+#ifndef PIPEWRIGHT_HAS_GUI
+    if (extension == "png")
+        throw Error(path, "this build cannot write .png, since Qt was not found or switched off when it was configured",
+                    "write .svg, or install Qt 6 Widgets, Charts and Svg and configure again");
+#endif
+    if (!overwrite && std::filesystem::exists(path))
+        throw Error(path, "the file exists already", "name another file, or pass --force to replace it");
+}
+
+void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
+                  const PictureOptions& options)
+{
+    checkPictureName(path, overwrite);
+    const std::string svg = timelineSvg(design, prediction, options);
+#ifdef PIPEWRIGHT_HAS_GUI
+    if (extensionOf(path) == "png") {
+        svgToPng(svg, path);
+        return;
+    }
+#endif
+    writeFileAtomically(path, svg, overwrite);
+}
+
+std::string measuredSource(const std::string& trace, int step)
+{
+    return std::filesystem::path(trace).filename().string() + ", step " + std::to_string(step);
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/progress.h"
+#include "app/table.h"
+
+#include "core/base/units.h"
+#include "executor/run.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+// A signal handler can reach nothing else than what has a fixed address.
+std::atomic<bool> cancelRequested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void requestCancel(int)
+{
+    cancelRequested.store(true);
+}
+
+/// The first signal asks the run to end, a second one ends the process as usual.
+void cancelOnSignals()
+{
+    struct sigaction action {};
+    action.sa_handler = requestCancel;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+}
+
+struct RunCommandOptions {
+    explicit RunCommandOptions(CLI::App& command)
+    {
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("--backend", backend, "host, cuda or mpi")->required()->type_name("BACKEND");
+        command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
+        command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");
+        command.add_flag("--force", force, "replace the trace if it exists");
+        command.add_option("--maths", maths, "training, timed, or auto: training when the model allows it")
+            ->type_name("MATHS");
+        command.add_option("--clock", clock, "real, or virtual: timed maths in logical time")->type_name("CLOCK");
+        command.add_option("--data", data, "text to train on (the program's own sources)")->type_name("PATH");
+        command.add_option("--seed", seed, "of parameters and data order")->type_name("N");
+        command.add_option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
+            ->type_name("TRANSPORT");
+        command.add_option("--deadline", deadline, "give up after so long without progress (30s)")->type_name("T");
+        command.add_flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
+        command.add_flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file, backend, trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
+    std::string progress = "auto";
+    int steps = 1;
+    std::uint64_t seed = 1;
+    bool force = false, skipGradientCheck = false, checkMemory = false, json = false;
+};
+
+void requireOneOf(const std::string& option, const std::string& value, const std::vector<std::string_view>& known)
+{
+    std::string list;
+    for (const std::string_view word : known) {
+        if (value == word)
+            return;
+        list += (list.empty() ? "" : ", ") + std::string(word);
+    }
+    throw Error(option, "\"" + value + "\" is none that is known", "use one of " + list);
+}
+
+void checkBackend(const std::string& backend)
+{
+    requireOneOf("--backend", backend, {"host", "cuda", "mpi"});
+    if (backend != "host")
+        throw Error("--backend", "the " + backend + " backend is not part of this build",
+                    "use --backend host; pipewright devices says what can run here");
+}
+
+int eagerSlotsOf(const std::string& transport)
+{
+    if (transport == "rendezvous")
+        return 0;
+    if (transport == "eager")
+        return 1;
+    int slots = 0;
+    const char* end = transport.data() + transport.size();
+    if (transport.starts_with("eager:"))
+        if (const auto [stop, error] = std::from_chars(transport.data() + 6, end, slots);
+            error == std::errc() && stop == end && slots >= 1 && slots <= 1024)
+            return slots;
+    throw Error("--transport", "\"" + transport + "\" is no transport", "use rendezvous, eager, or eager:K with K from 1 to 1024");
+}
+
+/// Text that every installation from source has: the program's own. Elsewhere the runtime's small text.
+std::string defaultData()
+{
+    const std::filesystem::path sources = std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "core";
+    std::error_code ignored;
+    return std::filesystem::is_directory(sources, ignored) ? sources.string() : std::string();
+}
+
+RunOptions runOptions(const RunCommandOptions& given)
+{
+    checkBackend(given.backend);
+    requireOneOf("--maths", given.maths, {"auto", "training", "timed"});
+    requireOneOf("--clock", given.clock, {"real", "virtual"});
+    requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
+    if (given.steps < 1)
+        throw Error("--steps", fmt::format("{} steps", given.steps), "do at least one");
+    if (!given.force && std::filesystem::exists(given.trace))
+        throw Error(given.trace, "the file exists already", "name another file, or pass --force to replace it");
+
+    RunOptions options;
+    options.steps = given.steps;
+    options.maths = given.maths == "training" ? RunOptions::Maths::Training
+                    : given.maths == "timed"  ? RunOptions::Maths::Timed
+                                              : RunOptions::Maths::Automatic;
+    options.clock = given.clock == "virtual" ? RunOptions::Clock::Virtual : RunOptions::Clock::Real;
+    options.data = given.data.empty() ? defaultData() : given.data;
+    options.seed = given.seed;
+    options.eagerSlots = eagerSlotsOf(given.transport);
+    if (!given.deadline.empty())
+        options.deadline = parseDuration(given.deadline, "--deadline");
+    options.checkGradients = !given.skipGradientCheck;
+    options.checkMemory = given.checkMemory;
+    options.cancel = &cancelRequested;
+    options.trace = given.trace;
+    options.overwriteTrace = given.force;
+    return options;
+}
+
+void print(const RunResult& result)
+{
+    fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
+               result.backend);
+    Table table({"device", "peak memory", "predicted"});
+    for (std::size_t device = 0; device < result.peakBytes.size(); ++device)
+        table.addRow({std::to_string(device), formatSize(result.peakBytes[device]),
+                      device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""});
+    table.print();
+    fmt::print("\n");
+    if (!result.stepTimes.empty())
+        fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
+    if (!result.losses.empty() && !std::isnan(result.losses.back()))
+        fmt::print("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    if (result.gradients)
+        fmt::print("gradients   {}\n", result.gradients->bitEqual
+                                           ? "bit-equal to the sequential reference"
+                                           : fmt::format("differ from the sequential reference by {:.3g} relative",
+                                                         result.gradients->maxRelativeError));
+    if (result.droppedRecords > 0)
+        fmt::print("dropped     {} records\n", result.droppedRecords);
+    fmt::print("trace       {}\n", result.trace);
+}
+
+int runDesign(const RunCommandOptions& given)
+{
+    RunOptions options = runOptions(given);
+    const LocatedDesign located = readLocatedDesign(given.file);
+    predictOrFind(located); // an invalid design is a finding, before any thread is started
+    cancelOnSignals();
+    RunResult result;
+    {
+        ProgressPrinter progress(given.progress, given.steps);
+        options.progress = [&](const RunProgress& now) { progress.show(now); };
+        result = run(located.design, options);
+        if (!result.cancelled)
+            progress.finish();
+    }
+    if (given.json)
+        fmt::print("{}\n", result.toJson());
+    else
+        print(result);
+    printDiagnostics(result.notes);
+    if (result.cancelled) {
+        printDiagnostics({{Severity::Error, given.trace,
+                           fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.steps),
+                           "the trace holds the finished steps"}});
+        return exitFinding;
+    }
+    return exitSuccess;
+}
+
+} // namespace
+
+void addRunCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("run", "Executes a design and records a trace");
+    const auto options = std::make_shared<RunCommandOptions>(*command);
+    command->callback([options, &exitCode] { exitCode = runDesign(*options); });
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Time of the three passes of one byte-gpt transformer layer, and the share of it that is matrix products.
+// The rate counts the workload's FLOPs, which are those of the matrix products only.
+#include "core/workload/transformer.h"
+#include "executor/training/stagemaths.h"
+#include "kernels/attention.h"
+#include "kernels/gelu.h"
+#include "kernels/layernorm.h"
+#include "kernels/matmul.h"
+
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+using namespace pipewright;
+
+namespace {
+
+std::vector<float> ramp(std::size_t count) {
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i)
+        values[i] = float(i % 17) / 17 - 0.5f;
+    return values;
+}
+
+struct LayerBench {
+    Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "bench");
+    StageMaths maths{workload, 1, 2, 1};
+    std::vector<std::byte> a = room(BufferKind::SavedUntilInputGrad), b = room(BufferKind::SavedUntilWeightGrad),
+                           c = room(BufferKind::SavedFromInputGrad), d = room(BufferKind::Workspace);
+    StageMemory memory{a, b, c, d};
+    std::vector<float> parameters = std::vector<float>(maths.parameters().count()), gradients = parameters;
+    std::vector<float> input = ramp(maths.activationElements()), output = input, inputGrad = input;
+
+    LayerBench() {
+        maths.parameters().initialise(parameters, 1);
+        maths.forward(parameters, {{}, input, {}}, memory, output);
+        maths.backward(parameters, memory, input, inputGrad, gradients);
+    }
+    std::vector<std::byte> room(BufferKind kind) const {
+        return std::vector<std::byte>(std::size_t(maths.layout().bytes(kind)));
+    }
+};
+
+void rate(benchmark::State& state, double flops) {
+    state.counters["FLOP/s"] = benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void forward(benchmark::State& state) {
+    LayerBench bench;
+    for (auto _ : state)
+        bench.maths.forward(bench.parameters, {{}, bench.input, {}}, bench.memory, bench.output);
+    rate(state, bench.workload.layers[1].forwardFlops);
+}
+void inputGrad(benchmark::State& state) {
+    LayerBench bench;
+    for (auto _ : state)
+        bench.maths.inputGrad(bench.parameters, bench.memory, bench.input, bench.inputGrad, bench.gradients);
+    rate(state, bench.workload.layers[1].inputGradFlops);
+}
+void weightGrad(benchmark::State& state) {
+    LayerBench bench;
+    for (auto _ : state)
+        bench.maths.weightGrad(bench.memory, bench.gradients);
+    rate(state, bench.workload.layers[1].weightGradFlops);
+}
+BENCHMARK(forward)->Unit(benchmark::kMicrosecond);
+BENCHMARK(inputGrad)->Unit(benchmark::kMicrosecond);
+BENCHMARK(weightGrad)->Unit(benchmark::kMicrosecond);
+
+constexpr int rows = 256, hidden = 128, ffn = 512;
+
+void linearForward(benchmark::State& state) {
+    const auto x = ramp(rows * hidden), w = ramp(ffn * hidden), bias = ramp(ffn);
+    std::vector<float> y(rows * ffn);
+    for (auto _ : state)
+        kernels::linearForward({rows, hidden, ffn}, x, w, bias, y);
+    rate(state, 2.0 * rows * hidden * ffn);
+}
+void attentionForward(benchmark::State& state) {
+    const kernels::AttentionShape shape{4, 64, 4, 32};
+    const auto x = ramp(rows * hidden);
+    std::vector<float> p(shape.scores()), y(x.size());
+    for (auto _ : state)
+        kernels::attentionForward(shape, x, x, x, p, y);
+    rate(state, 4.0 * 4 * 4 * 64 * 64 * 32);
+}
+void attentionInputGrad(benchmark::State& state) {
+    const kernels::AttentionShape shape{4, 64, 4, 32};
+    const auto x = ramp(rows * hidden), p = ramp(shape.scores());
+    std::vector<float> dx(3 * x.size()), scratch(shape.scores());
+    for (auto _ : state)
+        kernels::attentionInputGrad(shape, x, x, x, p, x, dx, scratch);
+    rate(state, 8.0 * 4 * 4 * 64 * 64 * 32);
+}
+void geluForward(benchmark::State& state) {
+    const auto x = ramp(rows * ffn);
+    std::vector<float> y(x.size());
+    for (auto _ : state)
+        kernels::geluForward(x, y);
+}
+void geluInputGrad(benchmark::State& state) {
+    const auto x = ramp(rows * ffn);
+    std::vector<float> dx(x.size());
+    for (auto _ : state)
+        kernels::geluInputGrad(x, dx, dx);
+}
+void layerNormForward(benchmark::State& state) {
+    const auto x = ramp(rows * hidden), gamma = ramp(hidden);
+    std::vector<float> y(x.size());
+    for (auto _ : state)
+        kernels::layerNormForward(rows, hidden, x, gamma, gamma, y);
+}
+void layerNormInputGrad(benchmark::State& state) {
+    const auto x = ramp(rows * hidden), gamma = ramp(hidden);
+    std::vector<float> dx(x.size());
+    for (auto _ : state)
+        kernels::layerNormInputGrad(rows, hidden, x, gamma, x, dx);
+}
+BENCHMARK(linearForward)->Unit(benchmark::kMicrosecond);
+BENCHMARK(attentionForward)->Unit(benchmark::kMicrosecond);
+BENCHMARK(attentionInputGrad)->Unit(benchmark::kMicrosecond);
+BENCHMARK(geluForward)->Unit(benchmark::kMicrosecond);
+BENCHMARK(geluInputGrad)->Unit(benchmark::kMicrosecond);
+BENCHMARK(layerNormForward)->Unit(benchmark::kMicrosecond);
+BENCHMARK(layerNormInputGrad)->Unit(benchmark::kMicrosecond);
+
+} // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/diagnostic.h"
+#include "core/base/units.h"
+
+#include <QTest>
+
+#include <rapidcheck.h>
+
+using namespace pipewright;
+
+namespace {
+
+bool refusesDuration(const char* text, const char* reason)
+{
+    try {
+        parseDuration(text, "--forward");
+    } catch (const Error& error) {
+        const Diagnostic& first = error.diagnostics().front();
+        return first.where == "--forward" && !first.hint.empty() && first.what.find(reason) != std::string::npos;
+    }
+    return false;
+}
+
+bool refusesSize(const char* text, const char* reason)
+{
+    try {
+        parseSize(text, "--memory-limit");
+    } catch (const Error& error) {
+        const Diagnostic& first = error.diagnostics().front();
+        return first.where == "--memory-limit" && !first.hint.empty() && first.what.find(reason) != std::string::npos;
+    }
+    return false;
+}
+
+} // namespace
+
+class TestUnits : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() { qputenv("RC_PARAMS", "seed=20241214 verbose_progress=0"); }
+
+    void durationsAreReadExactly()
+    {
+        QCOMPARE(parseDuration("18.522ms", ""), Nanoseconds(18'522'000));
+        QCOMPARE(parseDuration("601us", ""), Nanoseconds(601'000));
+        QCOMPARE(parseDuration("601µs", ""), Nanoseconds(601'000));
+        QCOMPARE(parseDuration("3ns", ""), Nanoseconds(3));
+        QCOMPARE(parseDuration("1.5s", ""), Nanoseconds(1'500'000'000));
+        QCOMPARE(parseDuration("2min", ""), Nanoseconds(120'000'000'000));
+        QCOMPARE(parseDuration("0.000001ms", ""), Nanoseconds(1));
+        QCOMPARE(parseDuration("18.52 ms", ""), Nanoseconds(18'520'000));
+        QCOMPARE(parseDuration("0ms", ""), Nanoseconds(0));
+        QCOMPARE(parseDuration("100.00000000000000000000000000000000000ms", ""), Nanoseconds(100'000'000));
+        // Through a double this would be 8639999999999999 or 8640000000000000, not this.
+        QCOMPARE(parseDuration("8639999.999999999s", ""), Nanoseconds(8'639'999'999'999'999));
+        QCOMPARE(parseDuration("144000min", ""), Nanoseconds(8'640'000'000'000'000));
+    }
+
+    void whatIsNoDurationIsRefusedWithPlaceReasonAndRemedy()
+    {
+        QVERIFY(refusesDuration("", "not a duration"));
+        QVERIFY(refusesDuration(".", "not a duration"));
+        QVERIFY(refusesDuration("1.ms", "not a duration"));
+        QVERIFY(refusesDuration("+1ms", "not a duration"));
+        QVERIFY(refusesDuration("nan", "not a duration"));
+        QVERIFY(refusesDuration("5", "no unit"));
+        QVERIFY(refusesDuration("5MS", "not a unit"));
+        QVERIFY(refusesDuration("1e3us", "not a unit"));
+        QVERIFY(refusesDuration("1.2.3ms", "not a unit"));
+        QVERIFY(refusesDuration("0x10ms", "not a unit"));
+        QVERIFY(refusesDuration("3ns ", "not a unit"));
+        QVERIFY(refusesDuration("-1ms", "negative"));
+        QVERIFY(refusesDuration("0.5ns", "whole number of nanoseconds"));
+        QVERIFY(refusesDuration("0.0000001ms", "whole number of nanoseconds"));
+        QVERIFY(refusesDuration("8640000.000000001s", "larger"));
+        QVERIFY(refusesDuration("99999999999999999999999999999999999999999999999s", "larger"));
+        QVERIFY(refusesDuration("0.99999999999999999999999999999999999999999999999s", "more digits"));
+    }
+
+    void sizesKnowBinaryAndDecimalUnits()
+    {
+        QCOMPARE(parseSize("80GiB", ""), Bytes(80) << 30);
+        QCOMPARE(parseSize("1.5MB", ""), Bytes(1'500'000));
+        QCOMPARE(parseSize("512B", ""), Bytes(512));
+        QCOMPARE(parseSize("2KiB", ""), Bytes(2'048));
+        QCOMPARE(parseSize("2KB", ""), Bytes(2'000));
+        QCOMPARE(parseSize("1.25TiB", ""), Bytes(5) << 38);
+        QCOMPARE(parseSize("3TB", ""), Bytes(3'000'000'000'000));
+        QCOMPARE(parseSize("0.1GiB", ""), Bytes(107'374'182)); // the nearest byte
+        QVERIFY(refusesSize("80", "no unit"));
+        QVERIFY(refusesSize("80G", "not a unit"));
+        QVERIFY(refusesSize("-1B", "negative"));
+        QVERIFY(refusesSize("1.5x", "not a unit"));
+        QVERIFY(refusesSize("9999999999999TiB", "larger"));
+    }
+
+    void formattedValuesShowThreeOrFourDigitsAndTheirUnit()
+    {
+        QCOMPARE(formatDuration(0), std::string("0 ns"));
+        QCOMPARE(formatDuration(999), std::string("999 ns"));
+        QCOMPARE(formatDuration(601'000), std::string("601 us"));
+        QCOMPARE(formatDuration(18'522'000), std::string("18.52 ms"));
+        QCOMPARE(formatDuration(261'449'000), std::string("261.4 ms"));
+        QCOMPARE(formatDuration(999'999), std::string("1 ms"));
+        QCOMPARE(formatDuration(1'500'000'000), std::string("1.5 s"));
+        QCOMPARE(formatDuration(3'600'000'000'000), std::string("60 min"));
+        QCOMPARE(formatDuration(-1'500'000), std::string("-1.5 ms"));
+        QCOMPARE(formatSize(0), std::string("0 B"));
+        QCOMPARE(formatSize(1'023), std::string("1023 B"));
+        QCOMPARE(formatSize((Bytes(688) << 30) / 10), std::string("68.8 GiB"));
+        QCOMPARE(formatSize(Bytes(1'536) << 20), std::string("1.5 GiB"));
+        QCOMPARE(formatSize(Bytes(1'000) << 20), std::string("1000 MiB"));
+    }
+
+    void exactTextReadsBackToTheSameValue()
+    {
+        QCOMPARE(exactDuration(18'522'000), std::string("18.522ms"));
+        QCOMPARE(exactDuration(3), std::string("3ns"));
+        QCOMPARE(exactDuration(0), std::string("0ns"));
+        QCOMPARE(exactDuration(1'000'000'001), std::string("1.000000001s"));
+        QCOMPARE(exactSize(Bytes(1'536) << 20), std::string("1536MiB"));
+        QCOMPARE(exactSize(1'000), std::string("1000B"));
+        QCOMPARE(exactSize(0), std::string("0B"));
+        QVERIFY(rc::check("duration", [] {
+            const auto value = *rc::gen::inRange<Nanoseconds>(0, 8'640'000'000'000'001);
+            RC_ASSERT(parseDuration(exactDuration(value), "") == value);
+            const Nanoseconds small = value % 2'000'000;
+            RC_ASSERT(parseDuration(exactDuration(small), "") == small);
+        }));
+        QVERIFY(rc::check("size", [] {
+            const auto value = *rc::gen::inRange<Bytes>(0, Bytes(1) << 60);
+            RC_ASSERT(parseSize(exactSize(value), "") == value);
+        }));
+    }
+
+    void anyTextIsEitherReadOrRefused()
+    {
+        QVERIFY(rc::check("no crash", [] {
+            const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789.. -+eExmunsKMGTiB")));
+            try {
+                RC_ASSERT(parseDuration(text, "here") >= 0);
+            } catch (const Error& error) {
+                RC_ASSERT(error.diagnostics().size() == 1u);
+            }
+            try {
+                RC_ASSERT(parseSize(text, "here") >= 0);
+            } catch (const Error&) {
+            }
+        }));
+    }
+
+    void diagnosticsPrintAsPlaceSeverityFaultAndRemedy()
+    {
+        QCOMPARE(toString(Diagnostic{Severity::Error, "a.json:3", "is wrong", "do this"}), std::string("a.json:3: error: is wrong (do this)"));
+        QCOMPARE(toString(Diagnostic{Severity::Warning, "", "is odd", ""}), std::string("warning: is odd"));
+        QVERIFY(!hasErrors({{Severity::Warning, "", "", ""}, {Severity::Note, "", "", ""}}));
+        QVERIFY(hasErrors({{Severity::Note, "", "", ""}, {Severity::Error, "", "", ""}}));
+        QCOMPARE(std::string(Error("here", "wrong").what()), std::string("here: error: wrong"));
+        QCOMPARE(Error(Diagnostics{}).diagnostics().size(), std::size_t(1));
+    }
+};
+
+QTEST_APPLESS_MAIN(TestUnits)
+#include "tst_units.moc"
