@@ -7,6 +7,12 @@
 #include <QStyleFactory>
 #include <QWidget>
 
+/// Resources of a static library are registered by hand, outside any namespace.
+static void registerIcons()
+{
+    Q_INIT_RESOURCE(icons);
+}
+
 namespace pipewright {
 namespace {
 
@@ -108,6 +114,7 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @co
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus, QPlainTextEdit:focus { border-color: @accent; }
 QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; }
 QComboBox::drop-down { border: none; width: 22px; }
+QComboBox::down-arrow { image: url(:/icons/chevron.svg); width: 12px; height: 12px; }
 QMenu { background: @panel; color: @text; border: 1px solid @hairline; padding: 4px; }
 QMenu::item { padding: 5px 24px 5px 12px; border-radius: 4px; }
 QMenu::item:selected { background: @control; }
@@ -200,6 +207,7 @@ QPalette Theme::palette() const
 
 void Theme::apply(QApplication& application) const
 {
+    registerIcons();
     application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
     application.setFont(words());
     application.setPalette(palette());

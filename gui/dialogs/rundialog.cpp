@@ -55,6 +55,8 @@ RunDialog::RunDialog(const Design& design, const QString& traceFolder, const QSt
     makePanel(this);
     m_run->setProperty("primary", true);
     m_run->setDefault(true);
+    m_cancel->setAutoDefault(false); // Return runs, Escape closes
+    m_run->setFocus();
     m_run->setEnabled(false);
 
     auto* buttons = new QHBoxLayout;
