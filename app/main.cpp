@@ -2,6 +2,7 @@
 // The program: parses the command line, calls one command, and turns what it throws into diagnostics and an
 // exit code. Without a command it opens the designer.
 #include "app/command.h"
+#include "core/base/freedmemory.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -61,6 +62,7 @@ int run(int argc, char** argv)
 
 int main(int argc, char** argv)
 {
+    keepFreedMemory();
     try {
         return run(argc, argv);
     } catch (const Finding& finding) {

@@ -7,16 +7,6 @@
 
 namespace pipewright {
 
-std::span<const BufferId> Program::reads(TaskId task) const
-{
-    return {operands.data() + operandBegin[task], operands.data() + operandSplit[task]};
-}
-
-std::span<const BufferId> Program::writes(TaskId task) const
-{
-    return {operands.data() + operandSplit[task], operands.data() + operandBegin[task + 1]};
-}
-
 std::int64_t Program::computeCount() const
 {
     return std::count_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.kind == TaskKind::Compute; });

@@ -88,8 +88,14 @@ public:
 
     /// Buffers read and written by a task: Compute reads inputs and writes outputs on its device; Transfer
     /// reads `reads` on the source and fills `writes` (same count, same sizes) on the destination.
-    std::span<const BufferId> reads(TaskId task) const;
-    std::span<const BufferId> writes(TaskId task) const;
+    std::span<const BufferId> reads(TaskId task) const
+    {
+        return {operands.data() + operandBegin[task], operands.data() + operandSplit[task]};
+    }
+    std::span<const BufferId> writes(TaskId task) const
+    {
+        return {operands.data() + operandSplit[task], operands.data() + operandBegin[task + 1]};
+    }
     std::vector<std::uint32_t> operandBegin; ///< per task, into operands: reads start here …
     std::vector<std::uint32_t> operandSplit; ///< … writes start here and end at operandBegin[task + 1]
     std::vector<BufferId> operands;

@@ -38,7 +38,9 @@ public:
     {
         program.devices.assign(static_cast<std::size_t>(devices), {});
         std::vector<std::size_t> expected(static_cast<std::size_t>(devices), 0);
+        m_bytes.reserve(program.buffers.size());
         for (const Buffer& buffer : program.buffers) {
+            m_bytes.push_back(buffer.bytes);
             ++expected[static_cast<std::size_t>(buffer.device)];
             if (isPersistent(buffer.kind))
                 m_program.devices[static_cast<std::size_t>(buffer.device)].persistentBytes += buffer.bytes;
@@ -64,7 +66,7 @@ public:
             case TaskKind::Compute: compute(t, task); break;
             case TaskKind::Transfer: transfer(t, task); break;
             case TaskKind::Reduce: reduce(t, task); break;
-            case TaskKind::Update: add(task.device, {InstructionKind::Update, t, none}); break;
+            case TaskKind::Update: add(task.device, InstructionKind::Update, t, none); break;
             }
         }
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
@@ -106,21 +108,25 @@ private:
         return {m_freed.data() + m_freeBegin[t], m_freed.data() + m_freeBegin[t + 1]};
     }
 
-    /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs.
-    void add(int device, const Instruction& instruction, Bytes kept = 0, Bytes workspace = 0)
+    /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs. The fields
+    /// are written where they stay: copying a just-built Instruction reads it in other pieces than it was
+    /// written in, which the processor's store buffer cannot forward; that took half of the whole walk.
+    void add(int device, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0, Bytes workspace = 0)
     {
         Program::Device& lane = m_program.devices[static_cast<std::size_t>(device)];
         Bytes& live = m_live[static_cast<std::size_t>(device)];
         live += kept;
-        lane.instructions.push_back(instruction);
+        Instruction& instruction = lane.instructions.emplace_back();
+        instruction.kind = kind;
+        instruction.task = task;
+        instruction.buffer = buffer;
         lane.liveBytes.push_back(live + workspace);
         lane.peakBytes = std::max(lane.peakBytes, live + workspace);
     }
 
-    void free(BufferId b, TaskId pendingSend)
+    void free(int device, BufferId b, TaskId pendingSend)
     {
-        const Buffer& buffer = m_program.buffers[b];
-        add(buffer.device, {InstructionKind::Free, pendingSend, b}, -buffer.bytes);
+        add(device, InstructionKind::Free, pendingSend, b, -m_bytes[b]);
     }
 
     void compute(TaskId t, const Task& task)
@@ -130,9 +136,9 @@ private:
             const Buffer& buffer = m_program.buffers[b];
             (buffer.kind == BufferKind::Workspace ? workspace : kept) += buffer.bytes;
         }
-        add(task.device, {InstructionKind::Compute, t, none}, kept, workspace);
+        add(task.device, InstructionKind::Compute, t, none, kept, workspace);
         countActivation(task);
-        freeAfter(t);
+        freeAfter(task.device, t);
     }
 
     void countActivation(const Task& task)
@@ -144,10 +150,10 @@ private:
             --live;
     }
 
-    void freeAfter(TaskId t)
+    void freeAfter(int device, TaskId t)
     {
         for (const BufferId b : freedAfter(t))
-            free(b, m_uses.transfer[b]);
+            free(device, b, m_uses.transfer[b]);
     }
 
     void transfer(TaskId t, const Task& task)
@@ -158,9 +164,9 @@ private:
         channel.open.push_back(t);
         Bytes bytes = 0;
         for (const BufferId b : m_program.writes(t))
-            bytes += m_program.buffers[b].bytes;
-        add(task.device, {InstructionKind::Send, t, none});
-        add(task.peer, {InstructionKind::Receive, t, none}, bytes);
+            bytes += m_bytes[b];
+        add(task.device, InstructionKind::Send, t, none);
+        add(task.peer, InstructionKind::Receive, t, none, bytes);
     }
 
     /// Frees what was waiting for this send. A buffer sent elsewhere later is freed there; here the device
@@ -169,8 +175,8 @@ private:
     {
         for (const BufferId b : m_program.reads(t))
             if (m_uses.transfer[b] != t)
-                add(m_program.tasks[t].device, {InstructionKind::Free, t, none});
-        freeAfter(t);
+                add(m_program.tasks[t].device, InstructionKind::Free, t, none);
+        freeAfter(m_program.tasks[t].device, t);
     }
 
     Channel& channelTo(int source, int destination)
@@ -198,14 +204,16 @@ private:
                 bytes += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
             return bytes;
         };
-        add(task.device, {InstructionKind::Reduce, t, none}, inbox(task.device));
+        add(task.device, InstructionKind::Reduce, t, none, inbox(task.device));
         if (task.peer != task.device)
-            add(task.peer, {InstructionKind::Reduce, t, none}, inbox(task.peer));
-        freeAfter(t);
+            add(task.peer, InstructionKind::Reduce, t, none, inbox(task.peer));
+        for (const BufferId b : freedAfter(t))
+            free(m_program.buffers[b].device, b, none);
     }
 
     Program& m_program;
     LastUses m_uses;
+    std::vector<Bytes> m_bytes; ///< per buffer: what the walk needs of it, close together
     std::size_t m_outstanding;
     std::vector<Bytes> m_live;
     std::vector<int> m_liveChunks, m_mostChunks;

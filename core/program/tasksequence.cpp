@@ -101,13 +101,28 @@ private:
     BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
                        std::int32_t consumerStage = -1, bool skip = false)
     {
-        m_program.buffers.push_back({bytes, kind, 0, device, stage, microbatch, consumerStage, skip});
+        // Field by field, in place: see Projector::add.
+        Buffer& buffer = m_program.buffers.emplace_back();
+        buffer.bytes = bytes;
+        buffer.kind = kind;
+        buffer.device = device;
+        buffer.stage = stage;
+        buffer.microbatch = microbatch;
+        buffer.consumerStage = consumerStage;
+        buffer.skip = skip;
         return static_cast<BufferId>(m_program.buffers.size() - 1);
     }
 
-    TaskId beginTask(const Task& task, TaskId afterOnDevice)
+    TaskId beginTask(TaskKind kind, Op op, std::int32_t stage, std::int32_t microbatch, std::int32_t device,
+                     std::int32_t peer, TaskId afterOnDevice)
     {
-        m_program.tasks.push_back(task);
+        Task& task = m_program.tasks.emplace_back();
+        task.kind = kind;
+        task.op = op;
+        task.stage = stage;
+        task.microbatch = microbatch;
+        task.device = device;
+        task.peer = peer;
         m_program.afterOnDevice.push_back(afterOnDevice);
         m_program.afterData.push_back(none);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
@@ -149,7 +164,7 @@ private:
         const Block& block = m_graph.blocks[index];
         const int device = m_graph.deviceOfBlock[index];
         readyInputs(index);
-        const TaskId task = beginTask({TaskKind::Compute, block.op, 0, block.stage, block.microbatch, device, -1},
+        const TaskId task = beginTask(TaskKind::Compute, block.op, block.stage, block.microbatch, device, -1,
                                       m_lastOnDevice[static_cast<std::size_t>(device)]);
         m_lastOnDevice[static_cast<std::size_t>(device)] = task;
         if (earliestStart > 0)
@@ -353,9 +368,8 @@ private:
         for (const Pending& pending : m_pending) {
             const Task producer = m_program.tasks[pending.producer];
             const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
-            const TaskId task = beginTask({TaskKind::Transfer, op, 0, producer.stage, producer.microbatch, producer.device,
-                                           pending.destination},
-                                          none);
+            const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
+                                          pending.destination, none);
             m_program.afterData[task] = pending.producer;
             const std::span values(m_pendingValues.data() + pending.firstValue, pending.valueCount);
             for (const PendingValue& value : values)
@@ -385,7 +399,7 @@ private:
         for (std::int32_t s = 0; s < m_program.stages; ++s) {
             const int device = m_program.deviceOfStage[static_cast<std::size_t>(s)];
             TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
-            last = beginTask({TaskKind::Update, Op::U, 0, s, 0, device, -1}, last);
+            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
             endReads();
         }
     }
@@ -394,7 +408,7 @@ private:
     {
         const int root = m_program.deviceOfStage[static_cast<std::size_t>(shared.rootStage)];
         const int other = m_program.deviceOfStage[static_cast<std::size_t>(shared.otherStage)];
-        const TaskId task = beginTask({TaskKind::Reduce, Op::U, 0, shared.rootStage, shared.otherStage, root, other},
+        const TaskId task = beginTask(TaskKind::Reduce, Op::U, shared.rootStage, shared.otherStage, root, other,
                                       m_lastOnDevice[static_cast<std::size_t>(root)]);
         endReads();
         if (other != root) {

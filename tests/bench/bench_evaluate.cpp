@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on the predictor: 196,608 blocks (64 devices x 1,024 microbatches x F, I, W) and the
 // transfers between them, re-evaluated in at most 1.5 ms and from design to Timeline in at most 60 ms.
+#include "core/base/freedmemory.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
@@ -70,4 +71,9 @@ BENCHMARK(predictWithMemoryAndMetrics)->Args({4, 8})->Args({64, 1024})->Unit(ben
 
 } // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv)
+{
+    pipewright::keepFreedMemory(); // as the program does
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+}
