@@ -88,11 +88,21 @@ void remark(const Reading& reading, const std::string& source, Diagnostics& diag
         diagnostics.push_back({Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
 }
 
+/// An empty line is a rank to PyTorch only by accident of its CSV reader.
+void requireBlocksEverywhere(const Design& design)
+{
+    for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
+        if (design.schedule.order[device].empty())
+            throw Error(fmt::format("device {}", device), "holds no stage, and every line of the file is a rank with stages",
+                        "remove the device from the design");
+}
+
 } // namespace
 
 ExportedText pytorchCsv(const Design& design)
 {
     requireValid(design);
+    requireBlocksEverywhere(design);
     PytorchRows rows;
     for (const std::vector<Block>& order : design.schedule.order) {
         std::vector<PytorchAction>& row = rows.emplace_back();
@@ -108,6 +118,7 @@ ExportedText pytorchCommsCsv(const Design& design)
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
+    requireBlocksEverywhere(design);
     const Program program = compile(design.schedule, design.costs);
     const PytorchRows rows = communicationOrder(program);
     for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
