@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// PyTorch CSV: what is read back is what was written, the communication order really runs (on a small machine
+// that does what PyTorch's runtime does), and every fault names its line and cell.
+#include "core/formats/pytorchcsv.h"
+#include "core/schedule/families/family.h"
+#include "core/schedule/validate.h"
+#include "schedules.h"
+
+#include <QElapsedTimer>
+#include <QRegularExpression>
+#include <QTest>
+
+#include <deque>
+#include <map>
+#include <set>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+Design designOf(const Schedule& schedule)
+{
+    Design design;
+    design.name = "test";
+    design.schedule = schedule;
+    design.costs = uniformCosts({}, schedule.stages(), 1);
+    return design;
+}
+
+/// Every family at a few sizes that its preconditions allow.
+std::vector<std::pair<std::string, Schedule>> allSchedules()
+{
+    std::vector<std::pair<std::string, Schedule>> result;
+    for (const Family& family : families())
+        for (const auto& [devices, microbatches] : {std::pair(2, 4), std::pair(4, 8), std::pair(4, 16), std::pair(6, 24)}) {
+            FamilyParameters parameters;
+            parameters.devices = devices;
+            parameters.microbatches = microbatches;
+            if (hasErrors(family.check(parameters)))
+                continue;
+            result.emplace_back(std::string(family.name) + " " + std::to_string(devices) + " " + std::to_string(microbatches),
+                                makeSchedule(family.name, parameters));
+        }
+    return result;
+}
+
+/// What PyTorch's runtime does with compute_comms: cells in order; a receive must be posted before the
+/// computation that needs it, which waits for it; sends and receives of a rank run one after the other in the
+/// order of their cells (one NCCL stream), each together with its partner. `blocking`: the rank itself waits.
+struct Machine {
+    struct Action {
+        std::string type;
+        int stage = 0, microbatch = -1;
+    };
+    std::vector<std::vector<Action>> rows;
+    std::map<int, int> rankOfStage;
+    int stages = 0;
+
+    explicit Machine(const std::string& csv)
+    {
+        for (const QString& line : QString::fromStdString(csv).split('\n', Qt::SkipEmptyParts)) {
+            rows.emplace_back();
+            for (const QString& cell : line.split(',')) {
+                int digits = 0;
+                while (digits < cell.size() && cell[digits].isDigit())
+                    ++digits;
+                int tail = static_cast<int>(cell.size());
+                while (tail > digits && cell[tail - 1].isDigit())
+                    --tail;
+                Action a{cell.mid(digits, tail - digits).toStdString(), cell.left(digits).toInt(),
+                         tail < cell.size() ? cell.mid(tail).toInt() : -1};
+                if (a.type == "F") {
+                    rankOfStage[a.stage] = static_cast<int>(rows.size()) - 1;
+                    stages = std::max(stages, a.stage + 1);
+                }
+                rows.back().push_back(a);
+            }
+        }
+    }
+
+    /// Empty when everything ran.
+    QString run(bool blocking) const
+    {
+        using Key = std::tuple<bool, int, int>; // gradient, producing stage, microbatch
+        struct Transfer {
+            bool send;
+            int peer;
+            Key key;
+        };
+        std::vector<std::size_t> next(rows.size(), 0);
+        std::vector<std::deque<Transfer>> stream(rows.size());
+        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size());
+        std::map<int, int> backwards;
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                while (next[r] < rows[r].size() && !(blocking && !stream[r].empty())) {
+                    const Action& a = rows[r][next[r]];
+                    const QString name = QString::fromStdString(std::to_string(a.stage) + a.type + std::to_string(a.microbatch));
+                    const bool gradient = a.type.ends_with("_B");
+                    if (a.type.starts_with("SEND") || a.type.starts_with("RECV")) {
+                        const bool send = a.type.starts_with("SEND");
+                        const int other = a.stage + (send == gradient ? -1 : 1);
+                        if (!rankOfStage.count(other) || rankOfStage.at(other) == static_cast<int>(r))
+                            return name + " has no partner";
+                        const Key key{gradient, send ? a.stage : other, a.microbatch};
+                        if (send && !made[r].count(key))
+                            return name + " before its value was made";
+                        if (!send && !posted[r].insert(key).second)
+                            return name + " received twice";
+                        stream[r].push_back({send, rankOfStage.at(other), key});
+                    } else if (a.type == "F" || a.type == "B" || a.type == "I") {
+                        const int source = a.stage + (a.type == "F" ? -1 : 1);
+                        const Key key{a.type != "F", source, a.microbatch};
+                        if (source >= 0 && source < stages) {
+                            if (rankOfStage.at(source) == static_cast<int>(r)) {
+                                if (!made[r].count(key))
+                                    return name + " before its local input";
+                            } else {
+                                if (!posted[r].count(key))
+                                    return name + " has no receive posted";
+                                if (!arrived[r].count(key))
+                                    break; // waits
+                            }
+                        }
+                        made[r].insert({a.type != "F", a.stage, a.microbatch});
+                    } else if (a.type == "REDUCE_GRAD" && backwards[a.stage] < 0) {
+                        return name;
+                    }
+                    if (a.type == "B" || a.type == "W")
+                        ++backwards[a.stage];
+                    ++next[r];
+                    progress = true;
+                }
+                if (stream[r].empty() || !stream[r].front().send)
+                    continue;
+                const Transfer& send = stream[r].front();
+                auto& other = stream[static_cast<std::size_t>(send.peer)];
+                if (other.empty() || other.front().send || other.front().peer != static_cast<int>(r))
+                    continue;
+                if (other.front().key != send.key)
+                    return QString("rank %1 sends something else than rank %2 receives").arg(r).arg(send.peer);
+                arrived[static_cast<std::size_t>(send.peer)].insert(send.key);
+                stream[r].pop_front();
+                other.pop_front();
+                progress = true;
+            }
+        }
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            if (next[r] < rows[r].size() || !stream[r].empty())
+                return QString("rank %1 hangs").arg(r);
+        return {};
+    }
+};
+
+QString messageOf(const std::string& csv, PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {})
+{
+    try {
+        importPytorchCsv(csv, "s.csv", letters, form);
+    } catch (const Error& error) {
+        return QString::fromStdString(error.what());
+    }
+    return {};
+}
+
+} // namespace
+
+class TstPytorchCsv : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyFamilyKeepsItsOrderThroughComputeOnly()
+    {
+        QVERIFY(!allSchedules().empty());
+        for (const auto& [name, schedule] : allSchedules()) {
+            const ExportedText csv = pytorchCsv(designOf(schedule));
+            const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeOnly);
+            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(back.design.schedule.deviceOfStage == schedule.deviceOfStage, name.c_str());
+            QCOMPARE(back.design.schedule.microbatches, schedule.microbatches);
+            QVERIFY2(back.design.schedule.backward == schedule.backward, name.c_str());
+            QVERIFY(validate(back.design.schedule).empty());
+            QVERIFY(back.diagnostics.empty());
+        }
+    }
+
+    void everyFamilyKeepsItsOrderThroughComputeComms()
+    {
+        for (const auto& [name, schedule] : allSchedules()) {
+            const ExportedText csv = pytorchCommsCsv(designOf(schedule));
+            const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeComms);
+            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(!hasErrors(back.diagnostics), name.c_str());
+            for (const Diagnostic& d : back.diagnostics)
+                QVERIFY2(d.severity == Severity::Note, toString(d).c_str());
+        }
+    }
+
+    void everyCommunicationOrderRunsToItsEnd()
+    {
+        for (const auto& [name, schedule] : allSchedules())
+            for (const bool blocking : {false, true}) {
+                const QString fault = Machine(pytorchCommsCsv(designOf(schedule)).text).run(blocking);
+                QVERIFY2(fault.isEmpty(), qPrintable(QString::fromStdString(name) + ": " + fault));
+            }
+    }
+
+    void theMachineOfThisTestNoticesAHangAndAMismatch()
+    {
+        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("rank 0 hangs"));
+        QCOMPARE(Machine("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n").run(false),
+                 QString("rank 0 sends something else than rank 1 receives"));
+    }
+
+    void computeOnlyIsWrittenAsInTheReference()
+    {
+        const Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 W1.0 F1.1 B1.1"});
+        QCOMPARE(QString::fromStdString(pytorchCsv(designOf(s)).text), QString("0F0,0F1,0B0,0B1\n1F0,1I0,1W0,1F1,1B1\n"));
+    }
+
+    void communicationIsWrittenWithTheRanksOwnStageAndReduceGradAtTheEnd()
+    {
+        const Schedule s = schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 B1.0"});
+        QCOMPARE(QString::fromStdString(pytorchCommsCsv(designOf(s)).text),
+                 QString("0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n"));
+    }
+
+    void neighbouringStagesOfOneRankSendNothing()
+    {
+        const Schedule s = schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"});
+        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(s)).text);
+        QVERIFY(!csv.contains("1SEND_F") && !csv.contains("2RECV_F") && !csv.contains("2SEND_B"));
+        QVERIFY(Machine(csv.toStdString()).run(true).isEmpty());
+    }
+
+    void thereAreNoEmptyCellsAndNoUpdates()
+    {
+        for (const auto& [name, schedule] : allSchedules()) {
+            Design design = designOf(schedule);
+            for (StageCosts& stage : design.costs.stages)
+                stage.update = 5'000'000;
+            const QString csv = QString::fromStdString(pytorchCommsCsv(design).text);
+            QVERIFY(!csv.contains(",,") && !csv.contains(",\n"));
+            QCOMPARE(csv.count("REDUCE_GRAD"), schedule.stages());
+            for (const QString& cell : csv.split(QRegularExpression("[,\n]"), Qt::SkipEmptyParts))
+                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|SEND_F|RECV_F|SEND_B|RECV_B)\\d+$|^\\d+REDUCE_GRAD$").match(cell).hasMatch(),
+                         qPrintable(cell));
+        }
+    }
+
+    void costsOfZeroStillGiveAnOrderThatRuns()
+    {
+        Design design = designOf(makeSchedule("zb-h1", {}));
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 0;
+        const QString fault = Machine(pytorchCommsCsv(design).text).run(true);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    }
+
+    void idleCellsBlanksQuotesAndCarriageReturnsAreFine()
+    {
+        const Imported i = importPytorchCsv("\xEF\xBB\xBF 0F0 ,,\"0F1\",0B0,0B1,\r\n,1F0,1B0,1F1,1B1\r\n", "s.csv");
+        QVERIFY(i.design.schedule == schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"}));
+        QCOMPARE(i.design.name, std::string("s"));
+        QCOMPARE(i.design.costs.stages.size(), std::size_t{2});
+        QCOMPARE(i.design.costs.stages[1].forward, Nanoseconds{1'000'000});
+    }
+
+    void overlapsAreTakenApartInOrderWithAWarning()
+    {
+        const Imported i = importPytorchCsv("0F0,(0F1; 0B0)OVERLAP_F_B,0B1\n", "s.csv");
+        QVERIFY(i.design.schedule.order == schedule(2, {0}, {"F0.0 F0.1 B0.0 B0.1"}).order);
+        QCOMPARE(i.diagnostics.size(), std::size_t{1});
+        QVERIFY(i.diagnostics[0].severity == Severity::Warning);
+    }
+
+    void shardingAndReductionsAreLeftOutWithANote()
+    {
+        const Imported i = importPytorchCsv("0UNSHARD,0F0,0B0,0RESHARD,0REDUCE_GRAD\n", "s.csv");
+        QCOMPARE(i.design.schedule.blocks(), std::int64_t{2});
+        QCOMPARE(i.diagnostics.size(), std::size_t{2});
+        QVERIFY(i.diagnostics[0].severity == Severity::Note && i.diagnostics[1].severity == Severity::Note);
+    }
+
+    void legacyLettersAreReadOnRequest()
+    {
+        const std::string text = "0F0,0F1,0BW0,0BW1\n1F0,1B0,1F1,1W0,1B1,1W1\n";
+        QVERIFY(messageOf(text).contains("s.csv:1: error: cell 3, \"0BW0\": BW is a legacy letter (import with --legacy-letters"));
+        const Imported i = importPytorchCsv(text, "s.csv", PytorchLetters::Legacy);
+        QVERIFY(i.design.schedule.order
+                == schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 F1.1 W1.0 I1.1 W1.1"}).order);
+        QVERIFY(i.design.schedule.backward == BackwardStyle::Split);
+        QVERIFY(messageOf("0F0,0I0,0W0\n", PytorchLetters::Legacy).contains("cell 2"));
+        // Legacy letters without the request: B beside W cannot be meant.
+        const QString hint = messageOf("0F0,0B0,0W0\n");
+        QVERIFY2(hint.contains("cell 2") && hint.contains("--legacy-letters"), qPrintable(hint));
+    }
+
+    void aSplitFirstStageIsRecognised()
+    {
+        QVERIFY(!importPytorchCsv("0F0,0I0,0W0\n", "s.csv").design.schedule.firstStageMaySplit);
+        QVERIFY(importPytorchCsv("0F0,0I0,0F1,0W0,0I1,0W1\n", "s.csv").design.schedule.firstStageMaySplit);
+    }
+
+    void everyBadCellIsNamedByLineAndCell_data()
+    {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        row("0F0,0X0,0B0\n", "s.csv:1: error: cell 2, \"0X0\": unknown action type \"X\"");
+        row("0F0,0B0\n1F0,F1\n", "s.csv:2: error: cell 2, \"F1\": does not begin with a stage number");
+        row("0F0,2BW0\n", "cell 2, \"2BW0\": BW is a legacy letter");
+        row("0F0,0B0x\n", "cell 2, \"0B0x\": \"x\" stands behind the action");
+        row("0F0,0B\n", "cell 2, \"0B\": has no microbatch number");
+        row("0F00,0B0\n", "cell 1, \"0F00\": has no microbatch number");
+        row("0F0,0B70000\n", "cell 2, \"0B70000\": microbatch number too large");
+        row("99999999999999999999F0\n", "cell 1, \"99999999999999999999F0\": stage number too large");
+        row("0F0,0UNSHARD3\n", "cell 2, \"0UNSHARD3\": \"3\" stands behind the action");
+        row("0f0\n", "cell 1, \"0f0\": unknown action type \"\"");
+        row("0F0,-1B0\n", "cell 2, \"-1B0\": does not begin with a stage number");
+        row("(0F0;0B0\n", "cell 1, \"(0F0;0B0\": the bracket is not closed");
+        row("(0F0;0B0)\n", "cell 1, \"(0F0;0B0)\": expected OVERLAP_F_B after the bracket");
+        row("(0F0)OVERLAP_F_B\n", "an overlap of a single action");
+        row("(0F0;)OVERLAP_F_B\n", "does not begin with a stage number");
+        row("(0F0;0SEND_F0)OVERLAP_F_B\n", "0SEND_F0 is no computation, so it cannot overlap");
+        row("()OVERLAP_F_B\n", "does not begin with a stage number");
+        row("", "s.csv: error: there is no block in this file");
+        row("\n\n", "there is no block in this file");
+        row("0F0,0B0\n\n1F0,1B0\n", "s.csv:2: error: device 1 has no block");
+        row("0F0,0B0,0F0\n", "s.csv:1: error: cell 3 (F0.0): the same block is placed twice (it already stands in cell 1");
+        row("0F0,0B0,1F0\n1B0\n", "s.csv:2: error: cell 1 (B1.0): stage 1 is held by device 0");
+        row("0F0,0B0,2F0,2B0\n", "s.csv:1: error: cell 3 (F2.0): stage 2 has blocks, stage 1 has none");
+        row("0F0,0B0,0F2,0B2\n", "s.csv:1: error: missing block F0.1 (forward)");
+        row("0F0,0B0,0F1\n", "s.csv:1: error: missing block B0.1 (full backward)");
+        row("0F0,0I0\n", "missing block W0.0 (weight gradient)");
+        row("0F0,0W0\n", "missing block I0.0 (input gradient)");
+        row("0B0,0F0\n", "s.csv:1: error: cell 1 (B0.0)");
+        row("0F0,0F1,0B0,0B1\n1F1,1B1,1F0,1B0,2F0\n", "s.csv:2: error: missing block F2.1");
+        row("0F0,0W0,0I0\n", "s.csv:1: error: cell 2 (W0.0)");
+    }
+    void everyBadCellIsNamedByLineAndCell()
+    {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const QString said = messageOf(text.toStdString());
+        QVERIFY2(said.contains(message), qPrintable(said));
+    }
+
+    void ordersThatWaitForEachOtherAreRefusedWithTheCycle()
+    {
+        const QString said = messageOf("0F0,0F1,0B1,0B0\n1F0,1B0,1F1,1B1\n");
+        QVERIFY2(said.isEmpty(), qPrintable(said)); // reversed backwards wait, but end
+        const QString cycle = messageOf("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
+        QVERIFY2(cycle.contains("s.csv") && cycle.contains("F1.1"), qPrintable(cycle));
+    }
+
+    void badCommunicationIsNamedByLineAndCell_data()
+    {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        row("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 (0B0): its input has not been received: 0RECV_B0 is missing");
+        row("0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 1 (1RECV_F0): rank 0 never sends it: 0SEND_F0");
+        row("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 1 (0SEND_F0): is sent before 0F0 has made it");
+        row("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 2 (1RECV_F0): is received after 1F0 needed it");
+        row("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 3 (0SEND_F0): the same transfer stands twice");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,0SEND_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 5 (0SEND_B0): there is no stage -1");
+        row("0F0,1SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (1SEND_F0): rank 0 does not hold stage 1");
+        row("0F0,0SEND_F7,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (0SEND_F7): unknown microbatch 7");
+        row("0F0,0SEND_F0,,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 is empty");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 5 is empty");
+        row("0F0,0SEND_F0,1F0,1B0,0B0\n", "cell 2 (0SEND_F0): stage 1 is on the same rank");
+        row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+            "s.csv:2: error: cell 1 (1RECV_F1): is number 1 that rank 1 receives from rank 0, which sends 0SEND_F0");
+    }
+    void badCommunicationIsNamedByLineAndCell()
+    {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const QString said = messageOf(text.toStdString());
+        QVERIFY2(said.contains(message), qPrintable(said));
+    }
+
+    void anOrderThatHangsOnlyWhenTransfersBlockIsAWarning()
+    {
+        // Both ranks send before they receive.
+        const Imported i = importPytorchCsv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n", "s.csv");
+        QVERIFY(std::any_of(i.diagnostics.begin(), i.diagnostics.end(), [](const Diagnostic& d) {
+            return d.severity == Severity::Warning && d.what.find("waits in a circle") != std::string::npos;
+        }));
+        QVERIFY(messageOf("0F0,0B0\n", PytorchLetters::Current, PytorchCsv::ComputeComms).isEmpty());
+        QVERIFY(messageOf("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", PytorchLetters::Current, PytorchCsv::ComputeOnly)
+                    .contains("import it as pytorch-comms-csv"));
+    }
+
+    void aHundredFaultsAreCountedNotListed()
+    {
+        std::string text;
+        for (int i = 0; i < 100; ++i)
+            text += "x,";
+        const QString said = messageOf(text);
+        QCOMPARE(said.count("error:"), 32);
+        QVERIFY(said.contains("more like these"));
+    }
+
+    void whatCannotBeExportedIsRefused()
+    {
+        Design design = designOf(schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0"}));
+        QVERIFY_EXCEPTION_THROWN(pytorchCsv(design), Error);
+        QVERIFY_EXCEPTION_THROWN(pytorchCommsCsv(design), Error);
+        design = designOf(schedule(1, {0, 1, 2}, {"F0.0 B0.0", "F1.0 B1.0", "F2.0 B2.0"}));
+        design.dataflow.skips.push_back({0, 2, 16});
+        QVERIFY_EXCEPTION_THROWN(pytorchCommsCsv(design), Error);
+        QVERIFY(pytorchCsv(design).diagnostics.size() == 1);
+    }
+
+    void largeFilesAreReadAtOnce()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 16;
+        parameters.microbatches = 4096;
+        const Schedule schedule = makeSchedule("zb-h1", parameters); // 196,608 blocks
+        const std::string text = pytorchCsv(designOf(schedule)).text;
+        QElapsedTimer timer;
+        timer.start();
+        const Imported back = importPytorchCsv(text, "s.csv");
+        qInfo("compute_only: %lld cells, %.0f KiB in %lld ms", static_cast<long long>(schedule.blocks()),
+              static_cast<double>(text.size()) / 1024, static_cast<long long>(timer.elapsed()));
+        QVERIFY(back.design.schedule.order == schedule.order);
+        timer.restart();
+        const std::string comms = pytorchCommsCsv(designOf(schedule)).text;
+        qInfo("compute_comms written and proved: %lld ms", static_cast<long long>(timer.elapsed()));
+        timer.restart();
+        QVERIFY(importPytorchCsv(comms, "s.csv").design.schedule.order == schedule.order);
+        qInfo("compute_comms read and proved: %lld ms", static_cast<long long>(timer.elapsed()));
+    }
+};
+
+QTEST_APPLESS_MAIN(TstPytorchCsv)
+#include "tst_pytorchcsv.moc"
