@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/formats/pytorchcomms.h"
 
+#include "core/predict/evaluator.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -34,7 +37,7 @@ private:
 
 constexpr int gradientKind(bool gradient) { return gradient ? 1 : 0; }
 
-/// The stage whose value a transfer carries: F and gradients are named by sender and receiver differently.
+/// The stage whose value a transfer carries: sender and receiver each name it by their own stage.
 int producerOf(const PytorchAction& action)
 {
     if (action.isSend())
@@ -44,34 +47,35 @@ int producerOf(const PytorchAction& action)
 
 } // namespace
 
-PytorchRows communicationOrder(const Program& program)
+PytorchRows communicationOrder(const Program& program, const Costs& costs)
 {
+    Timeline timeline;
+    Evaluator(program, costs).evaluate(timeline);
+    // (end of the computation or of the one that makes the value, task): ties keep the Program's order, which is
+    // topological, so the result is too.
+    std::vector<std::pair<Nanoseconds, TaskId>> sequence;
+    sequence.reserve(program.tasks.size());
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            sequence.emplace_back(timeline.end[t], t);
+        else if (program.tasks[t].kind == TaskKind::Transfer)
+            sequence.emplace_back(timeline.end[program.afterData[t]], t);
+    std::sort(sequence.begin(), sequence.end());
+
     PytorchRows rows(program.devices.size());
     std::vector<int> backwardsLeft(static_cast<std::size_t>(program.stages), program.microbatches);
-    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-        std::vector<PytorchAction>& row = rows[rank];
-        row.reserve(program.devices[rank].instructions.size());
-        for (const Instruction& instruction : program.devices[rank].instructions) {
-            if (instruction.task == none)
-                continue;
-            const Task& task = program.tasks[instruction.task];
+    for (const auto& [time, t] : sequence) {
+        const Task& task = program.tasks[t];
+        std::vector<PytorchAction>& row = rows[static_cast<std::size_t>(task.device)];
+        if (task.kind == TaskKind::Compute) {
+            row.push_back({computeType(task.op), task.stage, task.microbatch});
+            if ((task.op == Op::B || task.op == Op::W) && --backwardsLeft[static_cast<std::size_t>(task.stage)] == 0)
+                row.push_back({Type::ReduceGrad, task.stage, -1});
+        } else {
             const bool gradient = task.op != Op::F;
-            switch (instruction.kind) {
-            case InstructionKind::Compute:
-                row.push_back({computeType(task.op), task.stage, task.microbatch});
-                if ((task.op == Op::B || task.op == Op::W) && --backwardsLeft[static_cast<std::size_t>(task.stage)] == 0)
-                    row.push_back({Type::ReduceGrad, task.stage, -1});
-                break;
-            case InstructionKind::Send:
-                row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch});
-                break;
-            case InstructionKind::Receive:
-                row.push_back({gradient ? Type::RecvB : Type::RecvF, task.stage + (gradient ? -1 : 1), task.microbatch});
-                break;
-            case InstructionKind::Reduce:
-            case InstructionKind::Update:
-            case InstructionKind::Free: break; // PyTorch's own business
-            }
+            row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch});
+            rows[static_cast<std::size_t>(task.peer)].push_back(
+                {gradient ? Type::RecvB : Type::RecvF, task.stage + (gradient ? -1 : 1), task.microbatch});
         }
     }
     // REDUCE_GRAD behind the gradient that the last backward sends, so that nobody waits for the reduction.

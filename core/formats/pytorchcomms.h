@@ -6,6 +6,7 @@
 
 #include "core/formats/pytorchaction.h"
 #include "core/formats/textcells.h"
+#include "core/program/costs.h"
 #include "core/program/deadlock.h"
 #include "core/program/program.h"
 #include "core/schedule/schedule.h"
@@ -16,9 +17,14 @@ namespace pipewright {
 
 using PytorchRows = std::vector<std::vector<PytorchAction>>; ///< per rank
 
-/// The instruction lists of a Program without skip connections as PyTorch's actions. Each stage's
-/// REDUCE_GRAD follows its last backward.
-PytorchRows communicationOrder(const Program& program);
+/// The tasks of a Program without skip connections as PyTorch's actions, in one global order of which every row
+/// is a projection: computations by their predicted end, each transfer right behind the computation that makes
+/// its value. Hence nothing can hang even when transfers block; a send directly follows its computation; and a
+/// receive is posted before the computation during which its value gets ready, so that it holds up neither the
+/// sender nor other transfers of its rank. Where transfers take no time, a rank that runs all its transfers one
+/// after the other (one NCCL stream) reaches the predicted times exactly.
+/// Each stage's REDUCE_GRAD follows its last backward. O(tasks x log).
+PytorchRows communicationOrder(const Program& program, const Costs& costs);
 
 /// Can the communication of `rows` hang? They must hold the computations of `program` and each of its
 /// transfers once. O(actions).

@@ -120,7 +120,7 @@ ExportedText pytorchCommsCsv(const Design& design)
                     "remove the skip connections, or export pytorch-csv for the order alone");
     requireBlocksEverywhere(design);
     const Program program = compile(design.schedule, design.costs);
-    const PytorchRows rows = communicationOrder(program);
+    const PytorchRows rows = communicationOrder(program, design.costs);
     for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
         Diagnostics diagnostics = checkRowsForDeadlock(program, rows, communication);
         if (hasErrors(diagnostics))

@@ -14,8 +14,8 @@ enum class PytorchCsv { ComputeOnly, ComputeComms };
 
 /// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run.
 ExportedText pytorchCsv(const Design& design);
-/// For _load_csv(file, format="compute_comms"): transfers in the order of the compiled Program, proved free of
-/// deadlock with blocking and with overlapping communication. Throws Error when the design cannot be run by
+/// For _load_csv(file, format="compute_comms"): the transfers of the compiled Program in an order that is
+/// proved free of deadlock with blocking and with overlapping communication before it is written. Throws Error when the design cannot be run by
 /// PyTorch at all (skip connections).
 ExportedText pytorchCommsCsv(const Design& design);
 

@@ -2,6 +2,7 @@
 // PyTorch CSV: what is read back is what was written, the communication order really runs (on a small machine
 // that does what PyTorch's runtime does), and every fault names its line and cell.
 #include "core/formats/pytorchcsv.h"
+#include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
 #include "schedules.h"
@@ -77,6 +78,67 @@ struct Machine {
                 rows.back().push_back(a);
             }
         }
+    }
+
+    /// When the last computation ends on ranks with one stream for computations and one for transfers, which
+    /// take `latency`; a transfer starts when everything that its two ranks had before it in their streams, and
+    /// the computations before it, have ended. -1 when it hangs.
+    Nanoseconds makespan(const Costs& costs, Nanoseconds latency) const
+    {
+        using Key = std::tuple<bool, int, int>;
+        struct Transfer {
+            bool send;
+            int peer;
+            Key key;
+            Nanoseconds issued;
+        };
+        std::vector<std::size_t> next(rows.size(), 0);
+        std::vector<std::deque<Transfer>> stream(rows.size());
+        std::vector<Nanoseconds> computed(rows.size(), 0), transferred(rows.size(), 0);
+        std::vector<std::map<Key, Nanoseconds>> available(rows.size());
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                for (; next[r] < rows[r].size(); ++next[r], progress = true) {
+                    const Action& a = rows[r][next[r]];
+                    if (a.type.size() > 1 && a.type != "REDUCE_GRAD") {
+                        const bool gradient = a.type.ends_with("_B"), send = a.type.starts_with("SEND");
+                        const int other = a.stage + (send == gradient ? -1 : 1);
+                        stream[r].push_back({send, rankOfStage.at(other), {gradient, send ? a.stage : other, a.microbatch}, computed[r]});
+                    } else if (a.type.size() == 1) {
+                        const int source = a.stage + (a.type == "F" ? -1 : 1);
+                        Nanoseconds start = computed[r];
+                        if (a.type != "W" && source >= 0 && source < stages) {
+                            const auto input = available[r].find({a.type != "F", source, a.microbatch});
+                            if (input == available[r].end())
+                                break;
+                            start = std::max(start, input->second);
+                        }
+                        const Op op = a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W;
+                        computed[r] = start + costs.duration(op, a.stage);
+                        if (op != Op::W)
+                            available[r][{op != Op::F, a.stage, a.microbatch}] = computed[r];
+                    }
+                }
+                while (!stream[r].empty()) {
+                    const Transfer mine = stream[r].front();
+                    const auto peer = static_cast<std::size_t>(mine.peer);
+                    if (stream[peer].empty() || stream[peer].front().key != mine.key || stream[peer].front().send == mine.send)
+                        break;
+                    const Transfer theirs = stream[peer].front();
+                    const Nanoseconds end = std::max({mine.issued, theirs.issued, transferred[r], transferred[peer]}) + latency;
+                    transferred[r] = transferred[peer] = end;
+                    available[mine.send ? peer : r][mine.key] = end;
+                    stream[r].pop_front();
+                    stream[peer].pop_front();
+                    progress = true;
+                }
+            }
+        }
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            if (next[r] < rows[r].size() || !stream[r].empty())
+                return -1;
+        return *std::max_element(computed.begin(), computed.end());
     }
 
     /// Empty when everything ran.
@@ -206,11 +268,30 @@ private slots:
             }
     }
 
+    void oneTransferStreamPerRankReachesThePredictedTime()
+    {
+        for (const auto& [name, schedule] : allSchedules())
+            for (const int unevenness : {0, 1, 7}) {
+                Design design = designOf(schedule);
+                for (int stage = 0; stage < schedule.stages(); ++stage) {
+                    StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+                    costs.forward = 1000 + 531 * unevenness * ((stage * 5) % 3);
+                    costs.inputGrad = 1200 + 317 * unevenness * ((stage * 7) % 4);
+                    costs.weightGrad = 700 + 213 * unevenness * (stage % 2);
+                    costs.backward = costs.inputGrad + costs.weightGrad;
+                }
+                const Machine machine(pytorchCommsCsv(design).text);
+                QVERIFY2(machine.makespan(design.costs, 0) == predict(design).metrics.makespan, name.c_str());
+                QVERIFY2(machine.makespan(design.costs, 10) >= predict(design).metrics.makespan, name.c_str());
+            }
+    }
+
     void theMachineOfThisTestNoticesAHangAndAMismatch()
     {
         QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("rank 0 hangs"));
         QCOMPARE(Machine("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n").run(false),
                  QString("rank 0 sends something else than rank 1 receives"));
+        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").makespan(uniformCosts({}, 2, 1), 0), Nanoseconds{-1});
     }
 
     void computeOnlyIsWrittenAsInTheReference()
