@@ -5,6 +5,7 @@
 #include "gui/autosave.h"
 #include "gui/mainwindow.h"
 #include "gui/newdesign.h"
+#include "gui/runtimefolder.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 
@@ -56,6 +57,17 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     }
 }
 
+/// A small model's schedule with a real run of it laid over; a plain design where the recording is missing.
+void openExample(MainWindow& window)
+{
+    try {
+        window.document().open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
+    } catch (const Error&) {
+        window.document().reset(exampleDesign());
+    }
+    window.document().undoStack()->setClean();
+}
+
 } // namespace
 
 Design exampleDesign()
@@ -79,6 +91,7 @@ Design exampleDesign()
 
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
+    ensureRuntimeFolder();
     QApplication application(argc, argv);
     QApplication::setApplicationName(QStringLiteral("pipewright"));
     QApplication::setApplicationDisplayName(QStringLiteral("Pipewright"));
@@ -95,11 +108,11 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     offerRecovery(autosaveFolder, makeWindow);
     for (const std::string& file : files) {
         MainWindow& window = makeWindow();
-        window.document().reset(exampleDesign()); // shown behind the message when the file cannot be read
+        openExample(window); // shown behind the message when the file cannot be read
         window.openFile(QString::fromStdString(file));
     }
     if (windows.empty())
-        makeWindow().document().reset(exampleDesign());
+        openExample(makeWindow());
     for (const auto& window : windows)
         window->show();
     return QApplication::exec();

@@ -284,6 +284,7 @@ void Document::setOverlay(const QString& tracePath)
         overlay->comparison =
             compare(m_prediction->program, m_prediction->timeline, overlay->measured, trace.peakBytes());
         overlay->spread = spreadOfDurations(trace, m_prediction->program);
+        overlay->resultJson = trace.resultJson();
         m_overlay = std::move(overlay);
     } catch (...) {
         m_overlayPath = before;

@@ -76,6 +76,7 @@ public:
         QString path;
         Timeline measured;     ///< of the median step
         Comparison comparison;
+        std::string resultJson; ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
     };
     const Overlay* overlay() const { return m_overlay.get(); }

@@ -32,10 +32,10 @@ namespace pipewright {
 
 namespace {
 
-constexpr int leftWidth = 236;
+constexpr int leftWidth = 256;
 constexpr int rightWidth = 316;
 constexpr int panelMargin = 20;
-constexpr int tallestMemory = 230;
+constexpr int tallestMemory = 260;
 
 QVBoxLayout* columnOf(QWidget* column, int width)
 {
@@ -213,11 +213,12 @@ void MainWindow::connectViews()
     });
     const auto refresh = [this] {
         m_timeline->setMaximumHeight(m_timeline->naturalHeight());
-        const bool runs = !hasErrors(m_document.diagnostics()) && m_document.prediction();
+        const bool complete = unplacedBlocks(m_document.design().schedule).empty();
+        const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
         m_actions->run->setEnabled(runs);
         m_topBar->runButton()->setEnabled(runs);
-        m_actions->place->setEnabled(!unplacedBlocks(m_document.design().schedule).empty());
-        m_actions->completeRest->setEnabled(m_actions->place->isEnabled());
+        m_actions->place->setEnabled(!complete);
+        m_actions->completeRest->setEnabled(!complete);
         refreshNumbers();
         alignCharts();
     };
@@ -226,6 +227,7 @@ void MainWindow::connectViews()
     connect(&m_document, &Document::overlayChanged, this, [this] {
         m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
         m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
+        showGradients();
         refreshNumbers();
     });
     connect(&m_document, &Document::pathChanged, this, [this] { setWindowFilePath(m_document.path()); });
@@ -235,19 +237,26 @@ void MainWindow::connectViews()
     refresh();
 }
 
+void MainWindow::showEvent(QShowEvent* event)
+{
+    QWidget::showEvent(event);
+    m_timeline->showAll();
+    m_timeline->setFocus();
+}
+
 void MainWindow::refreshNumbers()
 {
     const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
     const Design& design = m_document.design();
-    m_numbers->show(design, shown, m_document.evaluationMilliseconds());
-    m_bubbles->show(design, shown);
+    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds());
+    m_bubbles->showDesign(design, shown);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
         const auto stage = static_cast<std::size_t>(block->stage);
         if (stage < design.schedule.deviceOfStage.size())
             device = design.schedule.deviceOfStage[stage];
     }
-    m_memory->show(design, shown, m_document.overlay(), device);
+    m_memory->showDesign(design, shown, m_document.overlay(), device);
 }
 
 void MainWindow::alignCharts()

@@ -70,6 +70,7 @@ public Q_SLOTS:
     bool saveAs();
     void run();
     void openOverlay();
+    void showGradients(); ///< of the run that is laid over the design
     void calibrateFromOverlay();
     void showDiagnostics();
     void showShortcuts();
@@ -79,6 +80,7 @@ public Q_SLOTS:
 
 protected:
     void closeEvent(QCloseEvent* event) override;
+    void showEvent(QShowEvent* event) override;
 
 private:
     void build();

@@ -13,6 +13,8 @@
 #include "gui/windowactions.h"
 #include "traces/calibration.h"
 
+#include <nlohmann/json.hpp>
+
 #include <QApplication>
 #include <QCloseEvent>
 #include <QDir>
@@ -49,7 +51,6 @@ bool MainWindow::openFile(const QString& path)
         m_document.open(path);
         m_recent.add(path);
         refreshRecent();
-        m_numbers->setGradients({}, true, {});
         m_timeline->showAll();
         return true;
     } catch (const std::exception& error) {
@@ -97,7 +98,6 @@ void MainWindow::newSchedule()
         const WaitCursor wait;
         m_document.reset(dialog.design());
         m_document.undoStack()->resetClean(); // it is in no file yet
-        m_numbers->setGradients({}, true, {});
         m_timeline->showAll();
     } catch (const Error& error) {
         complain(tr("Cannot make a new schedule"), QString::fromUtf8(error.what()));
@@ -136,19 +136,33 @@ void MainWindow::run()
 
 void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
 {
-    if (!result.gradientsChecked)
-        m_numbers->setGradients({}, true, {});
-    else if (result.bitEqual)
-        m_numbers->setGradients(tr("bit-equal ✓"), true, tr("Gradients of the last step against the sequential run, in %1").arg(result.trace));
-    else
-        m_numbers->setGradients(tr("differ by %1").arg(result.maxRelativeError, 0, 'g', 2), false,
-                                tr("Largest relative difference to the sequential run, in %1").arg(result.trace));
     try {
         m_document.setOverlay(result.trace);
         if (calibrateToo)
             calibrateFromOverlay();
     } catch (const std::exception& error) {
         complain(tr("The recording cannot be laid over this design"), QString::fromUtf8(error.what()));
+    }
+}
+
+void MainWindow::showGradients()
+{
+    const Document::Overlay* overlay = m_document.overlay();
+    const nlohmann::json result =
+        overlay == nullptr ? nlohmann::json() : nlohmann::json::parse(overlay->resultJson, nullptr, false);
+    if (!result.is_object() || !result.contains("gradient_check")) {
+        m_numbers->setGradients({}, true, {});
+        return;
+    }
+    const nlohmann::json& check = result["gradient_check"];
+    if (!check.is_object()) { // the run was asked not to check
+        m_numbers->setGradients({}, true, {});
+    } else if (check.value("bit_equal", false)) {
+        m_numbers->setGradients(tr("bit-equal ✓"), true,
+                                tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
+    } else {
+        m_numbers->setGradients(tr("differ by %1").arg(check.value("max_relative_error", 0.0), 0, 'g', 2), false,
+                                tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
     }
 }
 

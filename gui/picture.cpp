@@ -2,6 +2,7 @@
 #include "gui/picture.h"
 
 #include "core/base/diagnostic.h"
+#include "gui/runtimefolder.h"
 
 #include <QBuffer>
 #include <QGuiApplication>
@@ -54,6 +55,7 @@ void svgToPng(const std::string& svg, const std::string& path)
         paintAndWrite(svg, path);
         return;
     }
+    ensureRuntimeFolder();
     // The command line draws without a screen, whatever platform the environment names.
     const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
     qputenv("QT_QPA_PLATFORM", "offscreen");

@@ -106,6 +106,8 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @co
     border: 1px solid @hairline; border-radius: @radius; padding: 4px 8px; selection-background-color: @accent;
     selection-color: @onAccent; }
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus, QPlainTextEdit:focus { border-color: @accent; }
+QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; }
+QComboBox::drop-down { border: none; width: 22px; }
 QMenu { background: @panel; color: @text; border: 1px solid @hairline; padding: 4px; }
 QMenu::item { padding: 5px 24px 5px 12px; border-radius: 4px; }
 QMenu::item:selected { background: @control; }

@@ -15,6 +15,7 @@
 #include <QLocale>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QStyle>
 #include <QVBoxLayout>
 
 namespace pipewright {
@@ -28,6 +29,7 @@ QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* pa
     auto* spin = new QSpinBox(parent);
     spin->setRange(from, to);
     spin->setValue(value);
+    spin->setButtonSymbols(QAbstractSpinBox::NoButtons); // the wheel and the arrow keys still step
     spin->setFont(Theme::numbers());
     spin->setAccessibleName(name);
     spin->setFixedWidth(fieldWidth);
@@ -75,7 +77,9 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     makePanel(this);
     m_worker.setMaxThreadCount(1);
     m_buttons->button(QDialogButtonBox::Ok)->setText(tr("Create"));
+    // The box polished its button when it made it, before there was anything special about it.
     m_buttons->button(QDialogButtonBox::Ok)->setProperty("primary", true);
+    m_buttons->button(QDialogButtonBox::Ok)->style()->polish(m_buttons->button(QDialogButtonBox::Ok));
 
     auto* columns = new QHBoxLayout;
     columns->setSpacing(28);
@@ -118,7 +122,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_sequence = makeSpin(1, 1 << 22, 2048, tr("Sequence length"), widget);
     m_sequence->setSuffix(tr(" tokens"));
     m_microbatchSize = makeSpin(1, 1 << 16, 1, tr("Microbatch size"), widget);
-    m_microbatchSize->setSuffix(tr(" sequences"));
+    m_microbatchSize->setSuffix(tr(" seq"));
     m_cluster = makeCombo(tr("Cluster"), widget);
     fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
@@ -238,14 +242,14 @@ void NewScheduleDialog::request()
                 this,
                 [this, generation, outcome = std::move(outcome)] {
                     if (m_generation == generation)
-                        show(outcome);
+                        showOutcome(outcome);
                 },
                 Qt::QueuedConnection);
         });
     } catch (const Error& error) {
         Outcome outcome;
         outcome.diagnostics = error.diagnostics();
-        show(outcome);
+        showOutcome(outcome);
     }
 }
 
@@ -281,7 +285,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
     return outcome;
 }
 
-void NewScheduleDialog::show(const Outcome& outcome)
+void NewScheduleDialog::showOutcome(const Outcome& outcome)
 {
     std::vector<Fact> facts;
     for (const auto& [name, value] : outcome.numbers)

@@ -48,7 +48,7 @@ private:
     NewDesign choice() const; ///< throws Error
     void request();
     static Outcome work(const NewDesign& choice);
-    void show(const Outcome& outcome);
+    void showOutcome(const Outcome& outcome);
 
     std::unique_ptr<PresetLibrary> m_presets;
     QComboBox* m_model;

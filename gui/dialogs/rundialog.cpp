@@ -8,7 +8,6 @@
 
 #include <QCheckBox>
 #include <QComboBox>
-#include <QDateTime>
 #include <QDir>
 #include <QFile>
 #include <QFileDialog>
@@ -22,6 +21,7 @@
 #include <QStandardItemModel>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright {
@@ -105,6 +105,7 @@ QWidget* RunDialog::buildForm()
     m_steps = new QSpinBox(m_form);
     m_steps->setRange(1, 1'000'000);
     m_steps->setValue(10);
+    m_steps->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_steps->setFont(Theme::numbers());
     m_steps->setFixedWidth(fieldWidth);
     m_steps->setAccessibleName(tr("Steps"));
@@ -119,9 +120,9 @@ QWidget* RunDialog::buildForm()
     m_transport = new QComboBox(m_form);
     m_transport->setAccessibleName(tr("Transport"));
     m_transport->setFixedWidth(fieldWidth);
-    m_transport->addItem(tr("rendezvous: a send waits for its receive"), QStringLiteral("rendezvous"));
+    m_transport->addItem(tr("rendezvous"), QStringLiteral("rendezvous"));
     for (const int slots : {1, 4})
-        m_transport->addItem(tr("eager: up to %1 on the way per link").arg(slots), QStringLiteral("eager:%1").arg(slots));
+        m_transport->addItem(tr("eager, %1 on the way").arg(slots), QStringLiteral("eager:%1").arg(slots));
     m_calibrate = new QCheckBox(tr("Calibrate: take the measured costs as the design's (one undo step)"), m_form);
 
     const auto addRow = [form](const QString& text, QWidget* field) { form->addRow(makeCaption(text), field); };
@@ -193,6 +194,9 @@ void RunDialog::takeBackends(const std::vector<BackendChoice>& backends)
         }
     }
     m_backendNote->setText(notes.join(QLatin1Char('\n')));
+    // A form gives wrapped text the height of its first text; this one came later and is longer.
+    m_backendNote->setMinimumHeight(m_backendNote->heightForWidth(std::max(fieldWidth, m_backendNote->width())));
+    adjustSize();
 }
 
 bool RunDialog::calibrateWanted() const
@@ -211,9 +215,13 @@ void RunDialog::startRun()
     try {
         if (!QDir().mkpath(m_traceFolder))
             throw Error(m_traceFolder.toStdString(), "cannot create the folder for traces");
-        const QString stamp = QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss-zzz"));
-        m_designFile = QDir(m_traceFolder).filePath(QStringLiteral("run-%1.design.json").arg(stamp));
-        request.trace = QDir(m_traceFolder).filePath(QStringLiteral("run-%1.db").arg(stamp));
+        // Runs are numbered, so that people can speak of them.
+        const QDir folder(m_traceFolder);
+        int number = 1;
+        while (folder.exists(QStringLiteral("run %1.db").arg(number)))
+            ++number;
+        m_designFile = folder.filePath(QStringLiteral("run %1.design.json").arg(number));
+        request.trace = folder.filePath(QStringLiteral("run %1.db").arg(number));
         writeDesign(m_design, m_designFile.toStdString(), true);
     } catch (const Error& error) {
         ChildResult result;

@@ -33,7 +33,7 @@ BubblePanel::BubblePanel(QWidget* parent)
     m_chart->lower();
 }
 
-void BubblePanel::show(const Design& design, const Prediction* prediction)
+void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
 {
     m_metrics = prediction ? prediction->metrics : Metrics{};
     const std::size_t before = m_names.size();

@@ -16,7 +16,7 @@ class BubblePanel : public QWidget {
 public:
     explicit BubblePanel(QWidget* parent = nullptr);
 
-    void show(const Design& design, const Prediction* prediction);
+    void showDesign(const Design& design, const Prediction* prediction);
     /// Left edge and width of the plot, as the timeline's.
     void setPlot(int left, int width);
     QSize sizeHint() const override;

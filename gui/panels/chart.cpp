@@ -86,6 +86,7 @@ Chart::Chart(QWidget* parent)
 {
     m_view->setFrameShape(QFrame::NoFrame);
     m_view->setFocusPolicy(Qt::NoFocus);
+    m_view->viewport()->setFocusPolicy(Qt::NoFocus);
     m_view->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_view->setBackgroundBrush(Qt::NoBrush);
     m_view->setStyleSheet(QStringLiteral("background: transparent"));

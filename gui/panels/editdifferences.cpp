@@ -33,16 +33,14 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
     layout->addWidget(m_heading);
     layout->addWidget(m_name);
     layout->addWidget(m_facts);
-    // The design changes before the stack's index does, so both are listened to: the first for a reset, the
-    // second for edits, undo and redo.
+    // Edits, undo and redo end with a new index of the stack; a design that is replaced as a whole ends with
+    // its path.
     connect(m_document.undoStack(), &QUndoStack::indexChanged, this, &EditDifferences::remember);
-    connect(&m_document, &Document::designChanged, this, [this] {
-        m_preview = nullptr;
+    connect(&m_document, &Document::pathChanged, this, [this] {
         if (m_document.undoStack()->count() == 0)
-            m_history.clear();
-        if (m_history.empty())
             remember();
     });
+    connect(&m_document, &Document::designChanged, this, [this] { m_preview = nullptr; });
     remember();
 }
 

@@ -7,6 +7,12 @@
 
 namespace pipewright {
 
+namespace {
+
+constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name
+
+} // namespace
+
 FactList::FactList(QWidget* parent)
     : QWidget(parent)
     , m_layout(new QGridLayout(this))
@@ -37,9 +43,11 @@ void FactList::setFacts(const std::vector<Fact>& facts)
             continue;
         const Fact& fact = facts[i];
         m_rows[i].name->setText(fact.name);
-        m_rows[i].value->setText(fact.value);
-        m_rows[i].name->setToolTip(fact.source);
-        m_rows[i].value->setToolTip(fact.source);
+        const bool tooLong = fact.value.size() > longestValue;
+        m_rows[i].value->setText(tooLong ? fact.value.left(longestValue - 1) + QStringLiteral("…") : fact.value);
+        const QString tip = tooLong ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
+        m_rows[i].name->setToolTip(tip);
+        m_rows[i].value->setToolTip(tip);
         m_rows[i].value->setAccessibleName(fact.name + QStringLiteral(": ") + fact.value);
         setTone(m_rows[i].value, fact.tone);
     }

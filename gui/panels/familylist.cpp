@@ -19,8 +19,8 @@ namespace {
 
 enum Column { Title, Bubble, Memory };
 constexpr int rowHeight = 30;
-constexpr int bubbleWidth = 62;
-constexpr int memoryWidth = 58;
+constexpr int bubbleWidth = 54;
+constexpr int memoryWidth = 54;
 constexpr int presentRole = Qt::UserRole + 1;
 
 /// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.
@@ -58,8 +58,9 @@ public:
         const bool title = index.column() == Title;
         painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
         painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal) : Theme::numbers(TextSize::Small));
-        const QRect text = option.rect.adjusted(title ? 14 : 0, 0, title ? 0 : -8, 0);
-        painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter, index.data().toString());
+        const QRect text = option.rect.adjusted(title ? 12 : 0, 0, title ? 0 : -6, 0);
+        painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter,
+                          painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
         painter->restore();
     }
 };
@@ -107,7 +108,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     bubble->setFixedWidth(bubbleWidth);
     memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;
-    header->setContentsMargins(0, 0, 8, 0);
+    header->setContentsMargins(0, 0, 6, 0);
     header->setSpacing(0);
     header->addWidget(makeHeading(tr("Families"), this), 1);
     header->addWidget(bubble);

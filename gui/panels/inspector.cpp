@@ -41,6 +41,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
 
     m_position->setFont(Theme::numbers(TextSize::Small));
     m_position->setKeyboardTracking(false);
+    m_position->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_position->setAccessibleName(tr("Position in lane"));
     m_position->setToolTip(tr("Place in its device's order, 1 is first: the numeric twin of dragging"));
     m_pin->setFont(Theme::numbers(TextSize::Small));

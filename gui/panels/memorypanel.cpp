@@ -44,12 +44,21 @@ MemoryPanel::MemoryPanel(QWidget* parent)
     m_chart->lower();
 }
 
-void MemoryPanel::show(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device)
+void MemoryPanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device)
 {
-    m_prediction = prediction;
-    m_overlay = overlay;
     m_device = device;
     m_limit = 0;
+    m_predicted = prediction != nullptr;
+    m_curve.clear();
+    m_measured.clear();
+    m_persistent = 0;
+    const auto index = static_cast<std::size_t>(std::max(0, device));
+    if (prediction && index < prediction->timeline.memory.size()) {
+        m_curve = prediction->timeline.memory[index];
+        m_persistent = prediction->program.devices[index].persistentBytes;
+    }
+    if (overlay && index < overlay->measured.memory.size())
+        m_measured = overlay->measured.memory[index];
     if (device >= 0 && device < static_cast<int>(design.cluster.devices.size()))
         m_limit = design.cluster.devices[static_cast<std::size_t>(device)].memory;
     m_deviceName->setText(deviceLabel(design, device));
@@ -82,18 +91,14 @@ void MemoryPanel::refresh()
     m_chart->clear();
     m_peak->clear();
     m_when->clear();
-    m_persistent = 0;
     m_chart->setPlotMargins(m_axis.left, top, std::max(0, width() - m_axis.right()), bottom);
-    const auto index = static_cast<std::size_t>(std::max(0, m_device));
-    if (!m_prediction || index >= m_prediction->timeline.memory.size() || m_prediction->timeline.memory[index].empty()) {
+    if (m_curve.empty()) {
         m_chart->setForeground([this](QPainter& painter) { paintCaptions(painter); });
         return;
     }
     const Theme& theme = Theme::of(*this);
-    const std::vector<MemorySample>& samples = m_prediction->timeline.memory[index];
     const auto fuller = [](const MemorySample& a, const MemorySample& b) { return a.bytes < b.bytes; };
-    const MemorySample peak = *std::max_element(samples.begin(), samples.end(), fuller);
-    m_persistent = std::min(m_prediction->program.devices[index].persistentBytes, peak.bytes);
+    const MemorySample peak = *std::max_element(m_curve.begin(), m_curve.end(), fuller);
     m_peak->setText(tr("peak %1").arg(sizeText(peak.bytes)));
     setTone(m_peak, m_limit > 0 && peak.bytes > m_limit ? Tone::Bad : Tone::Dim);
     m_when->setText(tr("at %1").arg(durationText(peak.time)));
@@ -106,12 +111,12 @@ void MemoryPanel::refresh()
         highest = std::max(highest, m_limit);
     m_chart->setRange(m_axis.start, m_axis.end(), 0, static_cast<double>(highest) * 1.1);
 
-    const std::vector<QPointF> curve = thinSteps(samples, m_axis.start, m_axis.end(), m_axis.width);
+    const std::vector<QPointF> curve = thinSteps(m_curve, m_axis.start, m_axis.end(), m_axis.width);
     m_chart->addArea(level(m_axis, 0), level(m_axis, m_persistent), theme.persistent);
     m_chart->addArea(level(m_axis, m_persistent), curve, theme.chartFill);
     m_chart->addLine(curve, theme.accent, 1.5);
-    if (m_overlay && index < m_overlay->measured.memory.size() && !m_overlay->measured.memory[index].empty())
-        m_chart->addLine(thinSteps(m_overlay->measured.memory[index], m_axis.start, m_axis.end(), m_axis.width),
+    if (!m_measured.empty())
+        m_chart->addLine(thinSteps(m_measured, m_axis.start, m_axis.end(), m_axis.width),
                          theme.text, 1.0);
     if (limitShown)
         m_chart->addLine(level(m_axis, m_limit), theme.bad, 1.2, true);
@@ -126,7 +131,7 @@ void MemoryPanel::paintCaptions(QPainter& painter) const
     painter.setPen(theme.hairline);
     painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
     painter.setFont(Theme::words(TextSize::Small));
-    if (!m_prediction) {
+    if (!m_predicted) {
         painter.setPen(theme.dim);
         painter.drawText(area, Qt::AlignCenter, tr("No prediction: the placed blocks cannot run"));
         return;

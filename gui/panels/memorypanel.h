@@ -21,8 +21,9 @@ class MemoryPanel : public QWidget {
 public:
     explicit MemoryPanel(QWidget* parent = nullptr);
 
-    /// What to show; `overlay` may be null. The pointers must live until the next call.
-    void show(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device);
+    /// What to show; `prediction` and `overlay` may be null. The device's curves are copied, since the axis
+    /// may change while the document is between two predictions.
+    void showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device);
     void setAxis(const TimeAxis& axis);
     int device() const { return m_device; }
     const Chart& chart() const { return *m_chart; }
@@ -42,8 +43,8 @@ private:
     QLabel* m_peak;
     QLabel* m_when;
     TimeAxis m_axis;
-    const Prediction* m_prediction = nullptr;
-    const Document::Overlay* m_overlay = nullptr;
+    bool m_predicted = false;
+    std::vector<MemorySample> m_curve, m_measured;
     int m_device = 0;
     Bytes m_limit = 0;
     Bytes m_persistent = 0;

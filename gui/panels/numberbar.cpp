@@ -57,7 +57,7 @@ void NumberBar::set(const QString& name, const QString& value, const QString& so
     setTone(shown.value, tone);
 }
 
-void NumberBar::show(const Design& design, const Prediction* prediction, double evaluationMilliseconds)
+void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds)
 {
     const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!prediction) {

@@ -18,7 +18,7 @@ class NumberBar : public QWidget {
 public:
     explicit NumberBar(QWidget* parent = nullptr);
 
-    void show(const Design& design, const Prediction* prediction, double evaluationMilliseconds);
+    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);
     /// One line about what is under the cursor, in place of the evaluation time while it is not empty.

@@ -66,7 +66,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule")));
     layout->addWidget(m_search);
     layout->addStretch(1);
-    layout->addWidget(makeButton(actions.theme, {}));
+    layout->addWidget(makeButton(actions.theme, tr("Theme")));
     layout->addWidget(m_validity);
     layout->addWidget(m_overlay);
     layout->addSpacing(4);
@@ -92,12 +92,10 @@ QToolButton* TopBar::makeButton(QAction* action, const QString& text)
     button->setToolButtonStyle(Qt::ToolButtonTextOnly);
     button->setFixedHeight(buttonHeight);
     button->setFocusPolicy(Qt::TabFocus);
-    if (!text.isEmpty()) {
-        // Undo and redo rename themselves after each command; the button keeps one short word.
-        button->setText(text);
-        connect(action, &QAction::changed, button, [button, text] { button->setText(text); });
-    }
-    button->setAccessibleName(text.isEmpty() ? action->text() : text);
+    // Undo and redo rename themselves after each command; the button keeps one short word.
+    button->setText(text);
+    connect(action, &QAction::changed, button, [button, text] { button->setText(text); });
+    button->setAccessibleName(text);
     return button;
 }
 
@@ -130,16 +128,20 @@ void TopBar::refresh()
     const Diagnostics& diagnostics = m_document.diagnostics();
     const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Error; });
     const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Warning; });
+    const std::size_t unplaced = unplacedBlocks(design.schedule).size();
     if (errors > 0)
         m_validity->setText(errors == 1 ? tr("1 conflict") : tr("%1 conflicts").arg(errors));
     else if (warnings > 0)
         m_validity->setText(warnings == 1 ? tr("1 warning") : tr("%1 warnings").arg(warnings));
+    else if (unplaced > 0)
+        m_validity->setText(tr("%1 unplaced").arg(unplaced));
     else
         m_validity->setText(tr("✓ No conflicts"));
     const Theme& theme = Theme::of(*this);
     // The application's sheet sets the text colour of buttons, so this one needs a sheet of its own.
-    m_validity->setStyleSheet(QStringLiteral("color: %1").arg((errors > 0 ? theme.bad : warnings > 0 ? theme.text : theme.good).name()));
-    m_validity->setToolTip(diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
+    m_validity->setStyleSheet(QStringLiteral("color: %1").arg((errors > 0 ? theme.bad : warnings > 0 || unplaced > 0 ? theme.text : theme.good).name()));
+    m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
+                           : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
                                                : QString::fromStdString(toString(diagnostics)));
     m_overlay->setText(m_document.overlay() ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName()) : tr("Overlay: off ▾"));
     m_overlay->setToolTip(m_document.overlay() ? m_document.overlay()->path : tr("Lay a recorded run over the prediction"));

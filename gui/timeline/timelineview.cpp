@@ -25,6 +25,9 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     viewport()->setAcceptDrops(true);
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
+    d->planTimer.setSingleShot(true);
+    d->planTimer.setInterval(60);
+    connect(&d->planTimer, &QTimer::timeout, this, [this] { d->postponedPlan(); });
     d->addActions();
     installTimelineAccessibility();
     m_axis.left = plotLeft();

@@ -23,8 +23,21 @@ std::optional<Block> blockOf(const QMimeData* data)
 
 } // namespace
 
+void TimelineView::Private::followCursor(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
+{
+    if (document.evaluationMilliseconds() < slowMilliseconds) {
+        updatePlan(block, position, modifiers);
+        return;
+    }
+    cursor = position;
+    postponedPlan = [this, block, position, modifiers] { updatePlan(block, position, modifiers); };
+    planTimer.start();
+    updateOverlay();
+}
+
 void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
 {
+    planTimer.stop();
     cursor = position;
     DropTarget target;
     target.device = plotRect().contains(position) ? laneAt(position.y()) : -1;
@@ -35,6 +48,7 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
 
 void TimelineView::Private::setPlan(std::optional<DropPlan> next)
 {
+    planTimer.stop();
     const auto predictionOf = [](const std::optional<DropPlan>& p) { return p ? p->prediction.get() : nullptr; };
     const bool changed = predictionOf(plan) != predictionOf(next);
     plan = std::move(next);
@@ -122,14 +136,17 @@ void TimelineView::Private::updateOverlay()
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
         content.title = plan->title;
         content.detail = plan->detail;
+    }
+    if (plan || (drag && drag->moving)) {
+        const Block& held = plan ? plan->block : drag->block;
         const int lane = laneAt(cursor.y());
         double width = 32;
         double height = lanePitch() - 21;
-        OverlayContent::Ghost ghost{{}, plan->block, 0};
+        OverlayContent::Ghost ghost{{}, held, 0};
         QPointF grab(width / 2, height / 2);
-        if (const LaneBlock* block = layout.blockOf(plan->block)) {
+        if (const LaneBlock* block = layout.blockOf(held)) {
             ghost.chunk = block->chunk;
-            const QRectF rect = blockRect(*block, axis, blockArea(layout.find(plan->block)->device), scale());
+            const QRectF rect = blockRect(*block, axis, blockArea(layout.find(held)->device), scale());
             width = rect.width();
             height = rect.height();
             if (drag)
@@ -141,7 +158,7 @@ void TimelineView::Private::updateOverlay()
         const double top = (lane >= 0 ? blockArea(lane).top() : cursor.y() - grab.y()) - lift;
         ghost.rect = QRectF(std::round(cursor.x() - grab.x()), top, width, height);
         content.ghost = ghost;
-        if (plan->device >= 0 && !plan->legal && plan->index >= 0) {
+        if (plan && plan->device >= 0 && !plan->legal && plan->index >= 0) {
             const QRectF area = blockArea(plan->device);
             content.caret = QLineF(cursor.x(), area.top() - 4, cursor.x(), area.bottom() + 4);
         }
@@ -207,7 +224,7 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
                 d->setAxis(panned(m_axis, edge));
             else if (position.x() < m_axis.left + edge)
                 d->setAxis(panned(m_axis, -edge));
-            d->updatePlan(d->drag->block, position, event->modifiers());
+            d->followCursor(d->drag->block, position, event->modifiers());
         }
         return;
     }
@@ -261,8 +278,9 @@ void TimelineView::dragMoveEvent(QDragMoveEvent* event)
         event->ignore();
         return;
     }
-    d->updatePlan(*block, event->position().toPoint(), event->modifiers());
-    if (d->plan->legal)
+    d->followCursor(*block, event->position().toPoint(), event->modifiers());
+    // A plan that is still being worked out is not refused; the drop itself decides.
+    if (!d->plan || d->plan->legal)
         event->acceptProposedAction();
     else
         event->ignore();

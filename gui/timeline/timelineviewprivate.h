@@ -10,6 +10,9 @@
 #include "gui/timeline/timelineview.h"
 
 #include <QElapsedTimer>
+#include <QTimer>
+
+#include <functional>
 
 namespace pipewright {
 
@@ -20,6 +23,7 @@ struct TimelineView::Private {
     static constexpr int roomyLane = 74;   ///< a lane with all of its header …
     static constexpr int tightLane = 44;   ///< … and with name and memory bar only
     static constexpr double snapPixels = 48;
+    static constexpr double slowMilliseconds = 25; ///< an evaluation that a moving cursor cannot wait for
 
     TimelineView& view;
     Document& document;
@@ -43,6 +47,8 @@ struct TimelineView::Private {
     std::optional<Drag> drag;
     std::optional<DropPlan> plan;
     QPoint cursor;
+    QTimer planTimer; ///< runs while a plan is postponed
+    std::function<void()> postponedPlan;
     std::optional<QPoint> panFrom; ///< middle button
     bool framed = false;           ///< frameSelection() was the last change of the view
 
@@ -70,6 +76,8 @@ struct TimelineView::Private {
     double worstFrame = 0; ///< milliseconds, of the present half second
 
     // Drags.
+    /// While the cursor moves: at once, or for schedules that take long to predict, when it rests a moment.
+    void followCursor(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed

@@ -118,7 +118,7 @@ private Q_SLOTS:
         QFile blocked(folder.filePath(QStringLiteral("file")));
         QVERIFY(blocked.open(QIODevice::WriteOnly));
         Document document;
-        QVERIFY_EXCEPTION_THROWN(Autosave(document, folder.filePath(QStringLiteral("file/below"))), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, Autosave(document, folder.filePath(QStringLiteral("file/below"))));
     }
 
     void recentFilesAreNewestFirstWithoutRepeatsAndOnlyWhatExists()

@@ -233,10 +233,14 @@ private Q_SLOTS:
         DiagnosticList dialog(document);
         dialog.show();
         QCOMPARE(dialog.list()->count(), int(document.diagnostics().size()));
-        document.unplace({{Op::W, 1, 3, 0}});
+        Design broken = document.design();
+        std::swap(broken.schedule.order[1].front(), broken.schedule.order[1].back()); // backward before forward
+        document.replaceDesign(broken, QStringLiteral("Break it"));
+        QVERIFY(hasErrors(document.diagnostics()));
         QCOMPARE(dialog.list()->count(), int(document.diagnostics().size()));
-        QVERIFY(dialog.list()->count() > 0);
-        QCOMPARE(blockNamedIn({Severity::Error, "device 1, position 3 (B0.3)", "x", ""}), (Block{Op::B, 0, 3, 0}));
+        dialog.list()->setCurrentRow(0);
+        QVERIFY(document.selection() == blockNamedIn(document.diagnostics().front()));
+        QVERIFY(blockNamedIn({Severity::Error, "device 1, position 3 (B0.3)", "x", ""}) == (Block{Op::B, 0, 3, 0}));
         QVERIFY(!blockNamedIn({Severity::Error, "costs.forward", "negative", ""}));
     }
 

@@ -258,24 +258,23 @@ private slots:
     }
 
     void matrixProductsFromSeveralThreadsAtOnceAreRight() {
-        // Devices are threads; the matrix library must keep their work buffers apart.
-        const kernels::LinearShape shape{64, 128, 192};
-        const auto x = single(someValues(64 * 128, 1)), w = single(someValues(192 * 128, 2));
-        std::vector<float> expected(64 * 192);
-        kernels::linearForward(shape, x, w, {}, expected);
-        std::vector<int> wrong(4);
+        // Devices are threads. Different sizes per thread: shared work buffers would be overwritten.
+        std::vector<int> wrong(6);
         std::vector<std::thread> threads;
-        for (int& mine : wrong)
-            threads.emplace_back([&] {
-                std::vector<float> y(expected.size());
-                for (int round = 0; round < 50; ++round) {
-                    kernels::linearForward(shape, x, w, {}, y);
-                    mine += y != expected;
+        for (std::size_t t = 0; t < wrong.size(); ++t)
+            threads.emplace_back([&, t] {
+                const int n = 24 + 8 * int(t);
+                const auto x = single(someValues(n * n, unsigned(t))), w = single(someValues(n * n, 9));
+                std::vector<float> expected(n * n), y(n * n);
+                kernels::linearForward({n, n, n}, x, w, {}, expected);
+                for (int round = 0; round < 1000; ++round) {
+                    kernels::linearForward({n, n, n}, x, w, {}, y);
+                    wrong[t] += y != expected;
                 }
             });
         for (auto& thread : threads)
             thread.join();
-        QCOMPARE(wrong, std::vector<int>(4));
+        QCOMPARE(wrong, std::vector<int>(6));
     }
 };
 
