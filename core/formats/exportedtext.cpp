@@ -3,10 +3,19 @@
 
 #include "core/schedule/validate.h"
 
+#include <fmt/format.h>
+
 namespace pipewright {
 
 void requireValid(const Design& design)
 {
+    for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
+        for (const Block& block : design.schedule.order[device])
+            if (block.replica != 0 || block.op > Op::W)
+                throw Error(fmt::format("device {} ({})", device, toString(block)),
+                            block.replica != 0 ? "the other tools know one replica of the model"
+                                               : fmt::format("the other tools have no {} in their schedules", describe(block.op)),
+                            "export a schedule of forwards and backwards of one replica");
     Diagnostics diagnostics = validate(design.schedule, design.dataflow.skips);
     if (hasErrors(diagnostics))
         throw Error(std::move(diagnostics));

@@ -15,7 +15,8 @@ struct ExportedText {
     Diagnostics diagnostics; ///< warnings and notes
 };
 
-/// Throws Error with validate()'s diagnostics when the design's schedule cannot run.
+/// Throws Error with validate()'s diagnostics when the design's schedule cannot run, or when it holds blocks that
+/// the other tools have no word for (a second replica, recomputation).
 void requireValid(const Design& design);
 
 /// Warnings for what none of the tools takes over: pins, skip connections, shared parameters.

@@ -118,6 +118,7 @@ ExportedText pytorchCommsCsv(const Design& design)
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
+    requireValid(design);
     requireBlocksEverywhere(design);
     const Program program = compile(design.schedule, design.costs);
     const PytorchRows rows = communicationOrder(program, design.costs);

@@ -91,10 +91,10 @@ private slots:
     {
         for (const ExportFormat& format : exportFormats())
             QCOMPARE(exportFormat(format.name).title, format.title);
-        QVERIFY_EXCEPTION_THROWN(exportFormat("csv"), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, exportFormat("csv"));
         ImportOptions options;
         options.format = "nothing";
-        QVERIFY_EXCEPTION_THROWN(importDesign("0F0,0B0\n", "s", options), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, importDesign("0F0,0B0\n", "s", options));
     }
 
     void theKindOfAnImportedFileIsFoundOut()
@@ -269,7 +269,7 @@ private slots:
                  QString("--pipeline-model-parallel-size 2\n--pipeline-model-parallel-layout \"Et|(tt|)*6L\"\n"
                          "--microbatch-group-size-per-virtual-pipeline-stage 2\n"));
         QVERIFY(exportFormat("megatron-layout").write(design, {}).diagnostics.empty());
-        QVERIFY_EXCEPTION_THROWN(megatronLayout(familyDesign("1f1b", 2, 4)), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, megatronLayout(familyDesign("1f1b", 2, 4)));
     }
 
     void anOrderThatMegatronWouldNotRunIsWarnedAbout()

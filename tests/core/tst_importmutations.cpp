@@ -19,7 +19,7 @@ using namespace pipewright::test;
 
 namespace {
 
-constexpr int rounds = 4000; ///< per seed text
+constexpr int rounds = 2000; ///< per seed text
 
 std::vector<std::string> seeds()
 {
