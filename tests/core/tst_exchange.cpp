@@ -189,6 +189,8 @@ private slots:
                 continue;
             Design design = designOf(makeSchedule(family.name, parameters));
             design.name = "plan";
+            if (design.schedule.order[0].back().replica != 0 || design.schedule.order.back()[0].replica != 0)
+                continue; // JaxPP has no word for a second replica
             write("plan.py", jaxppSchedule(design).text.c_str());
             QProcess run;
             run.setWorkingDirectory(folder.path());
