@@ -48,6 +48,8 @@ int run(int argc, char** argv)
     addCompareCommand(app, exitCode);
     addCalibrateCommand(app, exitCode);
     addRenderCommand(app, exitCode);
+    addExportCommand(app, exitCode);
+    addImportCommand(app, exitCode);
     addDevicesCommand(app, exitCode);
     try {
         app.parse(argc, argv);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+
+#include "core/formats/designfile.h"
+#include "core/formats/exchange.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+struct ExportCommandOptions {
+    explicit ExportCommandOptions(CLI::App& command)
+    {
+        std::string formats = "format to write:";
+        for (const ExportFormat& format : exportFormats())
+            formats += fmt::format("\n{} ({})", format.name, format.title);
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("--to", to, formats)->required()->type_name("FORMAT");
+        command.add_option("-o,--output", output, "the file to write")->required()->type_name("FILE");
+        command.add_option("--csv", csv, "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
+            ->type_name("FILE");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file, to, output, csv;
+    bool force = false, json = false;
+};
+
+void run(const ExportCommandOptions& options)
+{
+    const ExportFormat& format = exportFormat(options.to);
+    const LocatedDesign located = readLocatedDesign(options.file);
+    predictOrFind(located); // an invalid design is a finding, whatever the format
+    ExportOptions exportOptions;
+    exportOptions.csv = options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;
+    ExportedText exported;
+    try {
+        exported = format.write(located.design, exportOptions);
+    } catch (const Error& error) {
+        throw Finding(located.locate(error.diagnostics()));
+    }
+    writeFileAtomically(options.output, exported.text, options.force);
+    printDiagnostics(located.locate(exported.diagnostics));
+    if (options.json) {
+        Json warnings = Json::array();
+        for (const Diagnostic& diagnostic : exported.diagnostics)
+            if (diagnostic.severity == Severity::Warning)
+                warnings.push_back(diagnostic.what);
+        printJson({{"output", options.output}, {"format", format.name}, {"bytes", exported.text.size()}, {"warnings", warnings}});
+    } else {
+        fmt::print("{}: {}\n", options.output, format.title);
+    }
+}
+
+} // namespace
+
+void addExportCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("export", "Writes a design in another tool's format");
+    const auto options = std::make_shared<ExportCommandOptions>(*command);
+    command->callback([options, &exitCode] {
+        run(*options);
+        exitCode = exitSuccess;
+    });
+}
+
+} // namespace pipewright::app

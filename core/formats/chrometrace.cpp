@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/formats/chrometrace.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int computeThread = 0;
+
+/// Transfers that overlap without nesting break viewers, so each goes to the first thread that is free.
+class Lanes {
+public:
+    int laneFor(Nanoseconds start, Nanoseconds end)
+    {
+        for (std::size_t lane = 0; lane < m_freeFrom.size(); ++lane)
+            if (m_freeFrom[lane] <= start) {
+                m_freeFrom[lane] = end;
+                return static_cast<int>(lane);
+            }
+        m_freeFrom.push_back(end);
+        return static_cast<int>(m_freeFrom.size()) - 1;
+    }
+    int count() const { return static_cast<int>(m_freeFrom.size()); }
+
+private:
+    std::vector<Nanoseconds> m_freeFrom;
+};
+
+class TraceText {
+public:
+    TraceText(const Program& program, const Timeline& timeline) : m_program(program), m_timeline(timeline) {}
+
+    std::string write(const std::string& name)
+    {
+        m_text = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":"
+                 + nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "},\"traceEvents\":[";
+        assignThreads();
+        writeNames();
+        findConsumers();
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (wasRun(t)) {
+                writeSlice(t);
+                if (m_program.tasks[t].kind == TaskKind::Transfer)
+                    writeFlow(t);
+            }
+        writeMemory();
+        m_text += "\n]}\n";
+        return std::move(m_text);
+    }
+
+private:
+    bool wasRun(TaskId t) const { return m_timeline.start[t] != notRun; }
+
+    /// A transfer is drawn where it arrives, like its receive; a reduction at its root.
+    int deviceOf(TaskId t) const
+    {
+        const Task& task = m_program.tasks[t];
+        return task.kind == TaskKind::Transfer ? task.peer : task.device;
+    }
+
+    void assignThreads()
+    {
+        m_thread.assign(m_program.tasks.size(), computeThread);
+        m_lanes.resize(m_program.devices.size());
+        std::vector<TaskId> moving;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (wasRun(t) && (m_program.tasks[t].kind == TaskKind::Transfer || m_program.tasks[t].kind == TaskKind::Reduce))
+                moving.push_back(t);
+        std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
+            return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
+        });
+        for (const TaskId t : moving)
+            m_thread[t] = 1 + m_lanes[static_cast<std::size_t>(deviceOf(t))].laneFor(m_timeline.start[t], m_timeline.end[t]);
+    }
+
+    /// The first computation that waits for each transfer's value.
+    void findConsumers()
+    {
+        m_consumer.assign(m_program.tasks.size(), none);
+        const auto note = [&](TaskId task, TaskId after) {
+            if (after != none && m_program.tasks[after].kind == TaskKind::Transfer && m_consumer[after] == none)
+                m_consumer[after] = task;
+        };
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            note(t, m_program.afterData[t]);
+        for (const Program::ExtraDependency& extra : m_program.extraDependencies)
+            note(extra.task, extra.after);
+    }
+
+    std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }
+
+    void beginEvent() { m_text += m_first ? "\n" : ",\n"; m_first = false; }
+
+    void time(std::string_view key, Nanoseconds value)
+    {
+        fmt::format_to(out(), "\"{}\":{}.{:03}", key, value / 1000, value % 1000);
+    }
+
+    void writeName(std::string_view kind, int device, int thread, const std::string& name)
+    {
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind, device, thread, name);
+    }
+
+    void writeNames()
+    {
+        for (int device = 0; device < static_cast<int>(m_program.devices.size()); ++device) {
+            writeName("process_name", device, 0, fmt::format("device {}", device));
+            beginEvent();
+            fmt::format_to(out(), R"({{"ph":"M","name":"process_sort_index","pid":{0},"tid":0,"args":{{"sort_index":{0}}}}})", device);
+            writeName("thread_name", device, computeThread, "compute");
+            const int lanes = std::max(1, m_lanes[static_cast<std::size_t>(device)].count());
+            for (int lane = 0; lane < lanes; ++lane)
+                writeName("thread_name", device, 1 + lane, lane == 0 ? "transfers" : fmt::format("transfers {}", lane + 1));
+        }
+    }
+
+    static std::string_view category(const Task& task)
+    {
+        switch (task.kind) {
+        case TaskKind::Compute: return describe(task.op);
+        case TaskKind::Transfer: return task.op == Op::F ? "transfer of activation" : "transfer of gradient";
+        case TaskKind::Reduce: return "reduction";
+        case TaskKind::Update: return "update";
+        }
+        return {};
+    }
+
+    void writeSlice(TaskId t)
+    {
+        const Task& task = m_program.tasks[t];
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t), category(task),
+                       deviceOf(t), m_thread[t]);
+        time("ts", m_timeline.start[t]);
+        m_text += ',';
+        time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
+        fmt::format_to(out(), R"(,"args":{{"task":{},"stage":{})", t, task.stage);
+        if (task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer)
+            fmt::format_to(out(), R"(,"microbatch":{})", task.microbatch);
+        m_text += "}}";
+    }
+
+    void writeFlowEvent(char phase, TaskId transfer, TaskId slice, Nanoseconds at)
+    {
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"{}","name":"{}","cat":"flow","id":{},"pid":{},"tid":{},)", phase,
+                       m_program.tasks[transfer].op == Op::F ? "activation" : "gradient", transfer, deviceOf(slice), m_thread[slice]);
+        time("ts", at);
+        m_text += phase == 's' ? "}" : R"(,"bp":"e"})";
+    }
+
+    /// Producer, transfer, consumer. An arrow belongs to the slice that covers its time, so it leaves the
+    /// producer one nanosecond before its end.
+    void writeFlow(TaskId t)
+    {
+        const TaskId producer = m_program.afterData[t], consumer = m_consumer[t];
+        const bool begins = producer != none && wasRun(producer);
+        const bool ends = consumer != none && wasRun(consumer);
+        if (!begins && !ends)
+            return;
+        if (begins)
+            writeFlowEvent('s', t, producer, std::max(m_timeline.start[producer], m_timeline.end[producer] - 1));
+        writeFlowEvent(!begins ? 's' : ends ? 't' : 'f', t, t, m_timeline.start[t]);
+        if (ends)
+            writeFlowEvent('f', t, consumer, m_timeline.start[consumer]);
+    }
+
+    void writeMemory()
+    {
+        for (std::size_t device = 0; device < m_timeline.memory.size(); ++device)
+            for (const MemorySample& sample : m_timeline.memory[device]) {
+                beginEvent();
+                fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)", device);
+                time("ts", sample.time);
+                fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
+            }
+    }
+
+    const Program& m_program;
+    const Timeline& m_timeline;
+    std::vector<int> m_thread;      ///< per task
+    std::vector<Lanes> m_lanes;     ///< per device
+    std::vector<TaskId> m_consumer; ///< per transfer
+    std::string m_text;
+    bool m_first = true;
+};
+
+} // namespace
+
+std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name)
+{
+    return TraceText(program, timeline).write(name);
+}
+
+} // namespace pipewright

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A Timeline as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing: one process per device with a
+// thread for computations and threads for the transfers it receives, arrows from the computation that makes a
+// value through its transfer to the computation that needs it, and a counter of live bytes. Times are whole
+// nanoseconds written as microseconds with three decimals, so nothing is rounded. O(tasks + memory samples).
+#pragma once
+
+#include "core/predict/timeline.h"
+#include "core/program/program.h"
+
+#include <string>
+
+namespace pipewright {
+
+/// `name` is the trace's title. Tasks that were not run are left out.
+std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name);
+
+} // namespace pipewright

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One cell of a torch.distributed.pipelining schedule: "0F3", "2SEND_F0", "1REDUCE_GRAD", or several
+// actions side by side, "(0F4;7B1)OVERLAP_F_B". PyTorch matches a prefix and ignores what follows; this
+// parser takes the whole cell or refuses it. In files from before late 2024 B meant the input-gradient half and
+// BW the full backward; those letters are read only when asked for, since nothing in a cell tells them apart.
+#pragma once
+
+#include "core/schedule/block.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+enum class PytorchLetters {
+    Current, ///< I input gradient, W weight gradient, B full backward
+    Legacy,  ///< B input gradient, W weight gradient, BW full backward
+};
+
+struct PytorchAction {
+    enum class Type : std::uint8_t { F, B, I, W, SendF, RecvF, SendB, RecvB, Unshard, Reshard, ReduceGrad };
+    Type type = Type::F;
+    std::int32_t stage = 0;
+    std::int32_t microbatch = -1; ///< -1 for the last three types
+
+    bool isCompute() const { return type <= Type::W; }
+    bool isTransfer() const { return type >= Type::SendF && type <= Type::RecvB; }
+    bool isSend() const { return type == Type::SendF || type == Type::SendB; }
+    bool carriesGradient() const { return type == Type::SendB || type == Type::RecvB; }
+    Block block() const { return {static_cast<Op>(type), stage, microbatch}; } ///< of a computation
+    bool operator==(const PytorchAction&) const = default;
+};
+
+PytorchAction::Type computeType(Op op); ///< op is F, B, I or W
+
+/// "3SEND_F12".
+std::string toString(const PytorchAction& action);
+void append(std::string& text, const PytorchAction& action);
+
+struct CellFault {
+    std::string what, hint;
+};
+
+/// Appends the actions of one cell, which is not empty: one, or the members of an overlap in their order.
+/// Nothing is appended when the cell is at fault.
+std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters, std::vector<PytorchAction>& actions);
+
+} // namespace pipewright

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/formats/pytorchcsv.h"
+
+#include "core/formats/pytorchcomms.h"
+#include "core/program/compile.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+using Type = PytorchAction::Type;
+
+std::string csvOf(const PytorchRows& rows)
+{
+    std::string text;
+    for (const std::vector<PytorchAction>& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (i > 0)
+                text += ',';
+            append(text, row[i]);
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+/// The file's cells before anything is made of them.
+struct Reading {
+    ImportedOrder computations;
+    PytorchRows rows; ///< with sends and receives
+    std::vector<std::vector<int>> cells;
+    int transfers = 0, overlaps = 0, sharding = 0, reductions = 0;
+    std::vector<std::pair<int, int>> idle; ///< line, cell
+};
+
+void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, CellFaults& faults)
+{
+    reading.computations.addDevice(line.number);
+    std::vector<PytorchAction>& row = reading.rows.emplace_back();
+    std::vector<int>& cells = reading.cells.emplace_back();
+    row.reserve(line.cells.size());
+    cells.reserve(line.cells.size());
+    for (const TextCell& cell : line.cells) {
+        if (cell.text.empty()) {
+            reading.idle.emplace_back(line.number, cell.number);
+            continue;
+        }
+        const std::size_t before = row.size();
+        if (const auto fault = parsePytorchCell(cell.text, letters, row)) {
+            faults.add(line.number, cell, fault->what, fault->hint);
+            continue;
+        }
+        reading.overlaps += row.size() - before > 1;
+        cells.resize(row.size(), cell.number);
+        for (std::size_t i = before; i < row.size(); ++i) {
+            const PytorchAction& action = row[i];
+            if (action.isCompute())
+                reading.computations.add(action.block(), cell.number);
+            reading.transfers += action.isTransfer();
+            reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
+            reading.reductions += action.type == Type::ReduceGrad;
+        }
+    }
+}
+
+void checkForm(const Reading& reading, std::optional<PytorchCsv> form, CellFaults& faults)
+{
+    if (form == PytorchCsv::ComputeOnly && reading.transfers > 0)
+        faults.add(0, fmt::format("{} sends and receives in a file that should hold computations only", reading.transfers),
+                   "import it as pytorch-comms-csv");
+    if (form == PytorchCsv::ComputeComms || reading.transfers > 0)
+        for (const auto& [line, cell] : reading.idle)
+            faults.add(line, fmt::format("cell {} is empty", cell),
+                       "a file with sends and receives has no idle steps: PyTorch would stop with an assertion");
+}
+
+void remark(const Reading& reading, const std::string& source, Diagnostics& diagnostics)
+{
+    if (reading.overlaps > 0)
+        diagnostics.push_back({Severity::Warning, source,
+                               fmt::format("{} overlapped pairs run one after the other in the design", reading.overlaps),
+                               "PyTorch does the same unless a function is registered for OVERLAP_F_B"});
+    if (reading.sharding > 0)
+        diagnostics.push_back({Severity::Note, source, fmt::format("{} UNSHARD and RESHARD actions are left out", reading.sharding), {}});
+    if (reading.reductions > 0)
+        diagnostics.push_back({Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
+}
+
+/// An empty line is a rank to PyTorch only by accident of its CSV reader.
+void requireBlocksEverywhere(const Design& design)
+{
+    for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
+        if (design.schedule.order[device].empty())
+            throw Error(fmt::format("device {}", device), "holds no stage, and every line of the file is a rank with stages",
+                        "remove the device from the design");
+}
+
+} // namespace
+
+ExportedText pytorchCsv(const Design& design)
+{
+    requireValid(design);
+    requireBlocksEverywhere(design);
+    PytorchRows rows;
+    for (const std::vector<Block>& order : design.schedule.order) {
+        std::vector<PytorchAction>& row = rows.emplace_back();
+        row.reserve(order.size());
+        for (const Block& block : order)
+            row.push_back({computeType(block.op), block.stage, block.microbatch});
+    }
+    return {csvOf(rows), warnAboutUnexported(design)};
+}
+
+ExportedText pytorchCommsCsv(const Design& design)
+{
+    if (!design.dataflow.skips.empty())
+        throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
+                    "remove the skip connections, or export pytorch-csv for the order alone");
+    requireValid(design);
+    requireBlocksEverywhere(design);
+    const Program program = compile(design.schedule, design.costs);
+    const PytorchRows rows = communicationOrder(program, design.costs);
+    for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
+        Diagnostics diagnostics = checkRowsForDeadlock(program, rows, communication);
+        if (hasErrors(diagnostics))
+            throw Error(std::move(diagnostics));
+    }
+    return {csvOf(rows), warnAboutUnexported(design)};
+}
+
+Imported importPytorchCsv(std::string_view text, const std::string& source, PytorchLetters letters, std::optional<PytorchCsv> form)
+{
+    CellFaults faults(source);
+    Reading reading;
+    for (const TextLine& line : splitCommas(text))
+        readRow(line, letters, reading, faults);
+    checkForm(reading, form, faults);
+
+    Imported imported;
+    const std::string lettersHint =
+        letters == PytorchLetters::Legacy
+            ? "read with legacy letters: B is the input gradient, BW the full backward"
+            : "in older files B is the input gradient and BW the full backward: import those with --legacy-letters";
+    imported.design = designOf(reading.computations, faults, lettersHint);
+    if (reading.transfers > 0 || form == PytorchCsv::ComputeComms) {
+        const Design& design = imported.design;
+        checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
+        faults.raise();
+        const Program program = compile(design.schedule, design.costs);
+        Diagnostics hang = checkRowsForDeadlock(program, reading.rows, Communication::Overlapped);
+        const bool certain = hasErrors(hang);
+        if (!certain)
+            hang = checkRowsForDeadlock(program, reading.rows, Communication::Blocking);
+        for (const Diagnostic& d : hang)
+            faults.add(0, d.where + ": " + d.what, d.hint, certain ? Severity::Error : Severity::Warning);
+        faults.raise();
+        imported.diagnostics = faults.take();
+        imported.diagnostics.push_back({Severity::Note, source,
+                                        fmt::format("{} sends and receives agree with the computations and are left out", reading.transfers),
+                                        "Pipewright derives them from the order"});
+    }
+    remark(reading, source, imported.diagnostics);
+    return imported;
+}
+
+} // namespace pipewright

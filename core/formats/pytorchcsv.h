@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// PyTorch schedule CSV: one line per pipeline rank, cells in the order in which the rank runs them.
+// compute_only holds computations alone, and PyTorch adds the communication itself, greedily; compute_comms
+// holds every send and receive and is executed as it stands (pytorchcomms.h orders and checks them).
+#pragma once
+
+#include "core/formats/exportedtext.h"
+#include "core/formats/importedorder.h"
+#include "core/formats/pytorchaction.h"
+
+namespace pipewright {
+
+enum class PytorchCsv { ComputeOnly, ComputeComms };
+
+/// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run.
+ExportedText pytorchCsv(const Design& design);
+/// For _load_csv(file, format="compute_comms"): the transfers of the compiled Program in an order that is
+/// proved free of deadlock with blocking and with overlapping communication before it is written. Throws Error when the design cannot be run by
+/// PyTorch at all (skip connections).
+ExportedText pytorchCommsCsv(const Design& design);
+
+/// Reads either form, or with `form` only that one. Empty cells are idle steps of compute_only and an error in
+/// compute_comms, as in PyTorch. Overlapped computations are put one after the other (a warning says so);
+/// UNSHARD, RESHARD and REDUCE_GRAD are left out (a note says so). Throws Error naming line and cell.
+Imported importPytorchCsv(std::string_view text, const std::string& source,
+                          PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {});
+
+} // namespace pipewright

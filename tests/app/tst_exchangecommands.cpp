@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// export and import as a person calls them: every format is written, a schedule comes back as it went, and bad
+// input is named by file, line and cell with exit code 2.
+#include "app/program.h"
+
+#include <QtTest>
+
+using namespace pipewright::test;
+
+class TestExchangeCommands : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+private Q_SLOTS:
+    void initTestCase()
+    {
+        QCOMPARE(m_work.run("new zb-h1 --devices 2 --microbatches 4 -o design.json").code, 0);
+    }
+
+    void everyFormatIsWritten_data()
+    {
+        QTest::addColumn<QString>("format");
+        QTest::addColumn<QByteArray>("contains");
+        QTest::newRow("pytorch-csv") << QString("pytorch-csv") << QByteArray("\n1F0,1I0,");
+        QTest::newRow("pytorch-comms-csv") << QString("pytorch-comms-csv") << QByteArray("\n1RECV_F0,1F0");
+        QTest::newRow("torchtitan") << QString("torchtitan") << QByteArray("pipeline_parallel_schedule_csv = \"design.csv\"");
+        QTest::newRow("automodel") << QString("automodel") << QByteArray("pp_schedule_csv: \"design.csv\"");
+        QTest::newRow("jaxpp") << QString("jaxpp") << QByteArray("(BaseSchedule):");
+        QTest::newRow("megatron-layout") << QString("megatron-layout") << QByteArray("--pipeline-model-parallel-layout \"E");
+        QTest::newRow("chrome") << QString("chrome") << QByteArray("\"traceEvents\":[");
+    }
+
+    void everyFormatIsWritten()
+    {
+        QFETCH(QString, format);
+        QFETCH(QByteArray, contains);
+        const QString command = "export design.json --to " + format + " -o out." + format;
+        const Outcome outcome = m_work.run(command + " --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        QCOMPARE(outcome.json()["format"].toString(), format);
+        QVERIFY2(m_work.read("out." + format).contains(contains), m_work.read("out." + format).left(400).constData());
+        QCOMPARE(m_work.run(command).code, 2); // the file exists
+        QCOMPARE(m_work.run(command + " --force").code, 0);
+    }
+
+    void aScheduleComesBackAsItWent()
+    {
+        for (const QString format : {"pytorch-csv", "pytorch-comms-csv"}) {
+            QCOMPARE(m_work.run("export design.json --to " + format + " -o a.csv --force").code, 0);
+            const Outcome imported = m_work.run("import a.csv -o back.json --force --json");
+            QVERIFY2(imported.code == 0, qPrintable(imported.errors));
+            QCOMPARE(imported.json()["blocks"].toInt(), 24);
+            QCOMPARE(m_work.run("check back.json").code, 0);
+            QCOMPARE(m_work.run("export back.json --to " + format + " -o b.csv --force").code, 0);
+            QCOMPARE(m_work.read("b.csv"), m_work.read("a.csv"));
+        }
+    }
+
+    void badInputIsNamedByFileLineAndCell()
+    {
+        m_work.write("bad.csv", "0F0,0B0\n1F0,1Q0\n");
+        const Outcome bad = m_work.run("import bad.csv -o x.json");
+        QCOMPARE(bad.code, 2);
+        QVERIFY2(bad.errors.contains("bad.csv:2: error: cell 2, \"1Q0\""), qPrintable(bad.errors));
+        m_work.write("old.csv", "0F0,0BW0\n1F0,1B0,1W0\n");
+        QCOMPARE(m_work.run("import old.csv -o x.json").code, 2);
+        QCOMPARE(m_work.run("import old.csv --legacy-letters -o x.json").code, 0);
+        QCOMPARE(m_work.run("import design.json -o y.json").code, 2);
+        QCOMPARE(m_work.run("import nothing.csv -o y.json").code, 2);
+        QCOMPARE(m_work.run("export design.json --to csv -o y").code, 2);
+    }
+
+    void anInvalidDesignIsAFinding()
+    {
+        QByteArray design = m_work.read("design.json");
+        design.replace(", \"W1.3\"", "");
+        m_work.write("invalid.json", design);
+        const Outcome outcome = m_work.run("export invalid.json --to pytorch-csv -o z.csv");
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains("W1.3"), qPrintable(outcome.errors));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestExchangeCommands)
+#include "tst_exchangecommands.moc"

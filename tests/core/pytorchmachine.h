@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A small machine for tests that runs a compute_comms file as PyTorch would. It reads the file by itself and
+// shares no code with what it tests.
+#pragma once
+
+#include "core/program/costs.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace pipewright::test {
+
+/// What PyTorch's runtime does with compute_comms: cells in order; a receive must be posted before the
+/// computation that needs it, which waits for it; sends and receives of a rank run one after the other in the
+/// order of their cells (one NCCL stream), each together with its partner. `blocking`: the rank itself waits.
+struct Machine {
+    struct Action {
+        std::string type;
+        int stage = 0, microbatch = -1;
+    };
+    std::vector<std::vector<Action>> rows;
+    std::map<int, int> rankOfStage;
+    int stages = 0;
+
+    explicit Machine(const std::string& csv)
+    {
+        for (const QString& line : QString::fromStdString(csv).split('\n', Qt::SkipEmptyParts)) {
+            rows.emplace_back();
+            for (const QString& cell : line.split(',')) {
+                int digits = 0;
+                while (digits < cell.size() && cell[digits].isDigit())
+                    ++digits;
+                int tail = static_cast<int>(cell.size());
+                while (tail > digits && cell[tail - 1].isDigit())
+                    --tail;
+                Action a{cell.mid(digits, tail - digits).toStdString(), cell.left(digits).toInt(),
+                         tail < cell.size() ? cell.mid(tail).toInt() : -1};
+                if (a.type == "F") {
+                    rankOfStage[a.stage] = static_cast<int>(rows.size()) - 1;
+                    stages = std::max(stages, a.stage + 1);
+                }
+                rows.back().push_back(a);
+            }
+        }
+    }
+
+    /// When the last computation ends on ranks with one stream for computations and one for transfers, which
+    /// take `latency`; a transfer starts when everything that its two ranks had before it in their streams, and
+    /// the computations before it, have ended. -1 when it hangs.
+    Nanoseconds makespan(const Costs& costs, Nanoseconds latency) const
+    {
+        using Key = std::tuple<bool, int, int>;
+        struct Transfer {
+            bool send;
+            int peer;
+            Key key;
+            Nanoseconds issued;
+        };
+        std::vector<std::size_t> next(rows.size(), 0);
+        std::vector<std::deque<Transfer>> stream(rows.size());
+        std::vector<Nanoseconds> computed(rows.size(), 0), transferred(rows.size(), 0);
+        std::vector<std::map<Key, Nanoseconds>> available(rows.size());
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                for (; next[r] < rows[r].size(); ++next[r], progress = true) {
+                    const Action& a = rows[r][next[r]];
+                    if (a.type.size() > 1 && a.type != "REDUCE_GRAD") {
+                        const bool gradient = a.type.ends_with("_B"), send = a.type.starts_with("SEND");
+                        const int other = a.stage + (send == gradient ? -1 : 1);
+                        stream[r].push_back({send, rankOfStage.at(other), {gradient, send ? a.stage : other, a.microbatch}, computed[r]});
+                    } else if (a.type.size() == 1) {
+                        const int source = a.stage + (a.type == "F" ? -1 : 1);
+                        Nanoseconds start = computed[r];
+                        if (a.type != "W" && source >= 0 && source < stages) {
+                            const auto input = available[r].find({a.type != "F", source, a.microbatch});
+                            if (input == available[r].end())
+                                break;
+                            start = std::max(start, input->second);
+                        }
+                        const Op op = a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W;
+                        computed[r] = start + costs.duration(op, a.stage);
+                        if (op != Op::W)
+                            available[r][{op != Op::F, a.stage, a.microbatch}] = computed[r];
+                    }
+                }
+                while (!stream[r].empty()) {
+                    const Transfer mine = stream[r].front();
+                    const auto peer = static_cast<std::size_t>(mine.peer);
+                    if (stream[peer].empty() || stream[peer].front().key != mine.key || stream[peer].front().send == mine.send)
+                        break;
+                    const Transfer theirs = stream[peer].front();
+                    const Nanoseconds end = std::max({mine.issued, theirs.issued, transferred[r], transferred[peer]}) + latency;
+                    transferred[r] = transferred[peer] = end;
+                    available[mine.send ? peer : r][mine.key] = end;
+                    stream[r].pop_front();
+                    stream[peer].pop_front();
+                    progress = true;
+                }
+            }
+        }
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            if (next[r] < rows[r].size() || !stream[r].empty())
+                return -1;
+        return *std::max_element(computed.begin(), computed.end());
+    }
+
+    /// Empty when everything ran.
+    QString run(bool blocking) const
+    {
+        using Key = std::tuple<bool, int, int>; // gradient, producing stage, microbatch
+        struct Transfer {
+            bool send;
+            int peer;
+            Key key;
+        };
+        std::vector<std::size_t> next(rows.size(), 0);
+        std::vector<std::deque<Transfer>> stream(rows.size());
+        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size());
+        std::map<int, int> backwards;
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                while (next[r] < rows[r].size() && !(blocking && !stream[r].empty())) {
+                    const Action& a = rows[r][next[r]];
+                    const QString name = QString::fromStdString(std::to_string(a.stage) + a.type + std::to_string(a.microbatch));
+                    const bool gradient = a.type.ends_with("_B");
+                    if (a.type.starts_with("SEND") || a.type.starts_with("RECV")) {
+                        const bool send = a.type.starts_with("SEND");
+                        const int other = a.stage + (send == gradient ? -1 : 1);
+                        if (!rankOfStage.count(other) || rankOfStage.at(other) == static_cast<int>(r))
+                            return name + " has no partner";
+                        const Key key{gradient, send ? a.stage : other, a.microbatch};
+                        if (send && !made[r].count(key))
+                            return name + " before its value was made";
+                        if (!send && !posted[r].insert(key).second)
+                            return name + " received twice";
+                        stream[r].push_back({send, rankOfStage.at(other), key});
+                    } else if (a.type == "F" || a.type == "B" || a.type == "I") {
+                        const int source = a.stage + (a.type == "F" ? -1 : 1);
+                        const Key key{a.type != "F", source, a.microbatch};
+                        if (source >= 0 && source < stages) {
+                            if (rankOfStage.at(source) == static_cast<int>(r)) {
+                                if (!made[r].count(key))
+                                    return name + " before its local input";
+                            } else {
+                                if (!posted[r].count(key))
+                                    return name + " has no receive posted";
+                                if (!arrived[r].count(key))
+                                    break; // waits
+                            }
+                        }
+                        made[r].insert({a.type != "F", a.stage, a.microbatch});
+                    } else if (a.type == "REDUCE_GRAD" && backwards[a.stage] < 0) {
+                        return name;
+                    }
+                    if (a.type == "B" || a.type == "W")
+                        ++backwards[a.stage];
+                    ++next[r];
+                    progress = true;
+                }
+                if (stream[r].empty() || !stream[r].front().send)
+                    continue;
+                const Transfer& send = stream[r].front();
+                auto& other = stream[static_cast<std::size_t>(send.peer)];
+                if (other.empty() || other.front().send || other.front().peer != static_cast<int>(r))
+                    continue;
+                if (other.front().key != send.key)
+                    return QString("rank %1 sends something else than rank %2 receives").arg(r).arg(send.peer);
+                arrived[static_cast<std::size_t>(send.peer)].insert(send.key);
+                stream[r].pop_front();
+                other.pop_front();
+                progress = true;
+            }
+        }
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            if (next[r] < rows[r].size() || !stream[r].empty())
+                return QString("rank %1 hangs").arg(r);
+        return {};
+    }
+};
+
+} // namespace pipewright::test

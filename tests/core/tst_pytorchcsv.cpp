@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// PyTorch CSV: what is read back is what was written, the communication order really runs (on a small machine
+// that does what PyTorch's runtime does), and every fault names its line and cell.
+#include "core/formats/pytorchcsv.h"
+#include "core/predict/predict.h"
+#include "core/schedule/families/family.h"
+#include "core/schedule/validate.h"
+#include "core/pytorchmachine.h"
+#include "schedules.h"
+
+#include <QElapsedTimer>
+#include <QRegularExpression>
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+Design designOf(const Schedule& schedule)
+{
+    Design design;
+    design.name = "test";
+    design.schedule = schedule;
+    design.costs = uniformCosts({}, schedule.stages(), 1);
+    return design;
+}
+
+/// Every family at a few sizes that its preconditions allow.
+std::vector<std::pair<std::string, Schedule>> allSchedules()
+{
+    std::vector<std::pair<std::string, Schedule>> result;
+    for (const Family& family : families())
+        for (const auto& [devices, microbatches] : {std::pair(2, 4), std::pair(4, 8), std::pair(4, 16), std::pair(6, 24)}) {
+            FamilyParameters parameters;
+            parameters.devices = devices;
+            parameters.microbatches = microbatches;
+            if (hasErrors(family.check(parameters)))
+                continue;
+            Schedule schedule = makeSchedule(family.name, parameters);
+            const bool bidirectional = std::any_of(schedule.order.begin(), schedule.order.end(), [](const auto& order) {
+                return std::any_of(order.begin(), order.end(), [](const Block& b) { return b.replica != 0; });
+            });
+            if (!bidirectional) // PyTorch has no word for a second replica
+                result.emplace_back(std::string(family.name) + " " + std::to_string(devices) + " " + std::to_string(microbatches),
+                                    std::move(schedule));
+        }
+    return result;
+}
+
+QString messageOf(const std::string& csv, PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {})
+{
+    try {
+        importPytorchCsv(csv, "s.csv", letters, form);
+    } catch (const Error& error) {
+        return QString::fromStdString(error.what());
+    }
+    return {};
+}
+
+} // namespace
+
+class TstPytorchCsv : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyFamilyKeepsItsOrderThroughComputeOnly()
+    {
+        QVERIFY(!allSchedules().empty());
+        for (const auto& [name, schedule] : allSchedules()) {
+            const ExportedText csv = pytorchCsv(designOf(schedule));
+            const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeOnly);
+            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(back.design.schedule.deviceOfStage == schedule.deviceOfStage, name.c_str());
+            QCOMPARE(back.design.schedule.microbatches, schedule.microbatches);
+            QVERIFY2(back.design.schedule.backward == schedule.backward, name.c_str());
+            QVERIFY(validate(back.design.schedule).empty());
+            QVERIFY(back.diagnostics.empty());
+        }
+    }
+
+    void everyFamilyKeepsItsOrderThroughComputeComms()
+    {
+        for (const auto& [name, schedule] : allSchedules()) {
+            const ExportedText csv = pytorchCommsCsv(designOf(schedule));
+            const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeComms);
+            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(!hasErrors(back.diagnostics), name.c_str());
+            for (const Diagnostic& d : back.diagnostics)
+                QVERIFY2(d.severity == Severity::Note, toString(d).c_str());
+        }
+    }
+
+    void everyCommunicationOrderRunsToItsEnd()
+    {
+        for (const auto& [name, schedule] : allSchedules())
+            for (const bool blocking : {false, true}) {
+                const QString fault = Machine(pytorchCommsCsv(designOf(schedule)).text).run(blocking);
+                QVERIFY2(fault.isEmpty(), qPrintable(QString::fromStdString(name) + ": " + fault));
+            }
+    }
+
+    void oneTransferStreamPerRankReachesThePredictedTime()
+    {
+        for (const auto& [name, schedule] : allSchedules())
+            for (const int unevenness : {0, 1, 7}) {
+                Design design = designOf(schedule);
+                for (int stage = 0; stage < schedule.stages(); ++stage) {
+                    StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+                    costs.forward = 1000 + 531 * unevenness * ((stage * 5) % 3);
+                    costs.inputGrad = 1200 + 317 * unevenness * ((stage * 7) % 4);
+                    costs.weightGrad = 700 + 213 * unevenness * (stage % 2);
+                    costs.backward = costs.inputGrad + costs.weightGrad;
+                }
+                const Machine machine(pytorchCommsCsv(design).text);
+                QVERIFY2(machine.makespan(design.costs, 0) == predict(design).metrics.makespan, name.c_str());
+                QVERIFY2(machine.makespan(design.costs, 10) >= predict(design).metrics.makespan, name.c_str());
+            }
+    }
+
+    void theMachineOfThisTestNoticesAHangAndAMismatch()
+    {
+        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("rank 0 hangs"));
+        QCOMPARE(Machine("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n").run(false),
+                 QString("rank 0 sends something else than rank 1 receives"));
+        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").makespan(uniformCosts({}, 2, 1), 0), Nanoseconds{-1});
+    }
+
+    void computeOnlyIsWrittenAsInTheReference()
+    {
+        const Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 W1.0 F1.1 B1.1"});
+        QCOMPARE(QString::fromStdString(pytorchCsv(designOf(s)).text), QString("0F0,0F1,0B0,0B1\n1F0,1I0,1W0,1F1,1B1\n"));
+    }
+
+    void communicationIsWrittenWithTheRanksOwnStageAndReduceGradAtTheEnd()
+    {
+        const Schedule s = schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 B1.0"});
+        QCOMPARE(QString::fromStdString(pytorchCommsCsv(designOf(s)).text),
+                 QString("0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n"));
+    }
+
+    void neighbouringStagesOfOneRankSendNothing()
+    {
+        const Schedule s = schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"});
+        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(s)).text);
+        QVERIFY(!csv.contains("1SEND_F") && !csv.contains("2RECV_F") && !csv.contains("2SEND_B"));
+        QVERIFY(Machine(csv.toStdString()).run(true).isEmpty());
+    }
+
+    void thereAreNoEmptyCellsAndNoUpdates()
+    {
+        for (const auto& [name, schedule] : allSchedules()) {
+            Design design = designOf(schedule);
+            for (StageCosts& stage : design.costs.stages)
+                stage.update = 5'000'000;
+            const QString csv = QString::fromStdString(pytorchCommsCsv(design).text);
+            QVERIFY(!csv.contains(",,") && !csv.contains(",\n"));
+            QCOMPARE(csv.count("REDUCE_GRAD"), schedule.stages());
+            for (const QString& cell : csv.split(QRegularExpression("[,\n]"), Qt::SkipEmptyParts))
+                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|SEND_F|RECV_F|SEND_B|RECV_B)\\d+$|^\\d+REDUCE_GRAD$").match(cell).hasMatch(),
+                         qPrintable(cell));
+        }
+    }
+
+    void costsOfZeroStillGiveAnOrderThatRuns()
+    {
+        Design design = designOf(makeSchedule("zb-h1", {}));
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 0;
+        const QString fault = Machine(pytorchCommsCsv(design).text).run(true);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    }
+
+    void idleCellsBlanksQuotesAndCarriageReturnsAreFine()
+    {
+        const Imported i = importPytorchCsv("\xEF\xBB\xBF 0F0 ,,\"0F1\",0B0,0B1,\r\n,1F0,1B0,1F1,1B1\r\n", "s.csv");
+        QVERIFY(i.design.schedule == schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"}));
+        QCOMPARE(i.design.name, std::string("s"));
+        QCOMPARE(i.design.costs.stages.size(), std::size_t{2});
+        QCOMPARE(i.design.costs.stages[1].forward, Nanoseconds{1'000'000});
+    }
+
+    void overlapsAreTakenApartInOrderWithAWarning()
+    {
+        const Imported i = importPytorchCsv("0F0,(0F1; 0B0)OVERLAP_F_B,0B1\n", "s.csv");
+        QVERIFY(i.design.schedule.order == schedule(2, {0}, {"F0.0 F0.1 B0.0 B0.1"}).order);
+        QCOMPARE(i.diagnostics.size(), std::size_t{1});
+        QVERIFY(i.diagnostics[0].severity == Severity::Warning);
+    }
+
+    void shardingAndReductionsAreLeftOutWithANote()
+    {
+        const Imported i = importPytorchCsv("0UNSHARD,0F0,0B0,0RESHARD,0REDUCE_GRAD\n", "s.csv");
+        QCOMPARE(i.design.schedule.blocks(), std::int64_t{2});
+        QCOMPARE(i.diagnostics.size(), std::size_t{2});
+        QVERIFY(i.diagnostics[0].severity == Severity::Note && i.diagnostics[1].severity == Severity::Note);
+    }
+
+    void legacyLettersAreReadOnRequest()
+    {
+        const std::string text = "0F0,0F1,0BW0,0BW1\n1F0,1B0,1F1,1W0,1B1,1W1\n";
+        QVERIFY(messageOf(text).contains("s.csv:1: error: cell 3, \"0BW0\": BW is a legacy letter (import with --legacy-letters"));
+        const Imported i = importPytorchCsv(text, "s.csv", PytorchLetters::Legacy);
+        QVERIFY(i.design.schedule.order
+                == schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 F1.1 W1.0 I1.1 W1.1"}).order);
+        QVERIFY(i.design.schedule.backward == BackwardStyle::Split);
+        QVERIFY(messageOf("0F0,0I0,0W0\n", PytorchLetters::Legacy).contains("cell 2"));
+        // Legacy letters without the request: B beside W cannot be meant.
+        const QString hint = messageOf("0F0,0B0,0W0\n");
+        QVERIFY2(hint.contains("cell 2") && hint.contains("--legacy-letters"), qPrintable(hint));
+    }
+
+    void aSplitFirstStageIsRecognised()
+    {
+        QVERIFY(!importPytorchCsv("0F0,0I0,0W0\n", "s.csv").design.schedule.firstStageMaySplit);
+        QVERIFY(importPytorchCsv("0F0,0I0,0F1,0W0,0I1,0W1\n", "s.csv").design.schedule.firstStageMaySplit);
+    }
+
+    void everyBadCellIsNamedByLineAndCell_data()
+    {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        row("0F0,0X0,0B0\n", "s.csv:1: error: cell 2, \"0X0\": unknown action type \"X\"");
+        row("0F0,0B0\n1F0,F1\n", "s.csv:2: error: cell 2, \"F1\": does not begin with a stage number");
+        row("0F0,2BW0\n", "cell 2, \"2BW0\": BW is a legacy letter");
+        row("0F0,0B0x\n", "cell 2, \"0B0x\": \"x\" stands behind the action");
+        row("0F0,0B\n", "cell 2, \"0B\": has no microbatch number");
+        row("0F00,0B0\n", "cell 1, \"0F00\": has no microbatch number");
+        row("0F0,0B70000\n", "cell 2, \"0B70000\": microbatch number too large");
+        row("99999999999999999999F0\n", "cell 1, \"99999999999999999999F0\": stage number too large");
+        row("0F0,0UNSHARD3\n", "cell 2, \"0UNSHARD3\": \"3\" stands behind the action");
+        row("0f0\n", "cell 1, \"0f0\": unknown action type \"\"");
+        row("0F0,-1B0\n", "cell 2, \"-1B0\": does not begin with a stage number");
+        row("(0F0;0B0\n", "cell 1, \"(0F0;0B0\": the bracket is not closed");
+        row("(0F0;0B0)\n", "cell 1, \"(0F0;0B0)\": expected OVERLAP_F_B after the bracket");
+        row("(0F0)OVERLAP_F_B\n", "an overlap of a single action");
+        row("(0F0;)OVERLAP_F_B\n", "does not begin with a stage number");
+        row("(0F0;0SEND_F0)OVERLAP_F_B\n", "0SEND_F0 is no computation, so it cannot overlap");
+        row("()OVERLAP_F_B\n", "does not begin with a stage number");
+        row("", "s.csv: error: there is no block in this file");
+        row("\n\n", "there is no block in this file");
+        row("0F0,0B0\n\n1F0,1B0\n", "s.csv:2: error: device 1 has no block");
+        row("0F0,0B0,0F0\n", "s.csv:1: error: cell 3 (F0.0): the same block is placed twice (it already stands in cell 1");
+        row("0F0,0B0,1F0\n1B0\n", "s.csv:2: error: cell 1 (B1.0): stage 1 is held by device 0");
+        row("0F0,0B0,2F0,2B0\n", "s.csv:1: error: cell 3 (F2.0): stage 2 has blocks, stage 1 has none");
+        row("0F0,0B0,0F2,0B2\n", "s.csv:1: error: missing block F0.1 (forward)");
+        row("0F0,0B0,0F1\n", "s.csv:1: error: missing block B0.1 (full backward)");
+        row("0F0,0I0\n", "missing block W0.0 (weight gradient)");
+        row("0F0,0W0\n", "missing block I0.0 (input gradient)");
+        row("0B0,0F0\n", "s.csv:1: error: cell 1 (B0.0)");
+        row("0F0,0F1,0B0,0B1\n1F1,1B1,1F0,1B0,2F0\n", "s.csv:2: error: missing block F2.1");
+        row("0F0,0W0,0I0\n", "s.csv:1: error: cell 2 (W0.0)");
+    }
+    void everyBadCellIsNamedByLineAndCell()
+    {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const QString said = messageOf(text.toStdString());
+        QVERIFY2(said.contains(message), qPrintable(said));
+    }
+
+    void ordersThatWaitForEachOtherAreRefusedWithTheCycle()
+    {
+        const QString said = messageOf("0F0,0F1,0B1,0B0\n1F0,1B0,1F1,1B1\n");
+        QVERIFY2(said.isEmpty(), qPrintable(said)); // reversed backwards wait, but end
+        const QString cycle = messageOf("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
+        QVERIFY2(cycle.contains("s.csv") && cycle.contains("F1.1"), qPrintable(cycle));
+    }
+
+    void badCommunicationIsNamedByLineAndCell_data()
+    {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        row("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 (0B0): its input has not been received: 0RECV_B0 is missing");
+        row("0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 1 (1RECV_F0): rank 0 never sends it: 0SEND_F0");
+        row("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 1 (0SEND_F0): is sent before 0F0 has made it");
+        row("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 2 (1RECV_F0): is received after 1F0 needed it");
+        row("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 3 (0SEND_F0): the same transfer stands twice");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,0SEND_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 5 (0SEND_B0): there is no stage -1");
+        row("0F0,1SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (1SEND_F0): rank 0 does not hold stage 1");
+        row("0F0,0SEND_F7,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (0SEND_F7): unknown microbatch 7");
+        row("0F0,0SEND_F0,,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 is empty");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 5 is empty");
+        row("0F0,0SEND_F0,1F0,1B0,0B0\n", "cell 2 (0SEND_F0): stage 1 is on the same rank");
+        row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+            "s.csv:2: error: cell 1 (1RECV_F1): is number 1 that rank 1 receives from rank 0, which sends 0SEND_F0");
+    }
+    void badCommunicationIsNamedByLineAndCell()
+    {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        const QString said = messageOf(text.toStdString());
+        QVERIFY2(said.contains(message), qPrintable(said));
+    }
+
+    void anOrderThatHangsOnlyWhenTransfersBlockIsAWarning()
+    {
+        // Both ranks send before they receive.
+        const Imported i = importPytorchCsv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n", "s.csv");
+        QVERIFY(std::any_of(i.diagnostics.begin(), i.diagnostics.end(), [](const Diagnostic& d) {
+            return d.severity == Severity::Warning && d.what.find("waits in a circle") != std::string::npos;
+        }));
+        QVERIFY(messageOf("0F0,0B0\n", PytorchLetters::Current, PytorchCsv::ComputeComms).isEmpty());
+        QVERIFY(messageOf("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", PytorchLetters::Current, PytorchCsv::ComputeOnly)
+                    .contains("import it as pytorch-comms-csv"));
+    }
+
+    void aHundredFaultsAreCountedNotListed()
+    {
+        std::string text;
+        for (int i = 0; i < 100; ++i)
+            text += "x,";
+        const QString said = messageOf(text);
+        QCOMPARE(said.count("error:"), 32);
+        QVERIFY(said.contains("more like these"));
+    }
+
+    void whatCannotBeExportedIsRefused()
+    {
+        Design design = designOf(schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0"}));
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCsv(design));
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCommsCsv(design));
+        Schedule replicas = schedule(1, {0}, {"F0.0 B0.0"});
+        replicas.order[0].push_back({Op::F, 0, 0, 1});
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCsv(designOf(replicas)));
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCsv(designOf(schedule(1, {0, 1}, {"F0.0 R0.0 B0.0", "F1.0 B1.0"}))));
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCsv(designOf(schedule(1, {0}, {"F0.0 B0.0", ""}))));
+        design = designOf(schedule(1, {0, 1, 2}, {"F0.0 B0.0", "F1.0 B1.0", "F2.0 B2.0"}));
+        design.dataflow.skips.push_back({0, 2, 16});
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCommsCsv(design));
+        QVERIFY(pytorchCsv(design).diagnostics.size() == 1);
+    }
+
+    void largeFilesAreReadAtOnce()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 16;
+        parameters.microbatches = 4096;
+        const Schedule schedule = makeSchedule("zb-h1", parameters); // 196,608 blocks
+        const std::string text = pytorchCsv(designOf(schedule)).text;
+        QElapsedTimer timer;
+        timer.start();
+        const Imported back = importPytorchCsv(text, "s.csv");
+        qInfo("compute_only: %lld cells, %.0f KiB in %lld ms", static_cast<long long>(schedule.blocks()),
+              static_cast<double>(text.size()) / 1024, static_cast<long long>(timer.elapsed()));
+        QVERIFY(back.design.schedule.order == schedule.order);
+        timer.restart();
+        const std::string comms = pytorchCommsCsv(designOf(schedule)).text;
+        qInfo("compute_comms written and proved: %lld ms", static_cast<long long>(timer.elapsed()));
+        timer.restart();
+        QVERIFY(importPytorchCsv(comms, "s.csv").design.schedule.order == schedule.order);
+        qInfo("compute_comms read and proved: %lld ms", static_cast<long long>(timer.elapsed()));
+    }
+};
+
+QTEST_APPLESS_MAIN(TstPytorchCsv)
+#include "tst_pytorchcsv.moc"

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Lines of the zero-bubble tools that are accepted give a valid schedule.
+#include "core/formats/saillines.h"
+#include "core/schedule/validate.h"
+#include "survive.h"
+
+using namespace pipewright;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    Imported imported;
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    if (fuzz::survives([&] { imported = importSailLines(text, "file"); }))
+        fuzz::require(!hasErrors(validate(imported.design.schedule)));
+    return 0;
+}
