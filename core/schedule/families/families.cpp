@@ -14,7 +14,8 @@
     FAMILY(interleaved)             \
     FAMILY(loopedBreadthFirst)      \
     FAMILY(zeroBubbleH1)            \
-    FAMILY(zeroBubbleH2)
+    FAMILY(zeroBubbleH2)            \
+    FAMILY(zeroBubbleAuto)
 
 namespace pipewright {
 
