@@ -15,7 +15,8 @@
     FAMILY(loopedBreadthFirst)      \
     FAMILY(zeroBubbleH1)            \
     FAMILY(zeroBubbleH2)            \
-    FAMILY(zeroBubbleAuto)
+    FAMILY(zeroBubbleAuto)          \
+    FAMILY(zeroBubbleV)
 
 namespace pipewright {
 
