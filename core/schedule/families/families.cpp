@@ -16,7 +16,11 @@
     FAMILY(zeroBubbleH1)            \
     FAMILY(zeroBubbleH2)            \
     FAMILY(zeroBubbleAuto)          \
-    FAMILY(zeroBubbleV)
+    FAMILY(zeroBubbleV)             \
+    FAMILY(vMin)                    \
+    FAMILY(vHalf)                   \
+    FAMILY(vZeroBubble)             \
+    FAMILY(oneForwardOneBackwardV)
 
 namespace pipewright {
 

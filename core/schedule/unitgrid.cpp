@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/unitgrid.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+/// Position of an operation in a lane: forwards, gradients, weight gradients.
+int rank(Op op)
+{
+    return op == Op::F ? 0 : op == Op::W ? 2 : 1;
+}
+
+} // namespace
+
+int UnitGrid::Lane::end() const
+{
+    int last = 0;
+    for (const Row& row : rows)
+        for (const int start : row.start)
+            last = std::max(last, start + row.length);
+    return last;
+}
+
+bool UnitGrid::Lane::holds(Op op) const
+{
+    return std::any_of(rows.begin(), rows.end(), [op](const Row& row) { return row.op == op; });
+}
+
+UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_cast<std::size_t>(block.devices()))
+{
+    std::vector<BuildingBlock::Pass> passes = block.passes;
+    std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
+        return rank(a.op) != rank(b.op) ? rank(a.op) < rank(b.op) : a.op == Op::F ? a.stage < b.stage : a.stage > b.stage;
+    });
+    for (const BuildingBlock::Pass& pass : passes) {
+        Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};
+        for (std::size_t m = 0; m < row.start.size(); ++m)
+            row.start[m] = pass.start + static_cast<int>(m) * block.interval;
+        lanes[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(pass.stage)])].rows.push_back(std::move(row));
+    }
+    linkInputs();
+}
+
+void UnitGrid::linkInputs()
+{
+    std::size_t stages = 0;
+    for (const Lane& lane : lanes)
+        for (const Row& row : lane.rows)
+            stages = std::max(stages, static_cast<std::size_t>(row.stage) + 1);
+    std::vector<std::pair<int, int>> forward(stages, {-1, -1}), gradient(stages, {-1, -1});
+    for (std::size_t d = 0; d < lanes.size(); ++d)
+        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
+            const Row& row = lanes[d].rows[r];
+            if (row.op != Op::W)
+                (row.op == Op::F ? forward : gradient)[static_cast<std::size_t>(row.stage)] = {static_cast<int>(d), static_cast<int>(r)};
+        }
+    for (Lane& lane : lanes)
+        for (Row& row : lane.rows) {
+            const auto s = static_cast<std::size_t>(row.stage);
+            std::pair<int, int> source{-1, -1};
+            if (row.op == Op::W)
+                source = gradient[s];
+            else if (row.op == Op::F && s > 0)
+                source = forward[s - 1];
+            else if (row.op != Op::F)
+                source = s + 1 < stages ? gradient[s + 1] : forward[s];
+            std::tie(row.sourceDevice, row.sourceRow) = source;
+        }
+}
+
+std::vector<UnitGrid::Place> UnitGrid::byTime() const
+{
+    std::vector<Place> places;
+    for (std::size_t d = 0; d < lanes.size(); ++d)
+        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r)
+            for (std::size_t m = 0; m < lanes[d].rows[r].start.size(); ++m)
+                places.push_back({lanes[d].rows[r].start[m], static_cast<int>(d), static_cast<int>(r), static_cast<int>(m)});
+    std::sort(places.begin(), places.end());
+    return places;
+}
+
+void UnitGrid::squeeze()
+{
+    std::vector<int> free(lanes.size(), 0);
+    for (const Place& place : byTime()) {
+        const auto d = static_cast<std::size_t>(place.device);
+        const auto m = static_cast<std::size_t>(place.microbatch);
+        Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
+        int start = free[d];
+        if (row.sourceDevice >= 0) {
+            const Row& source = lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)];
+            start = std::max(start, source.start[m] + source.length);
+        }
+        row.start[m] = start;
+        free[d] = start + row.length;
+    }
+}
+
+void UnitGrid::removeWeightGrads()
+{
+    for (Lane& lane : lanes)
+        std::erase_if(lane.rows, [](const Row& row) { return row.op == Op::W; });
+}
+
+void UnitGrid::fillWeightGrads(bool dealByRow)
+{
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        Lane& lane = lanes[d];
+        const std::vector<std::int16_t> cells = cellsOf(lane);
+        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, the W row that it owes to
+        std::vector<Row> owing;
+        std::vector<int> owed;
+        for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+            if (lane.rows[r].op != Op::I)
+                continue;
+            if (owing.empty() || dealByRow) {
+                // All in one row: its microbatches are the gradients of the lane counted through, no one row's.
+                owing.push_back({Op::W, lane.rows[r].stage, 1, dealByRow ? static_cast<int>(d) : -1,
+                                 dealByRow ? static_cast<int>(r) : -1, {}});
+                owed.push_back(0);
+            }
+            rowOf[r] = static_cast<int>(owing.size()) - 1;
+        }
+        int time = 0;
+        for (; time < static_cast<int>(cells.size()); ++time) {
+            const int row = cells[static_cast<std::size_t>(time)];
+            if (row >= 0) {
+                if (rowOf[static_cast<std::size_t>(row)] >= 0)
+                    ++owed[static_cast<std::size_t>(rowOf[static_cast<std::size_t>(row)])];
+                continue;
+            }
+            const auto oldest = std::find_if(owed.begin(), owed.end(), [](int n) { return n > 0; });
+            if (oldest == owed.end())
+                continue;
+            --*oldest;
+            owing[static_cast<std::size_t>(oldest - owed.begin())].start.push_back(time);
+        }
+        for (std::size_t k = 0; k < owing.size(); ++k)
+            for (; owed[k] > 0; --owed[k])
+                owing[k].start.push_back(time++);
+        lane.rows.insert(lane.rows.end(), owing.begin(), owing.end());
+    }
+}
+
+std::vector<std::vector<Block>> UnitGrid::order() const
+{
+    std::vector<std::vector<Block>> order(lanes.size());
+    for (const Place& place : byTime()) {
+        const auto d = static_cast<std::size_t>(place.device);
+        const Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
+        order[d].push_back({row.op, row.stage, place.microbatch});
+    }
+    return order;
+}
+
+std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
+{
+    std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
+    for (std::size_t r = 0; r < lane.rows.size(); ++r)
+        for (const int start : lane.rows[r].start)
+            std::fill_n(cells.begin() + start, lane.rows[r].length, static_cast<std::int16_t>(r));
+    return cells;
+}
+
+} // namespace pipewright
