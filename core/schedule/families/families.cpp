@@ -20,7 +20,8 @@
     FAMILY(vMin)                    \
     FAMILY(vHalf)                   \
     FAMILY(vZeroBubble)             \
-    FAMILY(oneForwardOneBackwardV)
+    FAMILY(oneForwardOneBackwardV)  \
+    FAMILY(adaptiveV)
 
 namespace pipewright {
 
