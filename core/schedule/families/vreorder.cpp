@@ -7,7 +7,6 @@ namespace pipewright {
 
 namespace {
 
-
 bool isWeightGrad(std::uint8_t pass)
 {
     return pass == weightFirst || pass == weightBack;
@@ -246,34 +245,40 @@ void VReorder::fillHoles(Cells& cells, int peak) const
         alive[d] += pass <= forwardBack ? 1 : isWeightGrad(pass) ? -1 : 0;
     };
 
+    // Where each leg's next pass stands; only these can move, for the passes of a leg keep their order.
+    std::vector<std::array<std::size_t, vPasses>> next(cells.size());
+    const auto advance = [&](std::size_t d, std::uint8_t pass, std::size_t from) {
+        next[d][pass] = static_cast<std::size_t>(
+            std::find(cells[d].begin() + static_cast<std::ptrdiff_t>(from), cells[d].end(), pass) - cells[d].begin());
+    };
+    for (std::size_t d = 0; d < cells.size(); ++d)
+        for (std::uint8_t pass = 0; pass < vPasses; ++pass)
+            advance(d, pass, 0);
+    // Would one forward more be alive anywhere between the hole and the pass than the peak allows?
+    const auto exceeds = [&](std::size_t d, std::size_t hole, std::size_t from) {
+        int now = alive[d] + 1;
+        for (std::size_t k = hole + 1; now <= peak && k < from; ++k)
+            now += cells[d][k] <= forwardBack ? 1 : isWeightGrad(cells[d][k]) ? -1 : 0;
+        return now > peak;
+    };
+
     for (std::size_t hole = 0; hole < width; ++hole)
         for (std::size_t d = 0; d < cells.size(); ++d) {
             VLanes::Lane& lane = cells[d];
-            if (lane[hole] != vIdle) {
-                settle(lane[hole], d, hole);
-                continue;
-            }
-            unsigned open = 0; // legs whose next pass has not been met yet
-            for (std::uint8_t pass = 0; pass < vPasses; ++pass)
-                if (count[d][pass] < m_microbatches)
-                    open |= 1u << pass;
-            int delta = 0, most = 0; // of the activations alive between the hole and here
-            for (std::size_t k = hole + 1; k < width && open != 0; ++k) {
-                const std::uint8_t pass = lane[k];
+            std::uint8_t pass = lane[hole];
+            if (pass == vIdle) {
+                for (std::uint8_t other = 0; other < vPasses; ++other)
+                    if (next[d][other] < width && (pass == vIdle || next[d][other] < next[d][pass])
+                        && mayRun(other, static_cast<int>(d), static_cast<int>(hole))
+                        && !(other <= forwardBack && exceeds(d, hole, next[d][other])))
+                        pass = other;
                 if (pass == vIdle)
                     continue;
-                const int before = most;
-                delta += pass <= forwardBack ? 1 : isWeightGrad(pass) ? -1 : 0;
-                most = std::max(most, delta);
-                if ((open & (1u << pass)) == 0)
-                    continue;
-                open &= ~(1u << pass);
-                if ((pass <= forwardBack && alive[d] + before >= peak) || !mayRun(pass, static_cast<int>(d), static_cast<int>(hole)))
-                    continue;
-                std::swap(lane[hole], lane[k]);
-                settle(pass, d, hole);
-                break;
+                std::swap(lane[hole], lane[next[d][pass]]);
             }
+            const std::size_t from = std::max(next[d][pass], hole) + 1;
+            settle(pass, d, hole);
+            advance(d, pass, from);
         }
 }
 
