@@ -197,9 +197,16 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
     schedule.backward = block.backward;
     schedule.firstStageMaySplit = block.backward == BackwardStyle::Split;
     UnitGrid grid(block, microbatches);
-    if (options.reorder)
-        grid = block.backward == BackwardStyle::Split ? reorderSplit(std::move(grid), options.sharePeak)
-                                                      : reorderFull(std::move(grid), options.sharePeak);
+    if (options.reorder) {
+        UnitGrid reordered = block.backward == BackwardStyle::Split ? reorderSplit(grid, options.sharePeak)
+                                                                    : reorderFull(grid, options.sharePeak);
+        if (options.keepShorter) {
+            grid.squeeze();
+            reordered.squeeze();
+        }
+        if (!options.keepShorter || reordered.span() <= grid.span())
+            grid = std::move(reordered);
+    }
     schedule.order = grid.order();
     return schedule;
 }

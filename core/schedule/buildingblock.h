@@ -55,6 +55,8 @@ struct UnrollOptions {
     bool reorder = true;
     /// Reordering never exceeds the peak of the stamped block: of the fullest device, or of each device its own.
     bool sharePeak = true;
+    /// Leave the order as stamped where reordering, a greedy, would lengthen the span. Off: as published.
+    bool keepShorter = true;
 };
 
 /// A complete schedule of `microbatches`. Reordering moves the passes of warm-up and cool-down into earlier

@@ -9,7 +9,7 @@
 namespace pipewright {
 
 /// For blocks with F, I and W of one unit each: places W anew twice, once among the passes that move (warm-up
-/// and cool-down) and once after all else has moved (cool-down). O(passes x log passes) plus the moves, each
+/// and cool-down) and once after all else has moved (cool-down). O(passes) plus the moves, each
 /// of which looks at the cells that it crosses.
 UnitGrid reorderSplit(UnitGrid grid, bool sharePeak);
 

@@ -75,12 +75,24 @@ void UnitGrid::linkInputs()
 
 std::vector<UnitGrid::Place> UnitGrid::byTime() const
 {
-    std::vector<Place> places;
+    // Counting sort: the passes are met by device and row, which keeps that order among equal times.
+    int end = 0;
+    for (const Lane& lane : lanes)
+        end = std::max(end, lane.end());
+    std::vector<std::size_t> position(static_cast<std::size_t>(end) + 1, 0);
+    for (const Lane& lane : lanes)
+        for (const Row& row : lane.rows)
+            for (const int start : row.start)
+                ++position[static_cast<std::size_t>(start) + 1];
+    for (std::size_t t = 1; t < position.size(); ++t)
+        position[t] += position[t - 1];
+    std::vector<Place> places(position.back());
     for (std::size_t d = 0; d < lanes.size(); ++d)
         for (std::size_t r = 0; r < lanes[d].rows.size(); ++r)
-            for (std::size_t m = 0; m < lanes[d].rows[r].start.size(); ++m)
-                places.push_back({lanes[d].rows[r].start[m], static_cast<int>(d), static_cast<int>(r), static_cast<int>(m)});
-    std::sort(places.begin(), places.end());
+            for (std::size_t m = 0; m < lanes[d].rows[r].start.size(); ++m) {
+                const int time = lanes[d].rows[r].start[m];
+                places[position[static_cast<std::size_t>(time)]++] = {time, static_cast<int>(d), static_cast<int>(r), static_cast<int>(m)};
+            }
     return places;
 }
 
@@ -99,6 +111,18 @@ void UnitGrid::squeeze()
         row.start[m] = start;
         free[d] = start + row.length;
     }
+}
+
+int UnitGrid::span() const
+{
+    int longest = 0;
+    for (const Lane& lane : lanes) {
+        int begin = lane.end();
+        for (const Row& row : lane.rows)
+            begin = std::min(begin, row.start.empty() ? begin : row.start.front());
+        longest = std::max(longest, lane.end() - begin);
+    }
+    return longest;
 }
 
 void UnitGrid::removeWeightGrads()
@@ -150,10 +174,18 @@ void UnitGrid::fillWeightGrads(bool dealByRow)
 std::vector<std::vector<Block>> UnitGrid::order() const
 {
     std::vector<std::vector<Block>> order(lanes.size());
-    for (const Place& place : byTime()) {
-        const auto d = static_cast<std::size_t>(place.device);
-        const Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
-        order[d].push_back({row.op, row.stage, place.microbatch});
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        std::vector<int> next(lanes[d].rows.size(), 0); // the passes of a row run in order
+        const std::vector<std::int16_t> cells = cellsOf(lanes[d]);
+        for (std::size_t t = 0; t < cells.size();) {
+            if (cells[t] < 0) {
+                ++t;
+                continue;
+            }
+            const auto r = static_cast<std::size_t>(cells[t]);
+            order[d].push_back({lanes[d].rows[r].op, lanes[d].rows[r].stage, next[r]++});
+            t += static_cast<std::size_t>(lanes[d].rows[r].length);
+        }
     }
     return order;
 }

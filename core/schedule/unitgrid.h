@@ -35,10 +35,11 @@ public:
 
     std::vector<Lane> lanes;
 
-    /// All passes by time, then device, then row. O(n log n).
+    /// All passes by time, then device, then row. O(passes).
     std::vector<Place> byTime() const;
-    /// Every pass as early as its input and the order of its device allow. The order stays. O(n log n).
+    /// Every pass as early as its input and the order of its device allow. The order stays. O(passes).
     void squeeze();
+    int span() const; ///< longest time from a lane's first pass to the end of its last
     void removeWeightGrads();
     /// Puts the weight gradients that are owed into the idle cells of each lane, and those left behind its end.
     /// `dealByRow`: a row of W per row of I, rows in turn by age of the gradient; else one row of all, in order.

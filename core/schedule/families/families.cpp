@@ -21,7 +21,10 @@
     FAMILY(vHalf)                   \
     FAMILY(vZeroBubble)             \
     FAMILY(oneForwardOneBackwardV)  \
-    FAMILY(adaptiveV)
+    FAMILY(adaptiveV)               \
+    FAMILY(hanayo)                  \
+    FAMILY(pipeDream)               \
+    FAMILY(pipeDream2BW)
 
 namespace pipewright {
 

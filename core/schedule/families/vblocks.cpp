@@ -11,7 +11,9 @@ namespace {
 template<BuildingBlock (*form)(int)>
 Schedule makeFromBlock(const FamilyParameters& p)
 {
-    return unroll(form(p.devices), p.microbatches);
+    UnrollOptions asPublished;
+    asPublished.keepShorter = false;
+    return unroll(form(p.devices), p.microbatches, asPublished);
 }
 
 } // namespace
