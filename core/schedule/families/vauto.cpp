@@ -7,8 +7,11 @@
 #include "core/schedule/families/vlanes.h"
 #include "core/schedule/families/zbvheuristic.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace pipewright {
 
@@ -124,6 +127,12 @@ std::uint64_t fingerprint(const Stamp& stamp)
     return hash;
 }
 
+/// What makes one block of the search: the first device's cells and the two distances.
+struct Form {
+    int firstDistance, secondDistance, turn;
+    int back, gradient, last; ///< cells of the second forward and of the two gradients; the first forward has 0
+};
+
 class Search {
 public:
     explicit Search(const FamilyParameters& p)
@@ -131,6 +140,7 @@ public:
           m_stageTimes(passTimes(p, 2)), m_reorder(p.devices, p.microbatches, m_limit)
     {
         m_times = unitTimes(p.devices);
+        m_cells.resize(static_cast<std::size_t>(p.devices));
         for (int d = 0; d < p.devices; ++d) {
             const auto i = static_cast<std::size_t>(d);
             const StageTimes& own = m_stageTimes[i];
@@ -153,29 +163,53 @@ public:
     std::vector<std::vector<Block>> run()
     {
         tryHeuristic();
-        std::vector<Cells> cells(static_cast<std::size_t>(m_devices));
-        for (int firstDistance = 5; firstDistance >= 1; --firstDistance)
-            for (int secondDistance = firstDistance; secondDistance >= 1; --secondDistance)
-                for (int turn = 1; turn < std::max(2, m_devices); ++turn) {
-                    if (firstDistance == secondDistance && turn > 1)
-                        break; // one distance: no turn
-                    for (int back = 1; back < interval; ++back)
-                        for (int gradient = 1; gradient < interval; ++gradient)
-                            for (int last = 1; last < interval; ++last) {
-                                if (back == gradient || back == last || gradient == last)
-                                    continue;
-                                cells.front() = {0, back, gradient, last, 0, 0};
-                                placeWeights(cells.front());
-                                if (fillCells(cells, firstDistance, secondDistance, turn))
-                                    tryStamp(stampOf(cells));
-                                if (m_span && *m_span <= m_ideal + leastBubble(m_limit))
-                                    return std::move(m_best);
-                            }
-                }
+        // The span changes little from one turn to the next. On many devices every step-th is tried, and then
+        // those around the best; with equal passes the bound on the bubble makes trying all of them cheap.
+        const int step = m_equalPass == 0 && m_devices > 16 ? m_devices / 8 : 1;
+        std::vector<std::pair<Nanoseconds, Form>> tried;
+        forEachForm(step, [&](const Form& form) {
+            if (const std::optional<Nanoseconds> span = tryForm(form); span && step > 1)
+                tried.emplace_back(*span, form);
+            return !(m_span && *m_span <= m_ideal + leastBubble(m_limit));
+        });
+        const std::size_t refined = std::min<std::size_t>(tried.size(), 24);
+        std::partial_sort(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(refined), tried.end(),
+                          [](const auto& x, const auto& y) { return x.first < y.first; });
+        for (std::size_t i = 0; i < refined; ++i) {
+            Form form = tried[i].second;
+            const int middle = form.turn;
+            for (form.turn = std::max(1, middle - step + 1); form.turn < std::min(m_devices, middle + step); ++form.turn)
+                tryForm(form);
+        }
         return std::move(m_best);
     }
 
 private:
+    /// Calls visit(form) for every form until it returns false.
+    template<typename Visit>
+    void forEachForm(int step, Visit visit) const
+    {
+        for (int first = 5; first >= 1; --first)
+            for (int second = first; second >= 1; --second)
+                for (int turn = 1; turn == 1 || (turn < m_devices && first != second); turn += step)
+                    for (int back = 1; back < interval; ++back)
+                        for (int gradient = 1; gradient < interval; ++gradient)
+                            for (int last = 1; last < interval; ++last)
+                                if (back != gradient && back != last && gradient != last
+                                    && !visit(Form{first, second, turn, back, gradient, last}))
+                                    return;
+    }
+
+    /// The span of the form's schedule, unless it has none within the limit or is known to be no better.
+    std::optional<Nanoseconds> tryForm(const Form& form)
+    {
+        m_cells.front() = {0, form.back, form.gradient, form.last, 0, 0};
+        placeWeights(m_cells.front());
+        if (!fillCells(m_cells, form.firstDistance, form.secondDistance, form.turn))
+            return {};
+        return tryStamp(stampOf(m_cells));
+    }
+
     /// No schedule of equal passes that keeps `peak` chunks alive has less (appendix E, and the search's own
     /// figure for an odd peak next to the full one); 0 where passes differ.
     Nanoseconds leastBubble(int peak) const
@@ -203,22 +237,23 @@ private:
             keep(m_ideal + made->bubble, m_limit, std::move(made->order));
     }
 
-    void tryStamp(const Stamp& stamp)
+    std::optional<Nanoseconds> tryStamp(const Stamp& stamp)
     {
         const int peak = steadyPeak(stamp);
         const int constructedFor = constructed(m_devices, m_microbatches);
         if (peak > 2 * m_devices || (constructedFor == m_microbatches && peak > m_limit)
             || (m_span && m_equalPass > 0 && m_ideal + leastBubble(peak) >= *m_span) || !m_seen.insert(fingerprint(stamp)).second)
-            return;
-        const std::optional<VLanes> lanes = m_reorder.run(repeat(stamp, constructedFor));
+            return {};
+        const std::optional<VLanes> lanes = m_reorder.run(repeat(stamp, constructedFor), peak);
         if (!lanes)
-            return;
+            return {};
         const std::optional<Nanoseconds> span = m_clock.run(*lanes, m_times, m_transfer);
-        if (!span || (m_span && *span > *m_span))
-            return;
         const int reached = lanes->peak();
-        if (reached <= m_limit && (!m_span || *span < *m_span || reached < m_peak))
+        if (!span || reached > m_limit)
+            return {};
+        if (!m_span || *span < *m_span || (*span == *m_span && reached < m_peak))
             keep(*span, reached, lanes->blocks());
+        return span;
     }
 
     int m_devices, m_microbatches, m_limit;
@@ -227,6 +262,7 @@ private:
     VReorder m_reorder;
     VClock m_clock;
     VTimes m_times;
+    std::vector<Cells> m_cells; ///< of the form in work
     Nanoseconds m_ideal = 0;
     Nanoseconds m_equalPass = 0; ///< the pass time when all are equal and the bound on the bubble holds
     std::unordered_set<std::uint64_t> m_seen;
@@ -247,7 +283,8 @@ Schedule makeAdaptive(const FamilyParameters& p)
     schedule.firstStageMaySplit = true;
     schedule.order = Search(p).run();
     if (schedule.order.empty())
-        throw Error("--memory-limit", "no building block fits into this limit", "a V needs about a third of 1x");
+        throw Error("--memory-limit", fmt::format("no building block fits into {} chunk activations", chunkLimit(p, 2, 2 * p.devices)),
+                    fmt::format("a V of {} devices needs up to {}", p.devices, 2 * ((p.devices + 4) / 3)));
     return schedule;
 }
 

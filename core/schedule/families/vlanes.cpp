@@ -2,8 +2,15 @@
 #include "core/schedule/families/vlanes.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace pipewright {
+
+namespace {
+
+constexpr Nanoseconds notDone = std::numeric_limits<Nanoseconds>::min();
+
+} // namespace
 
 int VLanes::peak(int device) const
 {
@@ -57,48 +64,65 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
     m_next.assign(static_cast<std::size_t>(devices), 0);
     m_free.assign(static_cast<std::size_t>(devices), 0);
     m_first.assign(static_cast<std::size_t>(devices), 0);
+    m_waitsFor.assign(static_cast<std::size_t>(devices), nullptr);
     if (start != nullptr) {
         start->resize(static_cast<std::size_t>(devices));
         for (int d = 0; d < devices; ++d)
             (*start)[static_cast<std::size_t>(d)].resize(lanes.lanes[static_cast<std::size_t>(d)].size());
     }
 
+    // Ends of a leg, device by device; a microbatch that is not done yet has none.
+    for (auto& ends : m_end)
+        std::fill(ends.begin(), ends.end(), notDone);
+
     // A device goes on until it waits for a neighbour; sweeps down and up the V wake it again.
     const auto advance = [&](int device) {
         const auto d = static_cast<std::size_t>(device);
-        const VLanes::Lane& lane = lanes.lanes[d];
+        if (m_waitsFor[d] != nullptr && *m_waitsFor[d] == notDone)
+            return false;
+        m_waitsFor[d] = nullptr;
+        const std::uint8_t* lane = lanes.lanes[d].data();
+        const std::size_t size = lanes.lanes[d].size();
+        std::array<int, vPasses> count = m_count[d];
+        Nanoseconds free = m_free[d];
+        const Nanoseconds duration[] = {times[0][d], times[1][d], times[2][d], times[3][d], times[4][d], times[5][d]};
+        // What a leg waits for: the same leg at a neighbour, or the leg before it here where the V turns.
+        const auto at = [&](std::uint8_t leg, int owner) { return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches; };
+        const Nanoseconds* source[] = {device > 0 ? at(forwardFirst, device - 1) : nullptr,
+                                       device < last ? at(forwardBack, device + 1) : at(forwardFirst, device),
+                                       device > 0 ? at(gradientFirst, device - 1) : at(forwardBack, device),
+                                       device < last ? at(gradientBack, device + 1) : at(gradientFirst, device),
+                                       at(gradientFirst, device), at(gradientBack, device)};
+        const Nanoseconds fromAbove = device > 0 ? transfer : 0, fromBelow = device < last ? transfer : 0;
+        const Nanoseconds delay[] = {fromAbove, fromBelow, fromAbove, fromBelow, 0, 0};
         std::size_t i = m_next[d];
-        for (; i < lane.size(); ++i) {
+        for (; i < size; ++i) {
             const std::uint8_t pass = lane[i];
-            const auto m = static_cast<std::size_t>(m_count[d][pass]);
+            const auto m = static_cast<std::size_t>(count[pass]);
             if (m >= microbatches)
                 break;
-            Nanoseconds from = m_free[d];
-            if (pass >= weightFirst) {
-                if (m_count[d][pass - 2] <= static_cast<int>(m))
-                    break;
-            } else {
-                const bool down = pass == forwardFirst || pass == gradientFirst;
-                const int source = down ? device - 1 : device < last ? device + 1 : -1;
-                if (source >= 0) {
-                    const auto s = static_cast<std::size_t>(source);
-                    if (m_count[s][pass] <= static_cast<int>(m))
-                        break;
-                    from = std::max(from, m_end[pass][s * microbatches + m] + transfer);
-                } else if (pass > 0 && m_count[d][pass - 1] <= static_cast<int>(m)) {
+            Nanoseconds from = free;
+            if (source[pass] != nullptr) {
+                const Nanoseconds ready = source[pass][m];
+                if (ready == notDone) {
+                    m_waitsFor[d] = &source[pass][m];
                     break;
                 }
+                from = std::max(from, ready + delay[pass]);
             }
             if (i == 0)
                 m_first[d] = from;
             if (start != nullptr)
                 (*start)[d][i] = static_cast<int>(from);
-            m_free[d] = from + times[pass][d];
-            m_end[pass][d * microbatches + m] = m_free[d];
-            ++m_count[d][pass];
+            free = from + duration[pass];
+            if (pass <= gradientBack)
+                m_end[pass][d * microbatches + m] = free;
+            ++count[pass];
         }
         const bool moved = i != m_next[d];
         m_next[d] = i;
+        m_count[d] = count;
+        m_free[d] = free;
         return moved;
     };
     for (bool moved = true; moved;) {

@@ -39,10 +39,11 @@ public:
                                    std::vector<std::vector<int>>* start = nullptr);
 
 private:
-    std::array<std::vector<Nanoseconds>, vPasses> m_end; ///< [leg][device x microbatches]
+    std::array<std::vector<Nanoseconds>, gradientBack + 1> m_end; ///< [leg][device x microbatches]
     std::vector<std::array<int, vPasses>> m_count;
     std::vector<std::size_t> m_next;
     std::vector<Nanoseconds> m_free, m_first;
+    std::vector<const Nanoseconds*> m_waitsFor;
 };
 
 /// Every pass takes one unit.
@@ -57,12 +58,12 @@ inline int constructed(int devices, int microbatches) { return microbatches > 2 
 class VReorder {
 public:
     VReorder(int devices, int microbatches, int limit);
-    std::optional<VLanes> run(VLanes stamped);
+    std::optional<VLanes> run(VLanes stamped, int stampedPeak);
 
 private:
     using Cells = std::vector<VLanes::Lane>; ///< lanes with their holes
 
-    void reorderWarmUp(VLanes& lanes) const;
+    void reorderWarmUp(VLanes& lanes, int peak) const;
     void leaveSurplusOut(VLanes& lanes, int peak) const;
     bool reorderCoolDown(VLanes& lanes);
     std::optional<Cells> cellsOf(const VLanes& lanes);

@@ -19,10 +19,9 @@ VReorder::VReorder(int devices, int microbatches, int limit)
 {
 }
 
-std::optional<VLanes> VReorder::run(VLanes lanes)
+std::optional<VLanes> VReorder::run(VLanes lanes, int stampedPeak)
 {
-    const int stampedPeak = lanes.peak();
-    reorderWarmUp(lanes);
+    reorderWarmUp(lanes, stampedPeak);
     if (lanes.peak() > stampedPeak)
         return {};
     int peak = stampedPeak;
@@ -45,9 +44,8 @@ std::optional<VLanes> VReorder::run(VLanes lanes)
 
 /// Before the first gradient of the way back: forwards first, as many as memory holds and so that the first
 /// gradients follow each other directly; then gradient, W and a forward in turn.
-void VReorder::reorderWarmUp(VLanes& lanes) const
+void VReorder::reorderWarmUp(VLanes& lanes, int peak) const
 {
-    const int peak = std::min(lanes.peak(), 2 * m_devices);
     for (int d = 0; d < m_devices; ++d) {
         VLanes::Lane& lane = lanes.lanes[static_cast<std::size_t>(d)];
         const auto split = std::find(lane.begin(), lane.end(), gradientBack);
@@ -245,15 +243,18 @@ void VReorder::fillHoles(Cells& cells, int peak) const
         alive[d] += pass <= forwardBack ? 1 : isWeightGrad(pass) ? -1 : 0;
     };
 
-    // Where each leg's next pass stands; only these can move, for the passes of a leg keep their order.
+    // Where each leg's next pass stands; only these can move, for the passes of a leg keep their order. And for
+    // every cell, where the leg goes on behind it.
     std::vector<std::array<std::size_t, vPasses>> next(cells.size());
-    const auto advance = [&](std::size_t d, std::uint8_t pass, std::size_t from) {
-        next[d][pass] = static_cast<std::size_t>(
-            std::find(cells[d].begin() + static_cast<std::ptrdiff_t>(from), cells[d].end(), pass) - cells[d].begin());
-    };
-    for (std::size_t d = 0; d < cells.size(); ++d)
-        for (std::uint8_t pass = 0; pass < vPasses; ++pass)
-            advance(d, pass, 0);
+    std::vector<std::vector<std::uint32_t>> following(cells.size(), std::vector<std::uint32_t>(width));
+    for (std::size_t d = 0; d < cells.size(); ++d) {
+        next[d].fill(width);
+        for (std::size_t t = width; t-- > 0;)
+            if (const std::uint8_t pass = cells[d][t]; pass != vIdle) {
+                following[d][t] = static_cast<std::uint32_t>(next[d][pass]);
+                next[d][pass] = t;
+            }
+    }
     // Would one forward more be alive anywhere between the hole and the pass than the peak allows?
     const auto exceeds = [&](std::size_t d, std::size_t hole, std::size_t from) {
         int now = alive[d] + 1;
@@ -276,9 +277,8 @@ void VReorder::fillHoles(Cells& cells, int peak) const
                     continue;
                 std::swap(lane[hole], lane[next[d][pass]]);
             }
-            const std::size_t from = std::max(next[d][pass], hole) + 1;
+            next[d][pass] = following[d][next[d][pass]];
             settle(pass, d, hole);
-            advance(d, pass, from);
         }
 }
 
