@@ -24,13 +24,14 @@ struct CompareOptions {
         command.add_option("--step", step, "compare this step (the one of median length)")->type_name("N");
         command.add_option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
             ->type_name("SHARE");
+        command.add_flag("--dark", dark, "draw on a dark ground");
         command.add_flag("--force", force, "replace the picture if it exists");
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
     int step = -1;
     double tolerance = -1;
-    bool force = false, json = false;
+    bool dark = false, force = false, json = false;
 };
 
 Json toJson(const Comparison& comparison)
@@ -96,6 +97,15 @@ Timeline measuredTimeline(const TraceReader& trace, const Program& program, int 
     }
 }
 
+PictureOptions pictureOptions(const CompareOptions& options, const Timeline& measured, int step)
+{
+    PictureOptions picture;
+    picture.dark = options.dark;
+    picture.measured = &measured;
+    picture.measuredSource = measuredSource(options.trace, step);
+    return picture;
+}
+
 int compareFiles(const CompareOptions& options)
 {
     if (!options.picture.empty())
@@ -107,7 +117,7 @@ int compareFiles(const CompareOptions& options)
     const Timeline measured = measuredTimeline(trace, prediction.program, step);
     const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
     if (!options.picture.empty())
-        writePicture(options.picture, options.force, located.design, prediction, &measured);
+        writePicture(options.picture, options.force, located.design, prediction, pictureOptions(options, measured, step));
     if (options.json)
         printJson(toJson(comparison));
     else

@@ -4,7 +4,6 @@
 #include "app/command.h"
 
 #include "core/formats/designfile.h"
-#include "core/formats/timelinepicture.h"
 #ifdef PIPEWRIGHT_HAS_GUI
 #include "gui/picture.h"
 #endif
@@ -28,10 +27,10 @@ void checkPictureName(const std::string& path, bool overwrite)
 }
 
 void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
-                  const Timeline* measured)
+                  const PictureOptions& options)
 {
     checkPictureName(path, overwrite);
-    const std::string svg = timelineSvg(design, prediction, measured);
+    const std::string svg = timelineSvg(design, prediction, options);
 #ifdef PIPEWRIGHT_HAS_GUI
     if (extensionOf(path) == "png") {
         svgToPng(svg, path);
@@ -39,6 +38,11 @@ void writePicture(const std::string& path, bool overwrite, const Design& design,
     }
 #endif
     writeFileAtomically(path, svg, overwrite);
+}
+
+std::string measuredSource(const std::string& trace, int step)
+{
+    return std::filesystem::path(trace).filename().string() + ", step " + std::to_string(step);
 }
 
 } // namespace pipewright::app

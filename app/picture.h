@@ -2,7 +2,7 @@
 // A design's timeline as a picture file, with a recorded one under it when there is a trace.
 #pragma once
 
-#include "core/predict/predict.h"
+#include "core/formats/timelinepicture.h"
 
 #include <string>
 
@@ -12,8 +12,11 @@ namespace pipewright::app {
 /// before long work, so that nobody waits for a picture that cannot be written.
 void checkPictureName(const std::string& path, bool overwrite);
 
-/// `measured` may be null. Throws Error when the file exists and `overwrite` is false.
+/// Throws Error when the file exists and `overwrite` is false.
 void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
-                  const Timeline* measured);
+                  const PictureOptions& options);
+
+/// "run.db, step 3", for the foot of a picture.
+std::string measuredSource(const std::string& trace, int step);
 
 } // namespace pipewright::app

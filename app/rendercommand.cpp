@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
 
 namespace pipewright::app {
 
@@ -20,12 +19,14 @@ struct RenderOptions {
         command.add_option("--trace", trace, "a trace of this design, drawn under the prediction")->type_name("TRACE");
         command.add_option("--step", step, "the trace's step to draw (the one of median length)")->type_name("N");
         command.add_option("-o,--output", picture, "the picture to write (.svg or .png)")->required()->type_name("PICTURE");
+        command.add_option("--width", width, "of the picture, in pixels (1400)")->type_name("PIXELS");
+        command.add_flag("--dark", dark, "draw on a dark ground");
         command.add_flag("--force", force, "replace the picture if it exists");
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
-    int step = -1;
-    bool force = false, json = false;
+    int step = -1, width = 1400;
+    bool dark = false, force = false, json = false;
 };
 
 } // namespace
@@ -38,14 +39,20 @@ void addRenderCommand(CLI::App& app, int& exitCode)
         checkPictureName(options->picture, options->force);
         const LocatedDesign located = readLocatedDesign(options->file);
         const Prediction prediction = predictOrFind(located);
-        std::optional<Timeline> measured;
+        PictureOptions picture;
+        picture.dark = options->dark;
+        picture.width = options->width;
+        Timeline measured;
         if (!options->trace.empty()) {
             const TraceReader trace(options->trace);
-            measured = trace.timeline(prediction.program, options->step >= 0 ? options->step : trace.medianStep());
+            const int step = options->step >= 0 ? options->step : trace.medianStep();
+            measured = trace.timeline(prediction.program, step);
+            picture.measured = &measured;
+            picture.measuredSource = measuredSource(options->trace, step);
         }
-        writePicture(options->picture, options->force, located.design, prediction, measured ? &*measured : nullptr);
+        writePicture(options->picture, options->force, located.design, prediction, picture);
         if (options->json)
-            printJson({{"picture", options->picture}, {"design", options->file}, {"measured", measured.has_value()}});
+            printJson({{"picture", options->picture}, {"design", options->file}, {"measured", picture.measured != nullptr}});
         else
             fmt::print("{}: {}\n", options->picture, located.design.name);
         exitCode = exitSuccess;

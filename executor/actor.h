@@ -64,6 +64,8 @@ class Actor {
 public:
     Actor(RunState& run, int device, std::unique_ptr<Stream> stream, bool checkMemory);
 
+    /// Before the actors of a step are started, so that none of them looks done when it has not begun.
+    void prepareStep() { setState(State::Idle); }
     /// One step, on the calling thread. Returns early when stopped or when a fault strikes. An exception
     /// of the maths or of a memory check is kept in failure().
     void runStep();

@@ -106,7 +106,7 @@ public:
 };
 
 struct LinkOptions {
-    int slots = 0;             ///< 0: rendezvous; k: eager, at most k sends stored on the way
+    int storedSends = 0;       ///< 0: rendezvous; k: eager, at most k sends stored on the way
     Bytes slotBytes = 0;       ///< larger transfers always rendezvous
     std::size_t postings = 0;  ///< most sends (and receives) between two resets; nothing is allocated later
 };

@@ -41,7 +41,7 @@ public:
     }
 
     std::size_t capacity() const { return m_records.size(); }
-    /// Places left; the writer's own, so nobody else fills them.
+    /// Places left at this moment.
     std::size_t room() const
     {
         return m_records.size() - (m_head.load(std::memory_order_acquire) - m_tail.load(std::memory_order_acquire));

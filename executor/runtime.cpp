@@ -4,6 +4,9 @@
 #include "executor/clock.h"
 
 #include <algorithm>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 namespace pipewright {
 
@@ -122,6 +125,10 @@ void Runtime::startActors()
 
 void Runtime::actorThread(std::size_t device)
 {
+#ifdef __linux__
+    // Timed blocks sleep: by default the kernel may wake them 50 microseconds late.
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+#endif
     for (std::uint32_t seen = 0;;) {
         m_round.wait(seen, std::memory_order_acquire);
         seen = m_round.load(std::memory_order_acquire);
@@ -155,6 +162,8 @@ StepOutcome Runtime::runStep(int step)
         outcome.start = steadyNow();
     }
     m_run.stepStart = outcome.start;
+    for (const auto& actor : m_actors)
+        actor->prepareStep();
     {
         const std::lock_guard lock(m_mutex);
         m_running = m_actors.size();

@@ -39,7 +39,8 @@ public:
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    /// One step. Throws Error when it cannot be finished; the runtime is then of no further use.
+    /// One step. Throws Error when it cannot be finished; the runtime is then of no further use. Returns only
+    /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
     StepOutcome runStep(int step);
 
     std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far

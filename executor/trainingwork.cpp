@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "kernels/elementwise.h"
+#include "kernels/matmul.h"
 
 #include <fmt/format.h>
 
@@ -78,6 +79,9 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 {
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
+    if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
+        throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
+                    "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
         Stage& stage = m_stages[static_cast<std::size_t>(buffer.stage)];

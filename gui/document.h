@@ -38,7 +38,24 @@ public:
     /// Replaces everything; clears the undo stack.
     void reset(Design design, const QString& path = {});
 
-    // Edits. Each pushes one undo command, or returns the diagnostics that forbid it and changes nothing.
+    // Edits as values: the design that an edit would give, what forbids it, and the name of the undo step.
+    // A drag asks for these again and again; nothing changes until commit().
+    struct Edit {
+        Design design;
+        Diagnostics diagnostics; ///< hasErrors(): the edit is illegal and `design` is the present one
+        QString text;            ///< "Move I0.3 on GPU 1"
+        bool operator==(const Edit&) const = default;
+    };
+    Edit tryMoveBlock(const Block& block, int index) const;
+    Edit tryMoveStage(int stage, int device) const;
+    Edit tryPlaceBlock(const Block& block, int index) const;
+    Edit tryUnplace(const std::vector<Block>& blocks) const;
+    Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics.
+    Diagnostics commit(Edit edit);
+
+    // The same in one step. Each pushes one undo command, or returns the diagnostics that forbid it and
+    // changes nothing.
     Diagnostics moveBlock(const Block& block, int index);
     Diagnostics moveStage(int stage, int device);
     Diagnostics placeBlock(const Block& block, int index);
@@ -54,10 +71,13 @@ public:
     // Overlay: a recorded trace of this design. Throws Error when the trace is of another program.
     void setOverlay(const QString& tracePath);
     void clearOverlay();
+    QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
     struct Overlay {
         QString path;
         Timeline measured;     ///< of the median step
         Comparison comparison;
+        std::string resultJson; ///< what the run reported; empty when it did not finish
+        std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
     };
     const Overlay* overlay() const { return m_overlay.get(); }
 
@@ -70,6 +90,7 @@ Q_SIGNALS:
 private:
     friend class DesignCommand;
     void apply(Design design); ///< sets, predicts, emits; called by commands and reset()
+    bool refreshOverlay();     ///< lays the trace over the present prediction; false when it does not fit
 
     Design m_design;
     std::unique_ptr<Prediction> m_prediction;
@@ -77,8 +98,12 @@ private:
     double m_evaluationMilliseconds = 0;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
+    QString m_overlayPath; ///< kept while an edit makes the trace unfit, so that undoing shows it again
     QUndoStack m_undoStack;
     QString m_path;
 };
+
+/// What people call a device in lanes, menus and messages: "GPU 1".
+QString deviceLabel(const Design& design, int device);
 
 } // namespace pipewright

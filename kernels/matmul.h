@@ -32,4 +32,9 @@ void linearInputGrad(LinearShape shape, std::span<const float> outputGrad, std::
 void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span<const float> outputGrad,
                       std::span<float> weightGrad, std::span<float> biasGrad);
 
+/// False when the matrix library that was loaded is a build without locks, whose concurrent callers
+/// overwrite each other's work space: linking by name does not decide what an alternatives system or
+/// LD_LIBRARY_PATH puts in its place.
+bool concurrentProductsAreSafe();
+
 } // namespace pipewright::kernels

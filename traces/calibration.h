@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A trace becomes costs: per stage and operation the median measured time, per link latency and bandwidth.
+// A trace becomes costs: per stage and operation the mean measured time over the steps of middle length, per
+// link latency and bandwidth of the hand-offs (handoff.h). Means, because a makespan is a sum of durations;
+// of the middle half of the steps, because an interrupted step says nothing about the others.
 #pragma once
 
 #include "core/program/design.h"
@@ -7,8 +9,9 @@
 
 namespace pipewright {
 
-/// The design with measured costs in place of its own (source "measured: FILE"). Uses all finished steps
-/// but the first. Operations that the trace has no record of keep their cost. Throws Error when the trace
+/// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts
+/// when there are others. Predicted with them, the design takes as long as the steps did, as far as its
+/// links can make it. Operations that the trace has no record of keep their cost. Throws Error when the trace
 /// has no finished step or is of another program.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 

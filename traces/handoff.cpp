@@ -93,10 +93,10 @@ LinkCosts Handoffs::fitOne(const BySize& sizes, double bytesPerSecond)
     return link;
 }
 
-void Handoffs::fit(Costs& costs) const
+bool Handoffs::fit(Costs& costs) const
 {
     if (m_pairs.empty())
-        return;
+        return false;
     BySize all;
     for (const auto& [pair, sizes] : m_pairs)
         for (const auto& [bytes, sums] : sizes) {
@@ -110,6 +110,7 @@ void Handoffs::fit(Costs& costs) const
     costs.linkOfPair.clear();
     for (const auto& [pair, sizes] : m_pairs)
         costs.linkOfPair[pair] = fitOne(sizes, costs.link.bytesPerSecond);
+    return true;
 }
 
 } // namespace pipewright

@@ -22,8 +22,8 @@ public:
     void add(const Timeline& timeline);
     /// Sets costs.link and costs.linkOfPair of every measured pair: latency and bandwidth by least squares
     /// where transfers of several sizes were seen, otherwise latency alone. Without any measured transfer
-    /// the costs stay as they are.
-    void fit(Costs& costs) const;
+    /// the costs stay as they are, and the answer is false.
+    bool fit(Costs& costs) const;
 
 private:
     struct Sums { ///< of the transfers of one size between one pair of devices

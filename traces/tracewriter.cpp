@@ -245,6 +245,9 @@ try {
     d->setMeta("result", resultJson);
     d->setMeta("complete", std::int64_t{1});
     d->commit();
+    // A finished trace is one plain file that can be copied, shipped and read from a folder without write
+    // access. A reader that has it open just now keeps the log alive; then it stays as it is.
+    d->m_database.tryExec("PRAGMA journal_mode = DELETE");
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
 }

@@ -2,6 +2,7 @@
 #include "core/predict/designbuilder.h"
 
 #include "core/base/diagnostic.h"
+#include "core/formats/presets.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 
@@ -31,6 +32,13 @@ void checkRequest(const DesignRequest& request)
                     "leave out --saved, or --model and what belongs to it");
 }
 
+/// What a family needs to know before there is a schedule: the stages it will have, when they can be told.
+int expectedStages(const DesignRequest& request)
+{
+    const Family* family = findFamily(request.family);
+    return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
+}
+
 FamilyParameters familyParameters(const DesignRequest& request)
 {
     FamilyParameters parameters;
@@ -39,10 +47,7 @@ FamilyParameters familyParameters(const DesignRequest& request)
     parameters.chunks = request.chunks;
     parameters.group = request.group;
     parameters.memoryLimit = request.memoryLimit;
-    // A family that searches works with one device's worth, which is what an unknown family gets too.
-    const Family* family = findFamily(request.family);
-    const int chunks = request.chunks.value_or(family != nullptr ? family->defaultChunks : 1);
-    const int factor = request.perChunk ? std::max(1, chunks) : 1;
+    const int factor = request.perChunk && request.devices > 0 ? expectedStages(request) / request.devices : 1;
     parameters.forward = request.forward.value_or(parameters.forward) * factor;
     parameters.inputGrad = request.inputGrad.value_or(parameters.inputGrad) * factor;
     parameters.weightGrad = request.weightGrad.value_or(parameters.weightGrad) * factor;
@@ -63,15 +68,44 @@ Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
+/// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
 Workload workloadOf(const DesignRequest& request, int stages)
 {
     ModelShape shape; // byte-gpt
-    shape.layers = std::max(shape.layers, stages);
+    std::string source = "built in: " + shape.name;
+    if (request.model) {
+        shape = PresetLibrary().model(*request.model);
+        source = "preset " + *request.model;
+    } else {
+        shape.layers = std::max(shape.layers, stages);
+    }
     if (request.sequence)
         shape.sequence = *request.sequence;
     if (request.microbatchSize)
         shape.microbatchSize = *request.microbatchSize;
-    return makeWorkload(shape, Optimizer::AdamW, "built in");
+    return makeWorkload(shape, Optimizer::AdamW, source);
+}
+
+/// A device alone stands in the cluster preset that is made of it, for its links.
+Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
+{
+    const PresetLibrary library;
+    if (request.cluster && request.device)
+        throw Error("--device", "a cluster names its devices, and --cluster is given too", "leave one of the two out");
+    if (request.cluster)
+        return library.cluster(*request.cluster, request.devices);
+    if (!request.device)
+        return library.cluster(isRunnable(shape) ? "host" : "h200-node", request.devices);
+    const DeviceSpec device = library.device(*request.device);
+    for (const Preset& preset : library.list(PresetKind::Cluster))
+        if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
+            return cluster;
+    if (!request.transfer)
+        throw Error("--device", "no cluster preset has links for " + device.name, "give --transfer T, or --cluster PRESET");
+    Cluster cluster;
+    cluster.name = device.name;
+    cluster.devices.assign(static_cast<std::size_t>(request.devices), device);
+    return cluster;
 }
 
 /// The partition that was asked for, embedding and head added to the ends when it counts only the rest.
@@ -102,26 +136,89 @@ std::string defaultName(const DesignRequest& request)
     return fmt::format("{}, {} devices, {} microbatches", request.family, request.devices, request.microbatches);
 }
 
+/// The formula's times where none were given.
+void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& design)
+{
+    Costs& costs = design.costs;
+    for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+        StageCosts& cost = costs.stages[stage];
+        if (request.forward)
+            cost.forward = cost.recompute = given.stages[stage].forward;
+        if (request.inputGrad)
+            cost.inputGrad = given.stages[stage].inputGrad;
+        if (request.weightGrad)
+            cost.weightGrad = given.stages[stage].weightGrad;
+        if (request.inputGrad || request.weightGrad)
+            cost.backward = cost.inputGrad + cost.weightGrad;
+    }
+    if (request.transfer) {
+        costs.link = given.link;
+        costs.linkOfPair.clear();
+    }
+    if (request.forward || request.inputGrad || request.weightGrad || request.transfer)
+        costs.source += ", times given";
+}
+
+/// Families that search look at times before there is a schedule: the mean stage of an even partition.
+void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters)
+{
+    const int stages = expectedStages(request);
+    if (request.devices < 1 || stages > maxDevices)
+        return; // makeSchedule() says what is wrong
+    const Workload workload = workloadOf(request, stages);
+    std::vector<int> deviceOfStage;
+    for (int stage = 0; stage < stages; ++stage)
+        deviceOfStage.push_back(stage % request.devices);
+    const Costs costs = formulaCosts(workload, evenPartition(workload, stages), clusterOf(request, workload.shape), deviceOfStage);
+    const auto perDevice = [&](Nanoseconds StageCosts::*time) {
+        Nanoseconds sum = 0;
+        for (const StageCosts& stage : costs.stages)
+            sum += stage.*time;
+        return sum / request.devices;
+    };
+    if (!request.forward)
+        parameters.forward = perDevice(&StageCosts::forward);
+    if (!request.inputGrad)
+        parameters.inputGrad = perDevice(&StageCosts::inputGrad);
+    if (!request.weightGrad)
+        parameters.weightGrad = perDevice(&StageCosts::weightGrad);
+    if (!request.transfer)
+        parameters.transfer = costs.link.transferTime(costs.stages.front().output);
+}
+
 } // namespace
 
 Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
+    const bool byFormula = request.model || request.device || request.cluster;
+    FamilyParameters parameters = familyParameters(request);
+    if (byFormula)
+        takeFormulaTimes(request, parameters);
     Design design;
     design.name = request.name.empty() ? defaultName(request) : request.name;
-    design.schedule = makeSchedule(request.family, familyParameters(request));
-    design.costs = givenCosts(request, design.schedule);
+    design.schedule = makeSchedule(request.family, parameters);
+    const Costs given = givenCosts(request, design.schedule);
+    design.costs = given;
+    if (!request.saved) {
+        design.workload = workloadOf(request, design.schedule.stages());
+        design.layersPerStage = partitionOf(request, *design.workload, design.schedule.stages());
+    }
+    if (byFormula) {
+        design.cluster = clusterOf(request, design.workload->shape);
+        design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster,
+                                    design.schedule.deviceOfStage, &design.dataflow);
+        takeGivenTimes(request, given, design);
+        return design;
+    }
     design.cluster.name = "given";
     design.cluster.devices.resize(static_cast<std::size_t>(design.schedule.devices()), DeviceSpec{.name = "device"});
     design.cluster.link.name = "given";
     design.cluster.link.latency = design.costs.link.latency;
-    if (request.saved)
-        return design;
-
-    design.workload = workloadOf(request, design.schedule.stages());
-    design.layersPerStage = partitionOf(request, *design.workload, design.schedule.stages());
-    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-    applyBytes(*design.workload, design.layersPerStage, design.costs);
+    if (design.workload) {
+        design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+        applyBytes(*design.workload, design.layersPerStage, design.costs);
+    }
     return design;
 }
 

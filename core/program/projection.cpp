@@ -82,25 +82,23 @@ private:
     /// Buckets the buffers by the task after which they go: a local use, or a transfer.
     void sortFrees()
     {
+        const std::size_t count = m_program.buffers.size();
+        std::vector<TaskId> freedBy(count);
         m_freeBegin.assign(m_program.tasks.size() + 1, 0);
-        const auto freedBy = [&](BufferId b) {
-            const Buffer& buffer = m_program.buffers[b];
-            if (isPersistent(buffer.kind) || buffer.kind == BufferKind::Workspace)
-                return none;
+        for (std::size_t b = 0; b < count; ++b) {
+            const BufferKind kind = m_program.buffers[b].kind;
             const TaskId sent = m_uses.transfer[b], used = m_uses.local[b];
-            return sent != none && sent > used ? sent : used;
-        };
-        const auto count = static_cast<BufferId>(m_program.buffers.size());
-        for (BufferId b = 0; b < count; ++b)
-            if (const TaskId t = freedBy(b); t != none)
-                ++m_freeBegin[t + 1];
+            freedBy[b] = isPersistent(kind) || kind == BufferKind::Workspace ? none : sent != none && sent > used ? sent : used;
+            if (freedBy[b] != none)
+                ++m_freeBegin[freedBy[b] + 1];
+        }
         for (std::size_t t = 1; t < m_freeBegin.size(); ++t)
             m_freeBegin[t] += m_freeBegin[t - 1];
         m_freed.resize(m_freeBegin.back());
         std::vector<std::uint32_t> position(m_freeBegin.begin(), m_freeBegin.end() - 1);
-        for (BufferId b = 0; b < count; ++b)
-            if (const TaskId t = freedBy(b); t != none)
-                m_freed[position[t]++] = b;
+        for (std::size_t b = 0; b < count; ++b)
+            if (freedBy[b] != none)
+                m_freed[position[freedBy[b]]++] = static_cast<BufferId>(b);
     }
 
     std::span<const BufferId> freedAfter(TaskId t) const

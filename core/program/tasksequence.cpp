@@ -346,8 +346,10 @@ private:
 
     void emitTransfers()
     {
-        std::stable_sort(m_pending.begin(), m_pending.end(),
-                         [](const Pending& a, const Pending& b) { return a.firstConsumer < b.firstConsumer; });
+        // By first consumer, then as decided; not stable_sort, which would allocate each time.
+        std::sort(m_pending.begin(), m_pending.end(), [](const Pending& a, const Pending& b) {
+            return std::tie(a.firstConsumer, a.firstValue) < std::tie(b.firstConsumer, b.firstValue);
+        });
         for (const Pending& pending : m_pending) {
             const Task producer = m_program.tasks[pending.producer];
             const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;

@@ -40,6 +40,27 @@ std::vector<Block>& lane(Schedule& schedule, int device)
     return schedule.order[static_cast<std::size_t>(device)];
 }
 
+/// The first stage's halves may have come apart among another stage's blocks; joins them again.
+std::vector<Block> withFirstStageJoined(const std::vector<Block>& blocks, int microbatches)
+{
+    std::vector<std::uint8_t> halves(static_cast<std::size_t>(microbatches), 0);
+    const auto isHalf = [](const Block& b) { return b.stage == 0 && (b.op == Op::I || b.op == Op::W); };
+    for (const Block& block : blocks)
+        if (isHalf(block))
+            ++halves[static_cast<std::size_t>(block.microbatch)];
+    std::vector<Block> joined;
+    joined.reserve(blocks.size());
+    for (const Block& block : blocks) {
+        const bool both = isHalf(block) && halves[static_cast<std::size_t>(block.microbatch)] == 2;
+        if (both && block.op == Op::W)
+            continue; // placed with its I
+        joined.push_back(block);
+        if (both)
+            joined.push_back({Op::W, 0, block.microbatch, block.replica});
+    }
+    return joined;
+}
+
 int passRank(const Block& block)
 {
     return block.op == Op::F ? 0 : block.op == Op::W ? 2 : 1;
@@ -98,7 +119,7 @@ EditResult moveStage(const Schedule& schedule, int stage, int device,
                    const Nanoseconds startA = startOf(a), startB = startOf(b);
                    return startA != startB ? startA < startB : passRank(a) < passRank(b);
                });
-    blocks = std::move(merged);
+    blocks = schedule.firstStageMaySplit ? std::move(merged) : withFirstStageJoined(merged, schedule.microbatches);
     return checked(std::move(edited), skips);
 }
 

@@ -46,17 +46,13 @@ int stageOfLayer(const std::vector<std::span<const Layer>>& stages, const std::s
     return -1;
 }
 
-// Parameters a stage really holds: a tied head on its embedding's own stage needs no copy.
+// A tied head holds a copy of its own on its embedding's stage too: the two gradients are summed apart and
+// then added, which keeps results equal to the bit for every cut into stages.
 std::int64_t parametersOf(std::span<const Layer> layers)
 {
     std::int64_t count = 0;
-    for (const Layer& layer : layers) {
+    for (const Layer& layer : layers)
         count += layer.parameters;
-        if (layer.sharedParameters > 0 && std::any_of(layers.begin(), layers.end(), [&](const Layer& other) {
-                return other.name == layer.tiedTo;
-            }))
-            count -= layer.sharedParameters;
-    }
     return count;
 }
 

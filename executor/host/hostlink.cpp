@@ -67,11 +67,11 @@ Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
 HostLink::HostLink(const LinkOptions& options)
     : m_options(options)
     , m_slotStride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64)
-    , m_storage(static_cast<std::size_t>(options.slots) * m_slotStride)
+    , m_storage(static_cast<std::size_t>(options.storedSends) * m_slotStride)
 {
     m_sends.reserve(options.postings);
     m_receives.reserve(options.postings);
-    m_freeSlots.reserve(static_cast<std::size_t>(options.slots));
+    m_freeSlots.reserve(static_cast<std::size_t>(options.storedSends));
     reset();
 }
 
@@ -80,7 +80,7 @@ void HostLink::reset()
     const std::lock_guard lock(m_mutex);
     m_sends.clear();
     m_receives.clear();
-    m_freeSlots.resize(static_cast<std::size_t>(m_options.slots));
+    m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
     std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
     m_matched = 0;
     m_mismatch = false;

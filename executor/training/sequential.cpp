@@ -77,6 +77,17 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
     m_targets = m_tokens;
 }
 
+void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vector<float>>& parameters) {
+    bool right = parameters.size() == m_stages.size();
+    for (std::size_t s = 0; right && s < m_stages.size(); ++s)
+        right = parameters[s].size() == m_stages[s].parameters.size();
+    if (!right)
+        throw Error("parameters", "are not of this model and its cut into stages");
+    m_step = completedSteps;
+    for (std::size_t s = 0; s < m_stages.size(); ++s)
+        kernels::copy(parameters[s], m_stages[s].parameters);
+}
+
 double SequentialTrainer::step(const AccumulationOrder& order) {
     checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
     checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad");

@@ -35,6 +35,11 @@ public:
     /// permutation per stage.
     double step(const AccumulationOrder& order);
 
+    /// Goes on from here: steps completed before, and the parameters they led to, per stage. The optimizer's
+    /// state is not taken over, so only the next step's loss and gradients are those of that training.
+    /// Throws Error when the sizes are not this model's.
+    void startAt(int completedSteps, const std::vector<std::vector<float>>& parameters);
+
     int stages() const { return int(m_stages.size()); }
     const StageMaths& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
     std::span<const float> parameters(int stage) const { return m_stages[std::size_t(stage)].parameters; }

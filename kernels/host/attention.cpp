@@ -29,7 +29,7 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
                       std::span<const float> value, std::span<float> probabilities,
                       std::span<float> output) {
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
-    const std::size_t elements = shape.tokens() * hidden;
+    [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
     assert(query.size() == elements && key.size() == elements && value.size() == elements);
     assert(output.size() == elements && probabilities.size() == shape.scores());
     const float scale = 1.0f / std::sqrt(float(size));
@@ -53,7 +53,7 @@ void attentionInputGrad(AttentionShape shape, std::span<const float> query, std:
                         std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
                         std::span<float> scoresGrad) {
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
-    const std::size_t elements = shape.tokens() * hidden;
+    [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
     assert(query.size() == elements && key.size() == elements && value.size() == elements);
     assert(outputGrad.size() == elements && queryKeyValueGrad.size() == 3 * elements);
     assert(probabilities.size() == shape.scores() && scoresGrad.size() == shape.scores());

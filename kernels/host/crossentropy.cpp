@@ -8,7 +8,7 @@
 
 namespace pipewright::kernels {
 
-void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabilities,
+void crossEntropyForward([[maybe_unused]] int rows, int classes, std::span<float> logitsToProbabilities,
                          std::span<const std::int32_t> targets, float scale, std::span<float> loss) {
     const auto width = std::size_t(classes);
     assert(logitsToProbabilities.size() == rows * width && targets.size() == std::size_t(rows) && loss.size() == 1);
@@ -23,7 +23,7 @@ void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabi
     loss[0] = float(sum * scale);
 }
 
-void crossEntropyInputGrad(int rows, int classes, std::span<const float> probabilities,
+void crossEntropyInputGrad([[maybe_unused]] int rows, int classes, std::span<const float> probabilities,
                            std::span<const std::int32_t> targets, float scale,
                            std::span<float> logitsGrad) {
     const auto width = std::size_t(classes);

@@ -53,7 +53,7 @@ void weightGradRow(std::size_t columns, const float* x, const float* dy, float* 
 
 } // namespace
 
-void layerNormForward(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const float> input, std::span<const float> gamma,
                       std::span<const float> beta, std::span<float> output) {
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && output.size() == rows * width);
@@ -62,7 +62,7 @@ void layerNormForward(int rows, int columns, std::span<const float> input, std::
         forwardRow(width, &input[at], gamma.data(), beta.data(), &output[at]);
 }
 
-void layerNormInputGrad(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
+void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const float> input, std::span<const float> gamma,
                         std::span<const float> outputGrad, std::span<float> inputGrad) {
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && outputGrad.size() == rows * width && inputGrad.size() == rows * width);
@@ -71,7 +71,7 @@ void layerNormInputGrad(int rows, int columns, std::span<const float> input, std
         inputGradRow(width, &input[at], gamma.data(), &outputGrad[at], &inputGrad[at]);
 }
 
-void layerNormWeightGrad(int rows, int columns, std::span<const float> input,
+void layerNormWeightGrad([[maybe_unused]] int rows, int columns, std::span<const float> input,
                          std::span<const float> outputGrad, std::span<float> gammaGrad,
                          std::span<float> betaGrad) {
     const auto width = std::size_t(columns);

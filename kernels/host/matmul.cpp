@@ -79,4 +79,8 @@ void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span
         addColumnSums(rows, std::size_t(outputs), outputGrad.data(), biasGrad.data());
 }
 
+bool concurrentProductsAreSafe() {
+    return openblas_get_parallel() != 0;
+}
+
 } // namespace pipewright::kernels

@@ -98,6 +98,25 @@ private Q_SLOTS:
         QVERIFY(!moveStage(design.schedule, 1, 9, startOf).legal());
     }
 
+    void theFirstStageMovesWithItsHalvesJoined()
+    {
+        Design design;
+        design.schedule = makeSchedule("zb-h1", size(3, 5));
+        design.costs = unitCosts(3);
+        const Prediction p = predict(design);
+        const auto startOf = [&](const Block& b) {
+            for (TaskId t = 0; t < p.program.tasks.size(); ++t)
+                if (p.program.tasks[t].kind == TaskKind::Compute && p.program.tasks[t].block() == b)
+                    return p.timeline.start[t];
+            return Nanoseconds{-1};
+        };
+        for (const int device : {1, 2}) {
+            const EditResult r = moveStage(design.schedule, 0, device, startOf);
+            QVERIFY2(r.legal(), r.diagnostics.empty() ? "" : toString(r.diagnostics).c_str());
+            QVERIFY(sortedBlocks(r.schedule) == sortedBlocks(design.schedule));
+        }
+    }
+
     void theTrayGivesAndTakes()
     {
         const Block taken[] = {block("B0.1")};

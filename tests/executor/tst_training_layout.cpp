@@ -2,6 +2,7 @@
 // Where tensors and parameters lie, how they start, and how a stage is updated.
 #include "core/base/diagnostic.h"
 #include "core/workload/gptworkspace.h"
+#include "core/workload/stagecosts.h"
 #include "executor/training/counterrandom.h"
 #include "executor/training/optimizer.h"
 #include "gptreference.h"
@@ -30,6 +31,28 @@ private slots:
         QCOMPARE(layout.bytes(BufferKind::Workspace), stageWorkspace(workload.shape, workload.layers, Pass::InputGrad));
         QCOMPARE(stageWorkspace(workload.shape, workload.layers, Pass::Forward), Bytes(0));
         QCOMPARE(stageWorkspace(workload.shape, workload.layers, Pass::WeightGrad), Bytes(0));
+    }
+
+    void theCostsOfAStageAreTheBytesItsMathsUses() {
+        const Workload workload = workloadOf(smallShape(4));
+        for (const auto& layersPerStage : std::vector<std::vector<int>>{{6}, {3, 3}, {1, 4, 1}}) {
+            Costs costs;
+            applyBytes(workload, layersPerStage, costs);
+            int first = 0;
+            for (std::size_t stage = 0; stage < layersPerStage.size(); ++stage) {
+                const StageMaths maths(workload, first, first + layersPerStage[stage], 1);
+                const StageOptimizer optimizer(maths.parameters(), {});
+                first += layersPerStage[stage];
+                const StageCosts& predicted = costs.stages[stage];
+                QCOMPARE(predicted.parameters, Bytes(4 * maths.parameters().count()));
+                QCOMPARE(predicted.gradients, Bytes(4 * maths.parameters().count()));
+                QCOMPARE(predicted.optimizerState, Bytes(4 * optimizer.stateElements()));
+                QCOMPARE(predicted.savedUntilInputGrad, maths.layout().bytes(BufferKind::SavedUntilInputGrad));
+                QCOMPARE(predicted.savedUntilWeightGrad, maths.layout().bytes(BufferKind::SavedUntilWeightGrad));
+                QCOMPARE(predicted.savedFromInputGrad, maths.layout().bytes(BufferKind::SavedFromInputGrad));
+                QCOMPARE(predicted.workspaceBackward, maths.layout().bytes(BufferKind::Workspace));
+            }
+        }
     }
 
     void tensorsOfAStageFollowOneAnotherWithoutGapOrOverlap() {

@@ -213,42 +213,68 @@ private slots:
         QVERIFY(distance(fq, q) < tolerance && distance(fMomentum, momentum) < tolerance);
     }
 
+    void resultsDoNotDependOnWhereTheBuffersLie_data() {
+        QTest::addColumn<int>("rows");
+        QTest::addColumn<int>("columns");
+        QTest::newRow("small") << 5 << 37;
+        QTest::newRow("byte-gpt") << 64 << 128;
+    }
     void resultsDoNotDependOnWhereTheBuffersLie() {
         // The executor carves tensors out of larger buffers; alignment must not change a bit.
-        const int rows = 5, columns = 37;
-        const Values x = someValues(rows * columns, 1), g = someValues(columns, 2);
+        QFETCH(int, rows);
+        QFETCH(int, columns);
+        const kernels::LinearShape linear{rows, columns, columns};
+        const kernels::AttentionShape attention{1, rows, 1, columns};
+        const auto x = single(someValues(rows * columns, 1)), w = single(someValues(columns * columns, 2));
+        const auto g = single(someValues(columns, 3));
         std::vector<std::vector<float>> results;
         for (const std::size_t shift : {0u, 1u, 3u, 7u}) {
-            std::vector<float> in(x.size() + shift), out(x.size() + shift), gamma = single(g);
-            std::copy(x.begin(), x.end(), in.begin() + shift);
-            const auto from = std::span(in).subspan(shift), to = std::span(out).subspan(shift);
-            kernels::layerNormForward(rows, columns, from, gamma, gamma, to);
-            kernels::geluForward(to, to);
-            results.emplace_back(to.begin(), to.end());
+            std::vector<std::vector<float>> kept;
+            const auto room = [&](std::size_t count, const std::vector<float>& start = {}) {
+                kept.emplace_back(count + shift);
+                std::copy(start.begin(), start.end(), kept.back().begin() + shift);
+                return std::span(kept.back()).subspan(shift);
+            };
+            const auto in = room(x.size(), x), weight = room(w.size(), w), gamma = room(g.size(), g);
+            const auto normed = room(x.size()), y = room(x.size()), dx = room(x.size()), dw = room(w.size());
+            const auto db = room(g.size()), p = room(attention.scores()), ds = room(p.size()), context = room(x.size());
+            const auto dqkv = room(3 * x.size());
+            kernels::layerNormForward(rows, columns, in, gamma, gamma, normed);
+            kernels::linearForward(linear, normed, weight, gamma, y, kernels::Store::Add);
+            kernels::attentionForward(attention, y, in, normed, p, context);
+            kernels::geluForward(context, context);
+            kernels::attentionInputGrad(attention, y, in, normed, p, context, dqkv, ds);
+            kernels::linearInputGrad(linear, context, weight, dx);
+            kernels::layerNormInputGrad(rows, columns, in, gamma, y, dx);
+            kernels::layerNormWeightGrad(rows, columns, in, dx, gamma, db);
+            kernels::linearWeightGrad(linear, dx, context, dw, db);
+            std::vector<float> all;
+            for (const auto& values : kept)
+                all.insert(all.end(), values.begin() + shift, values.end());
+            results.push_back(all);
         }
         for (const auto& result : results)
             QCOMPARE(result, results.front());
     }
 
     void matrixProductsFromSeveralThreadsAtOnceAreRight() {
-        // Devices are threads; the matrix library must keep their work buffers apart.
-        const kernels::LinearShape shape{64, 128, 192};
-        const auto x = single(someValues(64 * 128, 1)), w = single(someValues(192 * 128, 2));
-        std::vector<float> expected(64 * 192);
-        kernels::linearForward(shape, x, w, {}, expected);
-        std::vector<int> wrong(4);
+        // Devices are threads. Different sizes per thread: shared work buffers would be overwritten.
+        std::vector<int> wrong(6);
         std::vector<std::thread> threads;
-        for (int& mine : wrong)
-            threads.emplace_back([&] {
-                std::vector<float> y(expected.size());
-                for (int round = 0; round < 50; ++round) {
-                    kernels::linearForward(shape, x, w, {}, y);
-                    mine += y != expected;
+        for (std::size_t t = 0; t < wrong.size(); ++t)
+            threads.emplace_back([&, t] {
+                const int n = 24 + 8 * int(t);
+                const auto x = single(someValues(n * n, unsigned(t))), w = single(someValues(n * n, 9));
+                std::vector<float> expected(n * n), y(n * n);
+                kernels::linearForward({n, n, n}, x, w, {}, expected);
+                for (int round = 0; round < 1000; ++round) {
+                    kernels::linearForward({n, n, n}, x, w, {}, y);
+                    wrong[t] += y != expected;
                 }
             });
         for (auto& thread : threads)
             thread.join();
-        QCOMPARE(wrong, std::vector<int>(4));
+        QCOMPARE(wrong, std::vector<int>(6));
     }
 };
 

@@ -260,11 +260,21 @@ private Q_SLOTS:
         QFile::setPermissions(QString::fromStdString(folder), QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
     }
 
+    void aGrowingTraceHasALogAndAFinishedOneIsASingleFile()
+    {
+        const auto modeOf = [](const std::string& path) {
+            return SQLite::Database(path).execAndGet("PRAGMA journal_mode").getString();
+        };
+        QCOMPARE(modeOf(write("growing.db", 2, false)), std::string("wal"));
+        const std::string finished = write("finished.db", 2, true);
+        QCOMPARE(modeOf(finished), std::string("delete"));
+        QVERIFY(!std::filesystem::exists(finished + "-wal"));
+    }
+
     void theTablesNameWhatTheyHold()
     {
         const std::string path = write("tables.db", 2, true);
         SQLite::Database database(path);
-        QCOMPARE(database.execAndGet("PRAGMA journal_mode").getString(), std::string("wal"));
         QCOMPARE(database.execAndGet("PRAGMA user_version").getInt(), traceschema::version);
         QCOMPARE(database.execAndGet("SELECT value FROM META WHERE name = 'schemaVersion'").getInt(), traceschema::version);
         QCOMPARE(database.execAndGet("SELECT label FROM TASKS WHERE kind = 'compute' AND op = 'F' AND stage = 0 "

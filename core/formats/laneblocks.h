@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a lane of a timeline picture shows, in pixels: blocks that are wide enough to be seen alone, runs of
+// narrower ones, and the idle gaps between them. Pure geometry, no drawing. O(tasks log tasks).
+#pragma once
+
+#include "core/predict/timeline.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// Time to pixels: x = left + (time - begin) * pixelsPerNanosecond.
+struct TimeScale {
+    double left = 0, width = 1;
+    Nanoseconds begin = 0, end = 1;
+    double x(Nanoseconds time) const
+    {
+        return left + static_cast<double>(time - begin) / static_cast<double>(end - begin) * width;
+    }
+};
+
+struct LaneShape {
+    double from = 0, to = 0;   ///< pixels
+    TaskId task = none;        ///< none: a run of blocks narrower than a pixel
+    int colour = opCount;      ///< the Op, as a number; opCount: a reduction
+
+    bool isReduction() const { return colour == opCount; }
+    Op op() const { return static_cast<Op>(colour); }
+};
+
+struct Lane {
+    std::vector<LaneShape> shapes;                   ///< by time
+    std::vector<std::pair<double, double>> idle;     ///< gaps of at least three pixels, in pixels
+};
+
+/// Lanes of the first `devices` devices. Tasks that were not run or took
+/// no time are left out; transfers are not shown.
+std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices);
+
+} // namespace pipewright

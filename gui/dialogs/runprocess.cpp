@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/dialogs/runprocess.h"
+
+#include <nlohmann/json.hpp>
+
+#include <QCoreApplication>
+
+#include <algorithm>
+#include <csignal>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int graceMilliseconds = 4000;
+constexpr int longestMessageList = 200;
+
+/// A number under any of the keys, in the object itself or in its "progress" object.
+std::optional<double> number(const nlohmann::json& object, const char* key)
+{
+    if (const auto at = object.find(key); at != object.end() && at->is_number())
+        return at->get<double>();
+    return std::nullopt;
+}
+
+} // namespace
+
+QStringList ChildRequest::arguments() const
+{
+    QStringList words{QStringLiteral("run"),     design,         QStringLiteral("--backend"), backend,
+                      QStringLiteral("--steps"), QString::number(steps), QStringLiteral("-o"),        trace,
+                      QStringLiteral("--json"),  QStringLiteral("--progress"), QStringLiteral("json")};
+    if (!data.isEmpty())
+        words << QStringLiteral("--data") << data;
+    if (!transport.isEmpty())
+        words << QStringLiteral("--transport") << transport;
+    return words;
+}
+
+RunProcess::RunProcess(QObject* parent)
+    : QObject(parent)
+{
+    m_grace.setSingleShot(true);
+    m_grace.setInterval(graceMilliseconds);
+    connect(&m_grace, &QTimer::timeout, &m_process, &QProcess::kill);
+    connect(&m_process, &QProcess::readyReadStandardError, this, &RunProcess::readErrors);
+    connect(&m_process, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) { end(status, code); });
+    connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+        if (error != QProcess::FailedToStart)
+            return; // everything else ends in finished()
+        ChildResult result;
+        result.reason = tr("The run could not be started: %1").arg(m_process.errorString());
+        finishOnce(std::move(result));
+    });
+}
+
+RunProcess::~RunProcess()
+{
+    m_process.disconnect(this);
+    if (isRunning()) {
+        m_process.kill();
+        m_process.waitForFinished(2000);
+    }
+}
+
+void RunProcess::start(const ChildRequest& request)
+{
+    m_request = request;
+    m_pending.clear();
+    m_messages.clear();
+    m_cancelled = m_reported = false;
+    m_clock.start();
+    const QString program = request.program.isEmpty() ? QCoreApplication::applicationFilePath() : request.program;
+    m_process.start(program, request.arguments());
+    m_process.closeWriteChannel();
+}
+
+void RunProcess::cancel()
+{
+    if (!isRunning() || m_cancelled)
+        return;
+    m_cancelled = true;
+    if (const qint64 pid = m_process.processId(); pid > 0)
+        ::kill(static_cast<pid_t>(pid), SIGINT); // the child closes its trace and ends by itself
+    m_grace.start();
+}
+
+std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
+{
+    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    if (!json.is_object() || !json.contains("progress"))
+        return std::nullopt;
+    // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
+    const nlohmann::json& inner = json["progress"].is_object() ? json["progress"] : json;
+    ChildProgress progress;
+    progress.step = static_cast<int>(number(inner, "step").value_or(-1));
+    progress.steps = static_cast<int>(number(inner, "steps").value_or(-1));
+    progress.loss = number(inner, "loss");
+    if (const auto share = number(inner, "progress"))
+        progress.share = *share;
+    else if (const auto fraction = number(inner, "fraction"))
+        progress.share = *fraction;
+    else if (progress.steps > 0 && progress.step >= 0)
+        progress.share = double(progress.step) / progress.steps;
+    if (const auto left = number(inner, "eta_ns"))
+        progress.secondsLeft = *left / 1e9;
+    progress.share = std::clamp(progress.share, 0.0, 1.0);
+    return progress;
+}
+
+void RunProcess::readErrors()
+{
+    m_pending += m_process.readAllStandardError();
+    for (qsizetype end = m_pending.indexOf('\n'); end >= 0; end = m_pending.indexOf('\n')) {
+        takeLine(m_pending.left(end).trimmed());
+        m_pending.remove(0, end + 1);
+    }
+}
+
+void RunProcess::takeLine(const QByteArray& line)
+{
+    if (line.isEmpty())
+        return;
+    if (auto progress = parseProgress(line)) {
+        const double seconds = static_cast<double>(m_clock.elapsed()) / 1000;
+        // The run's own estimate knows how long a step takes; without one, time so far is extrapolated.
+        if (progress->secondsLeft < 0 && progress->share > 0.01)
+            progress->secondsLeft = seconds / progress->share * (1 - progress->share);
+        Q_EMIT progressed(*progress);
+        return;
+    }
+    const QString text = QString::fromUtf8(line);
+    if (m_messages.size() < longestMessageList)
+        m_messages << text;
+    Q_EMIT message(text);
+}
+
+void RunProcess::end(QProcess::ExitStatus status, int code)
+{
+    m_grace.stop();
+    readErrors();
+    takeLine(m_pending.trimmed());
+    m_pending.clear();
+
+    ChildResult result;
+    result.json = m_process.readAllStandardOutput().trimmed();
+    result.trace = m_request.trace;
+    const auto report = nlohmann::json::parse(result.json.begin(), result.json.end(), nullptr, false);
+    if (m_cancelled) {
+        result.kind = ChildResult::Cancelled;
+    } else if (status == QProcess::CrashExit) {
+        result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(code);
+    } else if (!report.is_object()) {
+        result.reason = code == 0 ? tr("The run ended without a report.") : tr("The run failed (exit code %1).").arg(code);
+    } else {
+        // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
+        result.kind = ChildResult::Done;
+        if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
+            result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
+            result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();
+            result.maxRelativeError = number(*check, "max_relative_error").value_or(0);
+        }
+        if (const auto trace = report.find("trace"); trace != report.end() && trace->is_string())
+            result.trace = QString::fromStdString(trace->get<std::string>());
+    }
+    finishOnce(std::move(result));
+}
+
+void RunProcess::finishOnce(ChildResult result)
+{
+    if (m_reported)
+        return;
+    m_reported = true;
+    result.messages = m_messages;
+    Q_EMIT finished(result);
+}
+
+} // namespace pipewright

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document.h"
+
+#include "core/formats/designfile.h"
+#include "core/schedule/validate.h"
+#include "traces/tracereader.h"
+
+#include <QElapsedTimer>
+#include <QFile>
+#include <QUndoCommand>
+
+#include <algorithm>
+#include <map>
+
+namespace pipewright {
+
+// Holds both designs, so undoing restores exactly and needs no inverse of any edit.
+class DesignCommand : public QUndoCommand {
+public:
+    DesignCommand(Document& document, Design after, const QString& text)
+        : QUndoCommand(text), m_document(document), m_before(document.design()), m_after(std::move(after))
+    {
+    }
+    void undo() override { m_document.apply(m_before); }
+    void redo() override { m_document.apply(m_after); }
+
+private:
+    Document& m_document;
+    const Design m_before, m_after;
+};
+
+namespace {
+
+QString text(const Block& block)
+{
+    return QString::fromStdString(toString(block));
+}
+
+// Steps are read until the spread of a duration is known well enough; a long recording would only take longer.
+constexpr std::size_t stepsForSpread = 24;
+
+// Per task: what lies between the 10th and the 90th percentile of its durations. Warm-up (the first step)
+// does not count.
+std::vector<Nanoseconds> spreadOfDurations(const TraceReader& trace, const Program& program)
+{
+    std::vector<StepRecord> steps = trace.steps();
+    if (steps.size() > 1)
+        steps.erase(steps.begin());
+    if (steps.size() > stepsForSpread)
+        steps.resize(stepsForSpread);
+    std::vector<std::vector<Nanoseconds>> durations(program.tasks.size());
+    for (const StepRecord& step : steps) {
+        const Timeline timeline = trace.timeline(program, step.step);
+        for (std::size_t task = 0; task < durations.size(); ++task) {
+            if (timeline.start[task] != notRun)
+                durations[task].push_back(timeline.end[task] - timeline.start[task]);
+        }
+    }
+    std::vector<Nanoseconds> spread(program.tasks.size(), 0);
+    for (std::size_t task = 0; task < durations.size(); ++task) {
+        std::vector<Nanoseconds>& values = durations[task];
+        if (values.empty())
+            continue;
+        std::sort(values.begin(), values.end());
+        spread[task] = values[(values.size() - 1) * 9 / 10] - values[(values.size() - 1) / 10];
+    }
+    return spread;
+}
+
+bool isSqlite(const QString& path)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && file.read(15) == "SQLite format 3";
+}
+
+} // namespace
+
+QString deviceLabel(const Design& design, int device)
+{
+    // A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called.
+    const bool known = device >= 0 && static_cast<std::size_t>(device) < design.cluster.devices.size();
+    const QString name =
+        known ? QString::fromStdString(design.cluster.devices[static_cast<std::size_t>(device)].name) : QString();
+    const bool cpu = name.contains(QLatin1String("CPU"), Qt::CaseInsensitive) ||
+                     name.contains(QLatin1String("thread"), Qt::CaseInsensitive);
+    return QStringLiteral("%1 %2").arg(cpu ? QStringLiteral("CPU") : QStringLiteral("GPU")).arg(device);
+}
+
+Document::Document(QObject* parent) : QObject(parent)
+{
+    // Every step holds two designs; a few hundred steps are more than anybody retraces.
+    m_undoStack.setUndoLimit(300);
+}
+
+void Document::open(const QString& path)
+{
+    // A recording carries the design that it ran.
+    if (isSqlite(path)) {
+        reset(TraceReader(path.toStdString()).design());
+        setOverlay(path);
+        return;
+    }
+    reset(readDesign(path.toStdString()), path);
+}
+
+void Document::save(const QString& path)
+{
+    writeDesign(m_design, path.toStdString(), true);
+    m_undoStack.setClean();
+    if (m_path != path) {
+        m_path = path;
+        Q_EMIT pathChanged();
+    }
+}
+
+void Document::reset(Design design, const QString& path)
+{
+    const bool hadOverlay = m_overlay != nullptr;
+    m_undoStack.clear();
+    m_overlay.reset();
+    m_overlayPath.clear();
+    select(std::nullopt);
+    apply(std::move(design));
+    m_path = path;
+    Q_EMIT pathChanged();
+    if (hadOverlay)
+        Q_EMIT overlayChanged();
+}
+
+void Document::apply(Design design)
+{
+    m_design = std::move(design);
+    m_prediction.reset();
+    QElapsedTimer timer;
+    timer.start();
+    try {
+        m_prediction = std::make_unique<Prediction>(predictPlaced(m_design));
+        m_diagnostics.clear();
+    } catch (const Error& error) {
+        m_diagnostics = error.diagnostics();
+    }
+    m_evaluationMilliseconds = static_cast<double>(timer.nsecsElapsed()) / 1e6;
+
+    const bool hadOverlay = m_overlay != nullptr;
+    const bool hasOverlay = !m_overlayPath.isEmpty() && refreshOverlay();
+    // A block that an edit removed for good (another family, fewer microbatches) cannot stay selected; one
+    // that went back to the tray can.
+    const auto inTray = [this](const Block& block) {
+        const std::vector<Block> tray = unplacedBlocks(m_design.schedule);
+        return std::find(tray.begin(), tray.end(), block) != tray.end();
+    };
+    const bool lostSelection =
+        m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
+    if (lostSelection)
+        m_selection.reset();
+    Q_EMIT designChanged();
+    if (lostSelection)
+        Q_EMIT selectionChanged();
+    if (hadOverlay || hasOverlay)
+        Q_EMIT overlayChanged();
+}
+
+Document::Edit Document::tryMoveBlock(const Block& block, int index) const
+{
+    EditResult result = pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips);
+    Edit edit{m_design, std::move(result.diagnostics),
+              tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::tryMoveStage(int stage, int device) const
+{
+    std::map<Block, Nanoseconds> starts;
+    if (m_prediction) {
+        const Program& program = m_prediction->program;
+        for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+            if (program.tasks[i].kind == TaskKind::Compute)
+                starts.emplace(program.tasks[i].block(), m_prediction->timeline.start[i]);
+        }
+    }
+    const auto startOf = [&starts](const Block& block) {
+        const auto it = starts.find(block);
+        return it == starts.end() ? Nanoseconds{0} : it->second;
+    };
+    EditResult result = pipewright::moveStage(m_design.schedule, stage, device, startOf, m_design.dataflow.skips);
+    Edit edit{m_design, std::move(result.diagnostics),
+              tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(m_design, device))};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::tryPlaceBlock(const Block& block, int index) const
+{
+    EditResult result = pipewright::placeBlock(m_design.schedule, block, index, m_design.dataflow.skips);
+    Edit edit{m_design, std::move(result.diagnostics), tr("Place %1").arg(text(block))};
+    if (!hasErrors(edit.diagnostics)) {
+        edit.design.schedule = std::move(result.schedule);
+        edit.text = tr("Place %1 on %2")
+                        .arg(text(block), deviceLabel(m_design, find(edit.design.schedule, block).device));
+    }
+    return edit;
+}
+
+Document::Edit Document::tryUnplace(const std::vector<Block>& blocks) const
+{
+    EditResult result = unplaceBlocks(m_design.schedule, blocks);
+    Edit edit{m_design, std::move(result.diagnostics),
+              blocks.size() == 1 ? tr("Return %1 to the tray").arg(text(blocks.front()))
+                                 : tr("Return %n blocks to the tray", nullptr, static_cast<int>(blocks.size()))};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) const
+{
+    EditResult result = pinBlock(m_design.schedule, block, earliestStart);
+    Edit edit{m_design, std::move(result.diagnostics),
+              earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block))};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Diagnostics Document::commit(Edit edit)
+{
+    if (!hasErrors(edit.diagnostics) && !(edit.design == m_design))
+        m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text));
+    return std::move(edit.diagnostics);
+}
+
+Diagnostics Document::moveBlock(const Block& block, int index)
+{
+    return commit(tryMoveBlock(block, index));
+}
+
+Diagnostics Document::moveStage(int stage, int device)
+{
+    return commit(tryMoveStage(stage, device));
+}
+
+Diagnostics Document::placeBlock(const Block& block, int index)
+{
+    return commit(tryPlaceBlock(block, index));
+}
+
+Diagnostics Document::unplace(const std::vector<Block>& blocks)
+{
+    return commit(tryUnplace(blocks));
+}
+
+Diagnostics Document::pin(const Block& block, Nanoseconds earliestStart)
+{
+    return commit(tryPin(block, earliestStart));
+}
+
+void Document::replaceDesign(Design design, const QString& text)
+{
+    commit({std::move(design), {}, text});
+}
+
+void Document::select(std::optional<Block> block)
+{
+    if (m_selection == block)
+        return;
+    m_selection = block;
+    Q_EMIT selectionChanged();
+}
+
+void Document::setOverlay(const QString& tracePath)
+{
+    if (!m_prediction)
+        throw Error("overlay", "there is no prediction to lay a trace over", "resolve the conflicts of the schedule first");
+    const QString before = m_overlayPath;
+    m_overlayPath = tracePath;
+    try {
+        const TraceReader trace(tracePath.toStdString());
+        auto overlay = std::make_unique<Overlay>();
+        overlay->path = tracePath;
+        overlay->measured = trace.timeline(m_prediction->program, trace.medianStep());
+        overlay->comparison =
+            compare(m_prediction->program, m_prediction->timeline, overlay->measured, trace.peakBytes());
+        overlay->spread = spreadOfDurations(trace, m_prediction->program);
+        overlay->resultJson = trace.resultJson();
+        m_overlay = std::move(overlay);
+    } catch (...) {
+        m_overlayPath = before;
+        throw;
+    }
+    Q_EMIT overlayChanged();
+}
+
+bool Document::refreshOverlay()
+{
+    const std::unique_ptr<Overlay> before = std::move(m_overlay);
+    if (!m_prediction)
+        return false;
+    try {
+        const QSignalBlocker blocker(this); // apply() says what changed, once everything is up to date
+        setOverlay(m_overlayPath);
+        return true;
+    } catch (const Error&) {
+        return false; // of another program since the edit; undoing brings it back
+    }
+}
+
+void Document::clearOverlay()
+{
+    m_overlayPath.clear();
+    if (m_overlay) {
+        m_overlay.reset();
+        Q_EMIT overlayChanged();
+    }
+}
+
+} // namespace pipewright

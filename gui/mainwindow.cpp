@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The arrangement of the window and how its views hear of each other; files and runs are in
+// mainwindowfiles.cpp.
+#include "gui/mainwindow.h"
+
+#include "gui/autosave.h"
+#include "gui/dialogs/diagnosticlist.h"
+#include "gui/panels/bubblepanel.h"
+#include "gui/panels/editdifferences.h"
+#include "gui/panels/familylist.h"
+#include "gui/panels/inspector.h"
+#include "gui/panels/labels.h"
+#include "gui/panels/memorypanel.h"
+#include "gui/panels/numberbar.h"
+#include "gui/panels/runerrors.h"
+#include "gui/panels/topbar.h"
+#include "gui/panels/tray.h"
+#include "gui/panels/words.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/windowactions.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMessageBox>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int leftWidth = 256;
+constexpr int rightWidth = 316;
+constexpr int panelMargin = 20;
+constexpr int tallestMemory = 260;
+
+QVBoxLayout* columnOf(QWidget* column, int width)
+{
+    makePanel(column);
+    column->setFixedWidth(width);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(panelMargin, 20, panelMargin, 12);
+    layout->setSpacing(22);
+    return layout;
+}
+
+} // namespace
+
+MainWindow::MainWindow(const Options& options, QWidget* parent)
+    : QWidget(parent)
+    , m_options(options)
+    , m_settings(options.settingsFile.isEmpty() ? std::make_unique<QSettings>()
+                                                : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat))
+    , m_recent(*m_settings)
+    , m_actions(new WindowActions(m_document.undoStack(), this))
+{
+    setWindowTitle(tr("Pipewright[*]"));
+    setAutoFillBackground(true);
+    build();
+    connectViews();
+    refreshRecent();
+    if (!options.autosaveFolder.isEmpty()) {
+        try {
+            m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
+            connect(m_autosave.get(), &Autosave::failed, m_numbers, &NumberBar::setHint);
+        } catch (const Error& error) {
+            m_numbers->setHint(tr("Autosave is off: %1").arg(QString::fromUtf8(error.what())));
+        }
+    }
+    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
+        resize(1480, 900);
+}
+
+MainWindow::~MainWindow()
+{
+    // Views outlive the document's members otherwise: it is a member, they are children.
+    for (QObject* child : QList<QObject*>(children())) {
+        if (child->isWidgetType())
+            delete child;
+    }
+}
+
+void MainWindow::build()
+{
+    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,      m_actions->theme,        m_actions->run,
+                              m_actions->newSchedule, m_actions->shortcuts, m_actions->scheduleMenu, m_actions->overlayMenu,
+                              m_actions->allMenu};
+    m_topBar = new TopBar(m_document, bar, this);
+    m_numbers = new NumberBar(this);
+    auto* middle = new QHBoxLayout;
+    middle->setSpacing(0);
+    middle->addWidget(buildLeft());
+    middle->addWidget(makeHairline(Qt::Vertical, this));
+    middle->addWidget(buildCentre(), 1);
+    middle->addWidget(makeHairline(Qt::Vertical, this));
+    middle->addWidget(buildRight());
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addWidget(m_topBar);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addLayout(middle, 1);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_numbers);
+}
+
+QWidget* MainWindow::buildLeft()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column, leftWidth);
+    m_tray = new Tray(m_document, column);
+    m_families = new FamilyList(m_document, column);
+    layout->addWidget(m_tray);
+    layout->addWidget(m_families, 1);
+    return column;
+}
+
+QWidget* MainWindow::buildCentre()
+{
+    auto* column = new QWidget(this);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    m_timeline = new TimelineView(m_document, column);
+    m_memory = new MemoryPanel(column);
+    m_bubbles = new BubblePanel(column);
+    m_memory->setMaximumHeight(tallestMemory);
+    layout->addWidget(m_timeline, 3);
+    layout->addSpacing(8);
+    layout->addWidget(m_memory, 2);
+    layout->addSpacing(14);
+    layout->addWidget(m_bubbles);
+    layout->addStretch(1);
+    m_actions->addView(tr("Timeline"), m_timeline);
+    return column;
+}
+
+QWidget* MainWindow::buildRight()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column, rightWidth);
+    m_inspector = new Inspector(m_document, column);
+    m_differences = new EditDifferences(m_document, column);
+    m_runErrors = new RunErrors(m_document, column);
+    layout->addWidget(m_inspector);
+    layout->addWidget(makeHairline(Qt::Horizontal, column));
+    layout->addWidget(m_differences);
+    layout->addWidget(m_runErrors, 1);
+    layout->addStretch(0);
+
+    auto* scroll = new QScrollArea(this);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setWidgetResizable(true);
+    scroll->setFixedWidth(rightWidth);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    column->setMinimumWidth(0);
+    column->setMaximumWidth(QWIDGETSIZE_MAX);
+    scroll->setWidget(column);
+    makePanel(scroll->viewport());
+    return scroll;
+}
+
+void MainWindow::connectViews()
+{
+    const auto on = [this](QAction* action, auto slot) { connect(action, &QAction::triggered, this, slot); };
+    on(m_actions->newSchedule, &MainWindow::newSchedule);
+    on(m_actions->open, &MainWindow::open);
+    on(m_actions->save, &MainWindow::save);
+    on(m_actions->saveAs, &MainWindow::saveAs);
+    on(m_actions->exportPicture, &MainWindow::exportPicture);
+    on(m_actions->quit, &QWidget::close);
+    on(m_actions->place, &MainWindow::placeNext);
+    on(m_actions->run, &MainWindow::run);
+    on(m_actions->openOverlay, &MainWindow::openOverlay);
+    on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
+    on(m_actions->diagnostics, &MainWindow::showDiagnostics);
+    on(m_actions->theme, &MainWindow::switchTheme);
+    on(m_actions->shortcuts, &MainWindow::showShortcuts);
+    connect(m_actions->clearOverlay, &QAction::triggered, &m_document, &Document::clearOverlay);
+    connect(m_actions->completeRest, &QAction::triggered, this, [this] {
+        if (const Diagnostics faults = m_tray->placeAll(); hasErrors(faults))
+            complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
+    });
+
+    connect(m_actions->find, &QAction::triggered, m_topBar->searchField(), [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
+    connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
+    connect(m_topBar, &TopBar::searched, this, [this](const QString& text) {
+        const auto block = parseBlock(text.trimmed().toUpper().toStdString());
+        if (!block) {
+            m_numbers->setHint(tr("A block is written like F0.3: operation, stage, microbatch"));
+            return;
+        }
+        m_document.select(block);
+        m_timeline->ensureVisible(*block);
+        m_timeline->setFocus();
+    });
+    const auto refuse = [this](const Diagnostics& faults) {
+        complain(tr("That is not possible"), QString::fromStdString(toString(faults)));
+    };
+    connect(m_tray, &Tray::refused, this, refuse);
+    connect(m_families, &FamilyList::refused, this, refuse);
+    connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
+    connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
+    connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
+    connect(m_timeline, &TimelineView::previewChanged, this, [this] {
+        m_differences->setPreview(m_timeline->preview());
+        refreshNumbers();
+    });
+    const auto refresh = [this] {
+        m_timeline->setMaximumHeight(m_timeline->naturalHeight());
+        const bool complete = unplacedBlocks(m_document.design().schedule).empty();
+        const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
+        m_actions->run->setEnabled(runs);
+        m_topBar->runButton()->setEnabled(runs);
+        m_actions->place->setEnabled(!complete);
+        m_actions->completeRest->setEnabled(!complete);
+        refreshNumbers();
+        alignCharts();
+    };
+    connect(&m_document, &Document::designChanged, this, refresh);
+    connect(&m_document, &Document::selectionChanged, this, &MainWindow::refreshNumbers);
+    connect(&m_document, &Document::overlayChanged, this, [this] {
+        m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
+        m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
+        showGradients();
+        refreshNumbers();
+    });
+    connect(&m_document, &Document::pathChanged, this, [this] { setWindowFilePath(m_document.path()); });
+    connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
+    m_actions->clearOverlay->setEnabled(false);
+    m_actions->calibrate->setEnabled(false);
+    refresh();
+}
+
+void MainWindow::showEvent(QShowEvent* event)
+{
+    QWidget::showEvent(event);
+    m_timeline->showAll();
+    m_timeline->setFocus();
+}
+
+void MainWindow::refreshNumbers()
+{
+    const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
+    const Design& design = m_document.design();
+    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds());
+    m_bubbles->showDesign(design, shown);
+    int device = shown ? fullestDevice(shown->metrics) : 0;
+    if (const auto block = m_document.selection()) {
+        const auto stage = static_cast<std::size_t>(block->stage);
+        if (stage < design.schedule.deviceOfStage.size())
+            device = design.schedule.deviceOfStage[stage];
+    }
+    m_memory->showDesign(design, shown, m_document.overlay(), device);
+}
+
+void MainWindow::alignCharts()
+{
+    const TimeAxis& axis = m_timeline->axis();
+    m_memory->setAxis(axis);
+    m_bubbles->setPlot(axis.left, axis.width);
+}
+
+void MainWindow::showGap(int device, qint64 start, qint64 end)
+{
+    // Time that is idle is explained by the block that ends it; after the last block, by the last one.
+    const Prediction* prediction = m_document.prediction();
+    if (!prediction)
+        return;
+    for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
+        const Task& task = prediction->program.tasks[t];
+        if (task.kind != TaskKind::Compute || task.device != device)
+            continue;
+        if (prediction->timeline.start[t] == end) {
+            m_document.select(task.block());
+            return;
+        }
+        if (prediction->timeline.end[t] == start)
+            m_document.select(task.block());
+    }
+}
+
+void MainWindow::placeNext()
+{
+    const Diagnostics faults = m_tray->placeNext();
+    if (hasErrors(faults))
+        m_numbers->setHint(QString::fromStdString(toString(faults.front())));
+}
+
+void MainWindow::showDiagnostics()
+{
+    if (!m_diagnostics)
+        m_diagnostics = new DiagnosticList(m_document, this);
+    m_diagnostics->show();
+    m_diagnostics->raise();
+    m_diagnostics->activateWindow();
+}
+
+void MainWindow::showShortcuts()
+{
+    auto* list = new ShortcutList(m_actions->groups(), this);
+    list->setAttribute(Qt::WA_DeleteOnClose);
+    list->show();
+}
+
+void MainWindow::switchTheme()
+{
+    const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
+    next.apply(*qApp);
+    m_settings->setValue(QStringLiteral("theme"), next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
+}
+
+void MainWindow::complain(const QString& title, const QString& text)
+{
+    auto* box = new QMessageBox(QMessageBox::Warning, title, text, QMessageBox::Ok, this);
+    box->setAttribute(Qt::WA_DeleteOnClose);
+    box->open();
+}
+
+} // namespace pipewright

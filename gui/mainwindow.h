@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The designer's window: one Document and the views that listen to it. The window itself only arranges
+// them, keeps the charts on the timeline's axis, shows what a drag would give, and opens and saves files.
+#pragma once
+
+#include "gui/document.h"
+#include "gui/recentfiles.h"
+
+#include <QSettings>
+#include <QWidget>
+
+#include <memory>
+
+class QMenu;
+
+namespace pipewright {
+
+class Autosave;
+class BubblePanel;
+class DiagnosticList;
+class EditDifferences;
+class FamilyList;
+class Inspector;
+class MemoryPanel;
+class NumberBar;
+class RunErrors;
+class TimelineView;
+class TopBar;
+class Tray;
+class WindowActions;
+struct ChildResult;
+
+class MainWindow : public QWidget {
+    Q_OBJECT
+
+public:
+    struct Options {
+        QString settingsFile;   ///< empty: the user's own
+        QString autosaveFolder; ///< empty: none
+        QString traceFolder;    ///< where runs are recorded; empty: the application's data folder
+        QString program;        ///< the binary that runs designs; empty: this one
+    };
+    explicit MainWindow(const Options& options, QWidget* parent = nullptr);
+    ~MainWindow() override;
+
+    Document& document() { return m_document; }
+    TimelineView& timeline() { return *m_timeline; }
+    Tray& tray() { return *m_tray; }
+    FamilyList& families() { return *m_families; }
+    Inspector& inspector() { return *m_inspector; }
+    EditDifferences& differences() { return *m_differences; }
+    RunErrors& runErrors() { return *m_runErrors; }
+    MemoryPanel& memory() { return *m_memory; }
+    BubblePanel& bubbles() { return *m_bubbles; }
+    NumberBar& numbers() { return *m_numbers; }
+    TopBar& topBar() { return *m_topBar; }
+    WindowActions& windowActions() { return *m_actions; }
+    Autosave* autosave() { return m_autosave.get(); }
+
+    /// Opens a design or a recording; false (after telling the user) when it cannot be read.
+    bool openFile(const QString& path);
+    bool saveTo(const QString& path);
+    /// Asks what to do with unsaved changes; false when the user wants to stay.
+    bool mayDiscard();
+
+public Q_SLOTS:
+    void newSchedule();
+    void open();
+    bool save();
+    bool saveAs();
+    void run();
+    void openOverlay();
+    void showGradients(); ///< of the run that is laid over the design
+    void calibrateFromOverlay();
+    void showDiagnostics();
+    void showShortcuts();
+    void switchTheme();
+    void exportPicture();
+    void placeNext();
+
+protected:
+    void closeEvent(QCloseEvent* event) override;
+    void showEvent(QShowEvent* event) override;
+
+private:
+    void build();
+    QWidget* buildLeft();
+    QWidget* buildCentre();
+    QWidget* buildRight();
+    void connectViews();
+    void refreshNumbers();   ///< of the drag's preview while there is one
+    void alignCharts();
+    void refreshRecent();
+    void showGap(int device, qint64 start, qint64 end);
+    void takeRun(const ChildResult& result, bool calibrate);
+    void complain(const QString& title, const QString& text);
+    QString dataFolder(const QString& name) const;
+
+    Options m_options;
+    std::unique_ptr<QSettings> m_settings;
+    RecentFiles m_recent;
+    Document m_document;
+    std::unique_ptr<Autosave> m_autosave;
+
+    WindowActions* m_actions;
+    TopBar* m_topBar = nullptr;
+    Tray* m_tray = nullptr;
+    FamilyList* m_families = nullptr;
+    TimelineView* m_timeline = nullptr;
+    MemoryPanel* m_memory = nullptr;
+    BubblePanel* m_bubbles = nullptr;
+    Inspector* m_inspector = nullptr;
+    EditDifferences* m_differences = nullptr;
+    RunErrors* m_runErrors = nullptr;
+    NumberBar* m_numbers = nullptr;
+    DiagnosticList* m_diagnostics = nullptr;
+};
+
+} // namespace pipewright

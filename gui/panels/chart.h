@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The only file that knows Qt Charts (deprecated upstream since 6.10, slow past a few points per pixel).
+// A Chart is a bare plot: no legend, no title, no axis text; its plot area is set to the pixel so that it
+// shares the x axis of the timeline above it. Curves are thinned to two points per pixel before they
+// reach Qt Charts, so drawing costs pixels and not samples.
+#pragma once
+
+#include "core/program/program.h"
+
+#include <QColor>
+#include <QMargins>
+#include <QPointF>
+#include <QString>
+#include <QWidget>
+
+#include <functional>
+#include <vector>
+
+class QChart;
+class QChartView;
+class QPainter;
+class QValueAxis;
+
+namespace pipewright {
+
+/// A step function thinned to at most two points per pixel of [from, to], highest and lowest value of each
+/// pixel kept in order; the value before `from` is carried in. O(samples in the window + log samples).
+std::vector<QPointF> thinSteps(const std::vector<MemorySample>& samples, double from, double to, int pixels);
+
+class Chart : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Chart(QWidget* parent = nullptr);
+
+    /// Where the plot begins and ends, in pixels of this widget.
+    void setPlotMargins(int left, int top, int right, int bottom);
+    QRectF plotArea() const;
+    void setRange(double fromX, double toX, double fromY, double toY);
+    void clear();
+
+    /// The area between two levels or curves; `upper` has at least two points.
+    void addArea(const std::vector<QPointF>& lower, const std::vector<QPointF>& upper, const QColor& fill);
+    void addLine(const std::vector<QPointF>& points, const QColor& color, double width, bool dashed = false);
+
+    struct BarPart {
+        QString name;
+        QColor color;
+        std::vector<double> values; ///< one per row
+    };
+    /// Horizontal bars, one row each, stacked from the left in the order of the parts. Row 0 is on top.
+    void setStackedBars(const std::vector<BarPart>& parts, int rows, double barShare);
+
+    /// Painted above the plot, in this widget's coordinates: captions, limits, labels of bars.
+    void setForeground(std::function<void(QPainter&)> paint);
+
+    /// Widget pixels of a value, for captions laid over the plot.
+    double xOf(double value) const;
+    double yOf(double value) const;
+
+    /// Number of points handed to Qt Charts, for the test of the promise above.
+    int pointCount() const { return m_points; }
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+private:
+    void placePlot();
+
+    QChartView* m_view;
+    QChart* m_chart;
+    QValueAxis* m_x;
+    QValueAxis* m_y;
+    QWidget* m_foreground;
+    QMargins m_margins{0, 0, 0, 0};
+    int m_points = 0;
+};
+
+} // namespace pipewright

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/editdifferences.h"
+
+#include "gui/panels/factlist.h"
+#include "gui/panels/words.h"
+
+#include <QLabel>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+namespace {
+
+Tone lessIsGood(double difference)
+{
+    return difference < 0 ? Tone::Good : difference > 0 ? Tone::Bad : Tone::Dim;
+}
+
+} // namespace
+
+EditDifferences::EditDifferences(Document& document, QWidget* parent)
+    : QWidget(parent)
+    , m_document(document)
+    , m_heading(makeHeading(tr("This edit"), this))
+    , m_name(makeCaption({}, TextSize::Small, this))
+    , m_facts(new FactList(this))
+{
+    setAccessibleName(tr("Differences made by this edit"));
+    m_name->setWordWrap(true);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_heading);
+    layout->addWidget(m_name);
+    layout->addWidget(m_facts);
+    // Edits, undo and redo end with a new index of the stack; a design that is replaced as a whole ends with
+    // its path.
+    connect(m_document.undoStack(), &QUndoStack::indexChanged, this, &EditDifferences::remember);
+    connect(&m_document, &Document::pathChanged, this, [this] {
+        if (m_document.undoStack()->count() == 0)
+            remember();
+    });
+    connect(&m_document, &Document::designChanged, this, [this] { m_preview = nullptr; });
+    remember();
+}
+
+EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction)
+{
+    const Metrics& metrics = prediction.metrics;
+    const int fullest = fullestDevice(metrics);
+    return {metrics.makespan, metrics.rateMakespan,
+            fullest >= 0 ? metrics.devices[static_cast<std::size_t>(fullest)].peakBytes : 0, fullest,
+            prediction.program.transferCount()};
+}
+
+void EditDifferences::remember()
+{
+    QUndoStack* stack = m_document.undoStack();
+    const auto index = static_cast<std::size_t>(stack->index());
+    // At its limit the stack drops its oldest command, and every state moves down by one.
+    if (index == m_lastIndex && index > 0 && stack->index() == stack->undoLimit() && !m_history.empty())
+        m_history.erase(m_history.begin());
+    if (m_history.size() < index + 1 || stack->count() == stack->index())
+        m_history.resize(index + 1); // a new edit: what could be redone is gone
+    m_lastIndex = index;
+    m_history[index].reset();
+    if (const Prediction* prediction = m_document.prediction())
+        m_history[index] = numbersOf(*prediction);
+    refresh();
+}
+
+void EditDifferences::setPreview(const Prediction* preview)
+{
+    m_preview = preview;
+    refresh();
+}
+
+void EditDifferences::refresh()
+{
+    const int index = m_document.undoStack()->index();
+    std::optional<Numbers> before, after;
+    if (m_preview) {
+        if (m_document.prediction())
+            before = numbersOf(*m_document.prediction());
+        after = numbersOf(*m_preview);
+    } else if (index > 0 && static_cast<std::size_t>(index) < m_history.size()) {
+        before = m_history[static_cast<std::size_t>(index) - 1];
+        after = m_history[static_cast<std::size_t>(index)];
+    }
+    if (!before || !after) {
+        m_facts->setFacts({});
+        m_name->setText(index > 0 ? tr("No numbers: the schedule cannot run before or after it.")
+                                  : tr("Drag a block, or Alt+←/→ on the selected one, to see what it changes."));
+        m_name->show();
+        return;
+    }
+    const QString text = m_document.undoStack()->undoText();
+    m_name->setText(m_preview ? tr("if dropped here") : text);
+    m_name->setVisible(!m_name->text().isEmpty());
+    const QString source = m_preview ? tr("Predicted, if dropped now, against the present state")
+                                     : tr("Predicted, against the state before the edit");
+    const double makespan = before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
+    const Bytes peak = after->peak - before->peak;
+    const std::int64_t transfers = after->transfers - before->transfers;
+    m_facts->setFacts({
+        {tr("makespan"), signedPercent(makespan), source, lessIsGood(makespan)},
+        {tr("bubble"), signedPoints(after->bubble - before->bubble), source, lessIsGood(after->bubble - before->bubble)},
+        {tr("peak memory"), signedSize(peak), source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)),
+         lessIsGood(double(peak))},
+        {tr("transfers"), transfers == 0 ? tr("unchanged") : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
+         source, lessIsGood(double(transfers))},
+    });
+}
+
+} // namespace pipewright

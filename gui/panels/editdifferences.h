@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the last edit changed: makespan, bubble, peak memory and transfers against the state before it,
+// or, during a drag, what dropping now would change. Numbers are remembered per position of the undo
+// stack, so undoing and redoing shows each edit's own differences again.
+#pragma once
+
+#include "gui/document.h"
+
+#include <QWidget>
+
+#include <optional>
+
+class QLabel;
+
+namespace pipewright {
+
+class FactList;
+
+class EditDifferences : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit EditDifferences(Document& document, QWidget* parent = nullptr);
+
+    /// A drag in progress: its prediction, or null when there is none.
+    void setPreview(const Prediction* preview);
+    const FactList& facts() const { return *m_facts; }
+
+private:
+    struct Numbers {
+        Nanoseconds makespan = 0;
+        double bubble = 0;
+        Bytes peak = 0;
+        int peakDevice = -1;
+        std::int64_t transfers = 0;
+    };
+    static Numbers numbersOf(const Prediction& prediction);
+    void remember();
+    void refresh();
+
+    Document& m_document;
+    std::vector<std::optional<Numbers>> m_history; ///< per index of the undo stack
+    std::size_t m_lastIndex = 0;
+    const Prediction* m_preview = nullptr;
+    QLabel* m_heading;
+    QLabel* m_name;
+    FactList* m_facts;
+};
+
+} // namespace pipewright

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/explain.h"
+
+#include "gui/document.h"
+#include "gui/panels/words.h"
+
+#include <QStringList>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// The dependency that decides when a task starts, other than its place in its device's order.
+struct Cause {
+    TaskId after = none;           ///< none: a pin, or nothing
+    Nanoseconds ready = 0;         ///< when it lets the task start
+    bool pin = false;
+};
+
+Cause latestInput(const Prediction& prediction, TaskId task)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    Cause cause;
+    if (const TaskId data = program.afterData[task]; data != none)
+        cause = {data, timeline.end[data], false};
+    const auto less = [](const Program::ExtraDependency& a, TaskId b) { return a.task < b; };
+    auto extra = std::lower_bound(program.extraDependencies.begin(), program.extraDependencies.end(), task, less);
+    for (; extra != program.extraDependencies.end() && extra->task == task; ++extra) {
+        if (extra->after == none && extra->earliestStart > cause.ready)
+            cause = {none, extra->earliestStart, true};
+        else if (extra->after != none && timeline.end[extra->after] > cause.ready)
+            cause = {extra->after, timeline.end[extra->after], false};
+    }
+    return cause;
+}
+
+/// The compute task behind a dependency: itself, or what a transfer carries.
+TaskId producer(const Program& program, TaskId task)
+{
+    while (task != none && program.tasks[task].kind == TaskKind::Transfer)
+        task = program.afterData[task];
+    return task;
+}
+
+QString label(const Program& program, TaskId task)
+{
+    return QString::fromStdString(program.label(task));
+}
+
+/// "F0.3 on GPU 1".
+QString labelOnDevice(const Design& design, const Program& program, TaskId task)
+{
+    return QStringLiteral("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
+}
+
+/// How the awaited block came to end so late: the chain of blocks that each wait for the one before, as far
+/// back as three devices, written from the far end.
+QString chainBehind(const Design& design, const Prediction& prediction, TaskId task)
+{
+    const Program& program = prediction.program;
+    std::vector<TaskId> chain;
+    for (int hops = 0; hops < 3; ++hops) {
+        const Cause cause = latestInput(prediction, task);
+        const TaskId before = producer(program, cause.after);
+        const TaskId onDevice = program.afterOnDevice[task];
+        const bool deviceDecides = onDevice != none && prediction.timeline.end[onDevice] >= cause.ready;
+        if (before == none || deviceDecides)
+            break;
+        chain.push_back(before);
+        task = before;
+    }
+    if (chain.empty()) {
+        const TaskId onDevice = program.afterOnDevice[task];
+        if (onDevice == none)
+            return {};
+        return QStringLiteral(" That one runs as soon as %1 leaves its device.").arg(label(program, onDevice));
+    }
+    QStringList words;
+    for (const TaskId link : chain)
+        words << labelOnDevice(design, program, link);
+    return QStringLiteral(" That one waits for %1.").arg(words.join(QStringLiteral(", which waits for ")));
+}
+
+QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers, const Cause& cause)
+{
+    const Program& program = prediction.program;
+    const TaskId onDevice = program.afterOnDevice[answers.task];
+    if (answers.idleBefore == 0) {
+        if (onDevice == none)
+            return QStringLiteral("It starts with the step; nothing is idle before it.");
+        const Nanoseconds spare = prediction.timeline.end[onDevice] - cause.ready;
+        QString text = QStringLiteral("Nothing is idle: it starts as soon as %1 ends.").arg(label(program, onDevice));
+        if (spare > 0 && cause.after != none)
+            text += QStringLiteral(" Its input had been ready for %1.").arg(durationText(spare));
+        return text;
+    }
+    if (cause.pin)
+        return QStringLiteral("%1 idle because the block is pinned to start no earlier than %2.")
+            .arg(durationText(answers.idleBefore), durationText(cause.ready));
+    const TaskId source = producer(program, cause.after);
+    if (source == none)
+        return QStringLiteral("%1 idle before it.").arg(durationText(answers.idleBefore));
+    QString text = QStringLiteral("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
+    const Nanoseconds onItsWay = cause.ready - prediction.timeline.end[source];
+    if (onItsWay > 0)
+        text += QStringLiteral(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
+    text += QLatin1Char('.');
+    return text + chainBehind(design, prediction, source);
+}
+
+/// Frees follow the instruction of last use, so those between the block and the next compute are its own
+/// and of transfers that it waited for.
+Bytes freedAfter(const Program& program, TaskId task)
+{
+    const auto& instructions = program.devices[static_cast<std::size_t>(program.tasks[task].device)].instructions;
+    const auto isTask = [task](const Instruction& i) { return i.kind == InstructionKind::Compute && i.task == task; };
+    auto at = std::find_if(instructions.begin(), instructions.end(), isTask);
+    Bytes freed = 0;
+    if (at == instructions.end())
+        return freed;
+    for (++at; at != instructions.end() && at->kind != InstructionKind::Compute; ++at) {
+        if (at->kind == InstructionKind::Free && at->buffer != none)
+            freed += program.buffers[at->buffer].bytes;
+    }
+    return freed;
+}
+
+} // namespace
+
+TaskId taskOf(const Program& program, const Block& block)
+{
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const bool runs = task.kind == TaskKind::Compute || (task.kind == TaskKind::Update && block.op == Op::U);
+        if (runs && task.block() == block)
+            return t;
+    }
+    return none;
+}
+
+std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    BlockAnswers answers;
+    answers.task = taskOf(program, block);
+    if (answers.task == none)
+        return std::nullopt;
+    answers.start = timeline.start[answers.task];
+    answers.duration = timeline.end[answers.task] - answers.start;
+    const TaskId onDevice = program.afterOnDevice[answers.task];
+    answers.idleBefore = answers.start - (onDevice == none ? 0 : timeline.end[onDevice]);
+    answers.freed = freedAfter(program, answers.task);
+    for (TaskId t = answers.task + 1; t < program.tasks.size(); ++t) {
+        if (program.tasks[t].kind != TaskKind::Transfer || program.afterData[t] != answers.task)
+            continue;
+        Bytes bytes = 0;
+        for (const BufferId buffer : program.writes(t))
+            bytes += program.buffers[buffer].bytes;
+        answers.feeds.push_back({t, program.tasks[t].peer, bytes});
+    }
+    const Cause cause = latestInput(prediction, answers.task);
+    if (answers.idleBefore > 0) {
+        const TaskId source = producer(program, cause.after);
+        if (source != none && program.tasks[source].kind == TaskKind::Compute)
+            answers.waitsFor = program.tasks[source].block();
+    }
+    answers.why = sentence(design, prediction, answers, cause);
+    return answers;
+}
+
+} // namespace pipewright

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The selected block: what it is, when it runs and why then, what it frees and feeds, and two fields that
+// are the numeric twins of dragging it: its position in the lane and its earliest start.
+#pragma once
+
+#include "gui/document.h"
+
+#include <QWidget>
+
+class QLabel;
+class QLineEdit;
+class QSpinBox;
+
+namespace pipewright {
+
+class BlockChip;
+class FactList;
+
+class Inspector : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Inspector(Document& document, QWidget* parent = nullptr);
+    QString why() const;
+    const FactList& facts() const { return *m_facts; }
+
+private:
+    void refresh();
+    void showNothing();
+    void applyPosition();
+    void applyPin();
+    void report(const Diagnostics& diagnostics);
+
+    Document& m_document;
+    std::optional<Block> m_block;
+    BlockChip* m_chip;
+    QLabel* m_title;
+    QLabel* m_place;
+    FactList* m_facts;
+    QWidget* m_fields;
+    QSpinBox* m_position;
+    QLabel* m_positionOf;
+    QLineEdit* m_pin;
+    QLabel* m_fault;
+    QLabel* m_whyHeading;
+    QLabel* m_why;
+};
+
+} // namespace pipewright

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/labels.h"
+
+#include <QFrame>
+#include <QLabel>
+
+namespace pipewright {
+
+QLabel* makeHeading(const QString& text, QWidget* parent)
+{
+    auto* label = new QLabel(text, parent);
+    label->setFont(Theme::heading());
+    label->setForegroundRole(QPalette::PlaceholderText);
+    return label;
+}
+
+QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
+{
+    auto* label = new QLabel(text, parent);
+    label->setFont(Theme::words(size));
+    label->setForegroundRole(QPalette::PlaceholderText);
+    return label;
+}
+
+QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
+{
+    auto* label = new QLabel(text, parent);
+    label->setFont(Theme::numbers(size));
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    label->setCursor(Qt::ArrowCursor);
+    return label;
+}
+
+void setTone(QLabel* label, Tone tone)
+{
+    // Good and bad borrow roles that a label has no other use for; everything else is in the palette already.
+    const Theme& theme = Theme::of(*label);
+    QPalette palette;
+    switch (tone) {
+    case Tone::Plain:
+        break;
+    case Tone::Dim:
+        palette.setColor(QPalette::WindowText, theme.dim);
+        break;
+    case Tone::Good:
+        palette.setColor(QPalette::WindowText, theme.good);
+        break;
+    case Tone::Bad:
+        palette.setColor(QPalette::WindowText, theme.bad);
+        break;
+    case Tone::Accent:
+        palette.setColor(QPalette::WindowText, theme.accent);
+        break;
+    }
+    label->setForegroundRole(QPalette::WindowText);
+    label->setPalette(palette);
+}
+
+QFrame* makeHairline(Qt::Orientation orientation, QWidget* parent)
+{
+    auto* line = new QFrame(parent);
+    line->setAutoFillBackground(true);
+    line->setBackgroundRole(QPalette::Mid);
+    if (orientation == Qt::Horizontal)
+        line->setFixedHeight(1);
+    else
+        line->setFixedWidth(1);
+    return line;
+}
+
+void makePanel(QWidget* widget)
+{
+    widget->setAutoFillBackground(true);
+    widget->setBackgroundRole(QPalette::Base);
+}
+
+} // namespace pipewright

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/numberbar.h"
+
+#include "gui/panels/words.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLocale>
+
+namespace pipewright {
+
+NumberBar::NumberBar(QWidget* parent)
+    : QWidget(parent)
+    , m_layout(new QHBoxLayout(this))
+    , m_right(makeCaption({}, TextSize::Small, this))
+{
+    makePanel(this);
+    setFixedHeight(34);
+    setAccessibleName(tr("Numbers of this schedule"));
+    m_layout->setContentsMargins(20, 0, 20, 0);
+    m_layout->setSpacing(0);
+    m_layout->addStretch(1);
+    m_right->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    m_right->setMinimumWidth(60);
+    m_layout->addWidget(m_right);
+}
+
+NumberBar::Item& NumberBar::item(const QString& name)
+{
+    for (Item& item : m_items) {
+        if (item.key == name)
+            return item;
+    }
+    auto* caption = makeCaption(name, TextSize::Small, this);
+    auto* value = makeNumber({}, TextSize::Small, this);
+    auto* pair = new QHBoxLayout;
+    pair->setSpacing(8);
+    pair->setContentsMargins(0, 0, 28, 0);
+    pair->addWidget(caption);
+    pair->addWidget(value);
+    m_layout->insertLayout(static_cast<int>(m_items.size()), pair);
+    m_items.push_back({name, caption, value, Tone::Plain});
+    return m_items.back();
+}
+
+void NumberBar::set(const QString& name, const QString& value, const QString& source, Tone tone)
+{
+    Item& shown = item(name);
+    shown.name->setVisible(!value.isEmpty());
+    shown.value->setVisible(!value.isEmpty());
+    shown.value->setText(value);
+    shown.name->setToolTip(source);
+    shown.value->setToolTip(source);
+    shown.value->setAccessibleName(name + QStringLiteral(": ") + value);
+    shown.tone = tone;
+    setTone(shown.value, tone);
+}
+
+void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds)
+{
+    const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
+    if (!prediction) {
+        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput")})
+            set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
+        m_evaluated = tr("%1 blocks · not evaluated").arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
+        showRight();
+        return;
+    }
+    const Metrics& metrics = prediction->metrics;
+    set(tr("makespan"), durationText(metrics.makespan), tr("First start to last end of one step.\n%1").arg(source));
+    set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
+        tr("Idle share of devices × makespan; in parentheses the zero-bubble papers' rate, (span − ideal) / span.\n"
+           "Megatron's bubble / work is %1.\n%2")
+            .arg(percentText(metrics.ratioIdeal), source));
+    const int fullest = fullestDevice(metrics);
+    if (fullest >= 0) {
+        const auto index = static_cast<std::size_t>(fullest);
+        const Bytes peak = metrics.devices[index].peakBytes;
+        const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+        const bool over = limit > 0 && peak > limit;
+        set(tr("peak"), QStringLiteral("%1 %2").arg(sizeText(peak), deviceLabel(design, fullest)),
+            tr("Highest memory of any device: weights, optimizer state, activations and buffers.\n%1 of activations in units of one "
+               "microbatch on one device.\n%2")
+                .arg(multipleText(metrics.devices[index].peakActivations), source),
+            over ? Tone::Bad : Tone::Plain);
+    }
+    const double tokens = tokensPerSecond(design, metrics.makespan);
+    set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
+        tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
+    m_evaluated = tr("%1 blocks · evaluated in %2 ms")
+                      .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
+                      .arg(evaluationMilliseconds, 0, 'f', 2);
+    showRight();
+}
+
+void NumberBar::setGradients(const QString& text, bool good, const QString& source)
+{
+    set(tr("gradients"), text, source, good ? Tone::Good : Tone::Bad);
+}
+
+void NumberBar::setHint(const QString& text)
+{
+    m_hint = text;
+    showRight();
+}
+
+void NumberBar::showRight()
+{
+    m_right->setText(m_hint.isEmpty() ? m_evaluated : m_hint);
+}
+
+QString NumberBar::value(const QString& name) const
+{
+    for (const Item& item : m_items) {
+        if (item.key == name)
+            return item.value->text();
+    }
+    return {};
+}
+
+void NumberBar::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange) {
+        for (const Item& item : m_items)
+            setTone(item.value, item.tone);
+    }
+}
+
+} // namespace pipewright

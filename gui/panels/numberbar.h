@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The numbers at the bottom of the window: what people compare schedules by, each with its unit, its
+// definition and its source as tooltip, and at the right how much was evaluated how fast.
+#pragma once
+
+#include "gui/document.h"
+#include "gui/panels/labels.h"
+
+#include <QWidget>
+
+class QHBoxLayout;
+
+namespace pipewright {
+
+class NumberBar : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit NumberBar(QWidget* parent = nullptr);
+
+    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds);
+    /// Result of the last run's gradient check; empty text hides the badge.
+    void setGradients(const QString& text, bool good, const QString& source);
+    /// One line about what is under the cursor, in place of the evaluation time while it is not empty.
+    void setHint(const QString& text);
+    QString value(const QString& name) const;
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    struct Item {
+        QString key;
+        QLabel* name;
+        QLabel* value;
+        Tone tone = Tone::Plain;
+    };
+    Item& item(const QString& name);
+    void set(const QString& name, const QString& value, const QString& source, Tone tone = Tone::Plain);
+    void showRight();
+
+    QHBoxLayout* m_layout;
+    std::vector<Item> m_items;
+    QLabel* m_right;
+    QString m_evaluated, m_hint;
+};
+
+} // namespace pipewright

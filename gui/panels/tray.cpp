@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/tray.h"
+
+#include "gui/panels/blockchip.h"
+#include "gui/panels/labels.h"
+
+#include <QGridLayout>
+#include <QLabel>
+#include <QPushButton>
+
+namespace pipewright {
+
+Tray::Tray(Document& document, QWidget* parent)
+    : QWidget(parent)
+    , m_document(document)
+    , m_count(makeCaption({}, TextSize::Small, this))
+    , m_hint(makeCaption({}, TextSize::Small, this))
+    , m_chipArea(new QWidget(this))
+    , m_complete(new QPushButton(tr("Complete the rest"), this))
+{
+    setAccessibleName(tr("Tray of unplaced blocks"));
+    m_hint->setWordWrap(true);
+    m_count->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    m_complete->setToolTip(tr("Places every unplaced block at the first position where it can run"));
+
+    auto* chips = new QGridLayout(m_chipArea);
+    chips->setContentsMargins(0, 0, 0, 0);
+    chips->setSpacing(8);
+    chips->setColumnStretch(columns, 1);
+    for (int i = 0; i < shownChips; ++i) {
+        auto* chip = new BlockChip({}, m_chipArea);
+        chip->setDraggable(true);
+        chips->addWidget(chip, i / columns, i % columns);
+        connect(chip, &BlockChip::activated, this, &Tray::place);
+        m_chips.push_back(chip);
+    }
+
+    auto* header = new QHBoxLayout;
+    header->addWidget(makeHeading(tr("Tray"), this));
+    header->addWidget(m_count);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(10);
+    layout->addLayout(header);
+    layout->addWidget(m_chipArea);
+    layout->addWidget(m_hint);
+    layout->addWidget(m_complete);
+
+    connect(m_complete, &QPushButton::clicked, this, [this] {
+        if (const Diagnostics faults = placeAll(); hasErrors(faults))
+            Q_EMIT refused(faults);
+    });
+    connect(&m_document, &Document::designChanged, this, &Tray::refresh);
+    refresh();
+}
+
+void Tray::refresh()
+{
+    m_unplaced = unplacedBlocks(m_document.design().schedule);
+    const int count = static_cast<int>(m_unplaced.size());
+    m_count->setText(count == 0 ? tr("all placed") : tr("%1 unplaced").arg(count));
+    m_chipArea->setVisible(count > 0);
+    m_complete->setVisible(count > 0);
+    for (int i = 0; i < shownChips; ++i) {
+        BlockChip* chip = m_chips[static_cast<std::size_t>(i)];
+        chip->setVisible(i < count);
+        if (i < count)
+            chip->setBlock(m_unplaced[static_cast<std::size_t>(i)]);
+    }
+    if (count == 0)
+        m_hint->setText(tr("Every block has its place. Delete takes the selected one out."));
+    else if (count > shownChips)
+        m_hint->setText(tr("and %1 more. Drag into a lane, or press P to place the next legal one.").arg(count - shownChips));
+    else
+        m_hint->setText(tr("Drag into a lane, or press P to place the next legal one."));
+}
+
+void Tray::place(const Block& block)
+{
+    Diagnostics faults;
+    const int index = firstLegalIndex(m_document.design().schedule, block, &faults);
+    if (index >= 0)
+        faults = m_document.placeBlock(block, index);
+    if (hasErrors(faults) || index < 0)
+        Q_EMIT refused(faults);
+    else
+        m_document.select(block);
+}
+
+Diagnostics Tray::placeNext()
+{
+    Diagnostics firstFault;
+    for (const Block& block : std::vector<Block>(m_unplaced)) {
+        Diagnostics faults;
+        const int index = firstLegalIndex(m_document.design().schedule, block, &faults);
+        if (index >= 0)
+            faults = m_document.placeBlock(block, index);
+        if (index >= 0 && !hasErrors(faults)) {
+            m_document.select(block);
+            return {};
+        }
+        if (firstFault.empty())
+            firstFault = faults;
+    }
+    return firstFault;
+}
+
+Diagnostics Tray::placeAll()
+{
+    // Blocks come in pass order, so what a block needs is usually placed before it; what is still refused is
+    // tried again for as long as a round places something.
+    Design design = m_document.design();
+    std::vector<Block> left = m_unplaced;
+    Diagnostics faults;
+    bool placedOne = true;
+    bool changed = false;
+    while (placedOne && !left.empty()) {
+        placedOne = false;
+        faults.clear();
+        std::vector<Block> refusedBlocks;
+        for (const Block& block : left) {
+            Diagnostics why;
+            const int index = firstLegalIndex(design.schedule, block, &why);
+            EditResult result = index >= 0 ? pipewright::placeBlock(design.schedule, block, index, design.dataflow.skips)
+                                           : EditResult{};
+            if (index >= 0 && result.legal()) {
+                design.schedule = std::move(result.schedule);
+                placedOne = changed = true;
+                continue;
+            }
+            const Diagnostics& reason = index >= 0 ? result.diagnostics : why;
+            faults.insert(faults.end(), reason.begin(), reason.end());
+            refusedBlocks.push_back(block);
+        }
+        left = std::move(refusedBlocks);
+    }
+    if (changed)
+        m_document.replaceDesign(std::move(design), tr("Complete the rest"));
+    return left.empty() ? Diagnostics{} : faults;
+}
+
+} // namespace pipewright

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/picture.h"
+
+#include "core/base/diagnostic.h"
+#include "gui/runtimefolder.h"
+
+#include <QBuffer>
+#include <QGuiApplication>
+#include <QImage>
+#include <QPainter>
+#include <QSaveFile>
+#include <QSvgRenderer>
+
+#include <algorithm>
+#include <memory>
+
+namespace pipewright {
+
+namespace {
+
+constexpr double preferredScale = 2;
+constexpr int longestSide = 16384;
+
+void paintAndWrite(const std::string& svg, const std::string& path)
+{
+    QSvgRenderer renderer(QByteArray::fromStdString(svg));
+    if (!renderer.isValid())
+        throw Error(path, "the picture is no valid SVG");
+    const QSize size = renderer.defaultSize();
+    const int longest = std::max(size.width(), size.height());
+    if (size.isEmpty() || longest > longestSide)
+        throw Error(path, "a picture of " + std::to_string(size.width()) + " x " + std::to_string(size.height()) + " pixels cannot be made",
+                    "at most 16384 a side; write .svg instead");
+    const double scale = std::min(preferredScale, static_cast<double>(longestSide) / longest);
+    QImage image(size * scale, QImage::Format_ARGB32_Premultiplied);
+    if (image.isNull())
+        throw Error(path, "not enough memory for the picture", "write .svg instead");
+    image.fill(Qt::transparent);
+    image.setDotsPerMeterX(static_cast<int>(scale * 96 / 0.0254));
+    image.setDotsPerMeterY(static_cast<int>(scale * 96 / 0.0254));
+    QPainter painter(&image);
+    painter.setRenderHint(QPainter::Antialiasing);
+    renderer.render(&painter);
+    painter.end();
+    QSaveFile file(QString::fromStdString(path));
+    if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit())
+        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
+}
+
+} // namespace
+
+void svgToPng(const std::string& svg, const std::string& path)
+{
+    if (QCoreApplication::instance()) {
+        paintAndWrite(svg, path);
+        return;
+    }
+    ensureRuntimeFolder();
+    // The command line draws without a screen, whatever platform the environment names.
+    const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    int argc = 1;
+    char name[] = "pipewright";
+    char* argv[] = {name, nullptr};
+    {
+        QGuiApplication application(argc, argv);
+        paintAndWrite(svg, path);
+    }
+    if (platform.isNull())
+        qunsetenv("QT_QPA_PLATFORM");
+    else
+        qputenv("QT_QPA_PLATFORM", platform);
+}
+
+} // namespace pipewright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The timeline for assistive technology: a list of lanes, each a list of the blocks in sight, all with names
+// that say what a person would see. Interfaces are made when somebody asks; nobody asking costs nothing.
+#pragma once
+
+namespace pipewright {
+
+class TimelineView;
+
+/// Makes Qt ask for the interfaces of every TimelineView. May be called any number of times.
+void installTimelineAccessibility();
+/// Tells assistive technology, if any is there, that the Document's selection is another block.
+void announceSelection(TimelineView& view);
+
+} // namespace pipewright

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/timelinelayout.h"
+
+#include <algorithm>
+
+namespace pipewright {
+namespace {
+
+// For each stage, how many stages of the same device come before it.
+std::vector<std::uint8_t> chunkOfStage(const std::vector<int>& deviceOfStage, int devices)
+{
+    std::vector<int> seen(static_cast<std::size_t>(std::max(devices, 0)), 0);
+    std::vector<std::uint8_t> chunk(deviceOfStage.size(), 0);
+    for (std::size_t stage = 0; stage < deviceOfStage.size(); ++stage) {
+        const int device = deviceOfStage[stage];
+        if (device >= 0 && device < devices)
+            chunk[stage] = static_cast<std::uint8_t>(std::min(255, seen[static_cast<std::size_t>(device)]++));
+    }
+    return chunk;
+}
+
+} // namespace
+
+std::size_t Lane::firstEndingAfter(double time) const
+{
+    const auto it = std::partition_point(m_blocks.begin(), m_blocks.end(),
+                                         [time](const LaneBlock& block) { return static_cast<double>(block.end) <= time; });
+    return static_cast<std::size_t>(it - m_blocks.begin());
+}
+
+std::size_t Lane::firstStartingFrom(double time, std::size_t from) const
+{
+    // Galloping: the answer is usually near, and a paint asks this once per pixel.
+    std::size_t step = 1, low = from, high = from;
+    while (high < m_blocks.size() && static_cast<double>(m_blocks[high].start) < time) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    high = std::min(high, m_blocks.size());
+    const auto it = std::partition_point(
+        m_blocks.begin() + static_cast<std::ptrdiff_t>(low), m_blocks.begin() + static_cast<std::ptrdiff_t>(high),
+        [time](const LaneBlock& block) { return static_cast<double>(block.start) < time; });
+    return static_cast<std::size_t>(it - m_blocks.begin());
+}
+
+std::optional<std::size_t> Lane::at(double time) const
+{
+    const std::size_t index = firstEndingAfter(time);
+    if (index < m_blocks.size() && static_cast<double>(m_blocks[index].start) <= time)
+        return index;
+    return std::nullopt;
+}
+
+std::array<double, opCount> Lane::timePerOpUntil(double time) const
+{
+    const std::size_t index = firstEndingAfter(time);
+    std::array<double, opCount> result{};
+    for (std::size_t op = 0; op < result.size(); ++op)
+        result[op] = static_cast<double>(m_sums[index][op]);
+    if (index < m_blocks.size()) {
+        const LaneBlock& block = m_blocks[index];
+        result[static_cast<std::size_t>(block.block.op)] += std::max(0.0, time - static_cast<double>(block.start));
+    }
+    return result;
+}
+
+void Lane::finish()
+{
+    std::stable_sort(m_blocks.begin(), m_blocks.end(), [](const LaneBlock& a, const LaneBlock& b) {
+        return a.start != b.start ? a.start < b.start : a.end < b.end;
+    });
+    m_sums.assign(m_blocks.size() + 1, {});
+    for (std::size_t i = 0; i < m_blocks.size(); ++i) {
+        m_sums[i + 1] = m_sums[i];
+        m_sums[i + 1][static_cast<std::size_t>(m_blocks[i].block.op)] += m_blocks[i].end - m_blocks[i].start;
+        m_chunks = std::max(m_chunks, m_blocks[i].chunk + 1);
+    }
+}
+
+TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline, int devices)
+    : m_lanes(static_cast<std::size_t>(std::max(devices, 0)))
+{
+    const std::vector<std::uint8_t> chunk = chunkOfStage(program.deviceOfStage, devices);
+    const std::size_t tasks = std::min({program.tasks.size(), timeline.start.size(), timeline.end.size()});
+    for (std::size_t i = 0; i < tasks; ++i) {
+        const Task& task = program.tasks[i];
+        if (task.kind != TaskKind::Compute && task.kind != TaskKind::Update)
+            continue;
+        // An update that takes no time is bookkeeping, not a block that anyone wants to see.
+        if (task.kind == TaskKind::Update && timeline.end[i] == timeline.start[i])
+            continue;
+        if (timeline.start[i] == notRun || task.device < 0 || task.device >= devices)
+            continue;
+        LaneBlock block{timeline.start[i], timeline.end[i], static_cast<TaskId>(i), task.block(), 0};
+        if (task.kind == TaskKind::Update)
+            block.block.op = Op::U;
+        if (task.stage >= 0 && static_cast<std::size_t>(task.stage) < chunk.size())
+            block.chunk = chunk[static_cast<std::size_t>(task.stage)];
+        m_lanes[static_cast<std::size_t>(task.device)].m_blocks.push_back(block);
+    }
+    finish();
+}
+
+TimelineLayout TimelineLayout::fromOrder(const Design& design)
+{
+    TimelineLayout layout;
+    const Schedule& schedule = design.schedule;
+    layout.m_lanes.resize(schedule.order.size());
+    const std::vector<std::uint8_t> chunk = chunkOfStage(schedule.deviceOfStage, schedule.devices());
+    for (std::size_t device = 0; device < schedule.order.size(); ++device) {
+        Nanoseconds time = 0;
+        for (const Block& block : schedule.order[device]) {
+            const bool known = block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size();
+            const Nanoseconds duration = known ? design.costs.duration(block.op, block.stage) : 1'000'000;
+            LaneBlock laneBlock{time, time + duration, none, block, 0};
+            if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < chunk.size())
+                laneBlock.chunk = chunk[static_cast<std::size_t>(block.stage)];
+            layout.m_lanes[device].m_blocks.push_back(laneBlock);
+            time += duration;
+        }
+    }
+    layout.finish();
+    return layout;
+}
+
+void TimelineLayout::finish()
+{
+    std::size_t count = 0;
+    for (Lane& lane : m_lanes) {
+        lane.finish();
+        count += lane.m_blocks.size();
+    }
+    m_places.reserve(count);
+    for (std::size_t device = 0; device < m_lanes.size(); ++device) {
+        const std::vector<LaneBlock>& blocks = m_lanes[device].m_blocks;
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+            m_places.emplace(blocks[i].block, Place{static_cast<int>(device), i});
+            m_makespan = std::max(m_makespan, blocks[i].end);
+        }
+    }
+}
+
+std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) const
+{
+    const auto it = m_places.find(block);
+    return it == m_places.end() ? std::nullopt : std::optional(it->second);
+}
+
+const LaneBlock* TimelineLayout::blockOf(const Block& block) const
+{
+    const std::optional<Place> place = find(block);
+    return place ? &m_lanes[static_cast<std::size_t>(place->device)].m_blocks[place->index] : nullptr;
+}
+
+std::size_t TimelineLayout::Hash::operator()(const Block& block) const
+{
+    // Fibonacci mixing; neighbouring stages and microbatches must not collide in the low bits.
+    std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(block.microbatch));
+    key = key * 0x9e3779b97f4a7c15ull + static_cast<std::uint32_t>(block.stage);
+    key = key * 0x9e3779b97f4a7c15ull + static_cast<std::uint32_t>(block.replica) * 8u + static_cast<std::uint32_t>(block.op);
+    key = key * 0x9e3779b97f4a7c15ull;
+    return static_cast<std::size_t>(key ^ (key >> 32));
+}
+
+} // namespace pipewright

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The blocks of a Timeline sorted for drawing and pointing: one array per device, in time order, with
+// running sums of the time each operation has taken. A window, a block under the cursor or the mix of
+// operations inside one pixel is then a binary search and a subtraction, whatever the number of blocks.
+// Building is O(blocks); a layout knows nothing of pixels.
+#pragma once
+
+#include "core/predict/predict.h"
+#include "core/program/design.h"
+
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace pipewright {
+
+struct LaneBlock {
+    Nanoseconds start = 0, end = 0;
+    TaskId task = none; ///< none in a layout that was made from the order alone
+    Block block;
+    std::uint8_t chunk = 0; ///< which of the device's stages, counted from 0
+};
+
+/// The blocks of one device; they do not overlap, since a device computes one at a time.
+class Lane {
+public:
+    const std::vector<LaneBlock>& blocks() const { return m_blocks; }
+    /// Index of the first block that ends after `time`; blocks().size() when none does. O(log blocks).
+    std::size_t firstEndingAfter(double time) const;
+    /// Index of the first block at or after `from` that starts at or after `time`. O(log distance).
+    std::size_t firstStartingFrom(double time, std::size_t from) const;
+    /// The block that covers `time`. O(log blocks).
+    std::optional<std::size_t> at(double time) const;
+    /// Time that each operation has taken until `time`, a block under way counted as far as it has come.
+    /// The mix of operations inside a pixel is a difference of two of these. O(log blocks).
+    std::array<double, opCount> timePerOpUntil(double time) const;
+    int chunks() const { return m_chunks; }
+
+private:
+    friend class TimelineLayout;
+    void finish(); ///< sorts and sums
+    std::vector<LaneBlock> m_blocks;
+    std::vector<std::array<Nanoseconds, opCount>> m_sums; ///< m_sums[i]: of the blocks before i
+    int m_chunks = 1;
+};
+
+class TimelineLayout {
+public:
+    TimelineLayout() = default;
+    /// Compute and update tasks with a time; tasks that were not run are left out.
+    TimelineLayout(const Program& program, const Timeline& timeline, int devices);
+    /// When nothing could be predicted: the blocks of each device back to back in their order.
+    static TimelineLayout fromOrder(const Design& design);
+
+    struct Place {
+        int device = -1;
+        std::size_t index = 0;
+    };
+    const std::vector<Lane>& lanes() const { return m_lanes; }
+    Nanoseconds makespan() const { return m_makespan; }
+    std::optional<Place> find(const Block& block) const; ///< O(1)
+    const LaneBlock* blockOf(const Block& block) const;  ///< null when absent
+    std::size_t blocks() const { return m_places.size(); }
+
+private:
+    struct Hash {
+        std::size_t operator()(const Block& block) const;
+    };
+    void finish();
+    std::vector<Lane> m_lanes;
+    std::unordered_map<Block, Place, Hash> m_places;
+    Nanoseconds m_makespan = 0;
+};
+
+} // namespace pipewright

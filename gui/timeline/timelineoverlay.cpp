@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/timelineoverlay.h"
+
+#include "gui/timeline/timelinepainter.h"
+
+#include <QPainter>
+#include <QPen>
+
+namespace pipewright {
+namespace {
+
+constexpr int labelWidth = 380;
+
+// Between lanes an arrow leaves a block to the right and enters the next from the left, whatever their
+// distance; along a lane it runs in the free strip above the blocks.
+QPainterPath arrowPath(const OverlayContent::Arrow& arrow)
+{
+    QPainterPath path(arrow.from);
+    if (arrow.sameLane) {
+        constexpr double rise = 6, bend = 5;
+        const double y = arrow.from.y() - rise;
+        path.quadTo(QPointF(arrow.from.x(), y), QPointF(arrow.from.x() + bend, y));
+        path.lineTo(std::max(arrow.from.x() + bend, arrow.to.x() - bend), y);
+        path.quadTo(QPointF(arrow.to.x(), y), arrow.to);
+        return path;
+    }
+    const double bend = std::clamp(std::abs(arrow.to.x() - arrow.from.x()) / 2, 10.0, 60.0);
+    path.cubicTo(arrow.from + QPointF(bend, 0), arrow.to - QPointF(bend, 0), arrow.to);
+    return path;
+}
+
+} // namespace
+
+TimelineOverlay::TimelineOverlay(QWidget* parent) : QWidget(parent)
+{
+    setAttribute(Qt::WA_TransparentForMouseEvents);
+    setAttribute(Qt::WA_NoSystemBackground);
+    setFocusPolicy(Qt::NoFocus);
+}
+
+void TimelineOverlay::setContent(OverlayContent content)
+{
+    m_content = std::move(content);
+    update();
+}
+
+void TimelineOverlay::paintEvent(QPaintEvent*)
+{
+    const Theme& theme = Theme::of(*this);
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.save();
+    painter.setClipRect(m_content.plot);
+    const QColor arrowColor = m_content.ghost && !m_content.legal ? theme.bad : theme.selection;
+    for (const OverlayContent::Arrow& arrow : m_content.arrows) {
+        // A halo of the background keeps the line apart from the blocks it crosses.
+        const QPainterPath path = arrowPath(arrow);
+        QColor halo = theme.background;
+        halo.setAlphaF(0.75f);
+        painter.setBrush(Qt::NoBrush);
+        painter.setPen(QPen(halo, 4));
+        painter.drawPath(path);
+        painter.setPen(QPen(arrowColor, 1.5));
+        painter.drawPath(path);
+        painter.setPen(QPen(halo, 1));
+        painter.setBrush(arrowColor);
+        painter.drawEllipse(arrow.to, 3.5, 3.5);
+    }
+    if (m_content.caret) {
+        painter.setPen(QPen(m_content.legal ? theme.accent : theme.bad, 2));
+        painter.drawLine(*m_content.caret);
+    }
+    if (m_content.ghost) {
+        const OverlayContent::Ghost& ghost = *m_content.ghost;
+        const TimelinePainter blockPainter(theme, devicePixelRatioF());
+        painter.setOpacity(0.85);
+        blockPainter.block(painter, ghost.rect, ghost.block, ghost.chunk,
+                           ghost.rect.width() >= 11 ? BlockText::LetterAndNumber : BlockText::None);
+        painter.setOpacity(1);
+        blockPainter.selection(painter, ghost.rect, m_content.legal ? theme.accent : theme.bad);
+    }
+    painter.restore();
+    if (!m_content.title.isEmpty())
+        paintLabel(painter);
+    if (!m_content.frameTime.isEmpty()) {
+        painter.setFont(Theme::numbers(TextSize::Small));
+        painter.setPen(theme.dim);
+        painter.drawText(rect().adjusted(0, 0, -6, -4), Qt::AlignRight | Qt::AlignBottom, m_content.frameTime);
+    }
+}
+
+void TimelineOverlay::paintLabel(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QFont titleFont = Theme::words(TextSize::Normal, QFont::DemiBold);
+    const QFont detailFont = Theme::words(TextSize::Normal);
+    const QRect most(0, 0, labelWidth, 400);
+    const QRect title = QFontMetrics(titleFont).boundingRect(most, Qt::TextWordWrap, m_content.title);
+    const QRect detail = m_content.detail.isEmpty()
+                             ? QRect()
+                             : QFontMetrics(detailFont).boundingRect(most, Qt::TextWordWrap, m_content.detail);
+    const int gap = detail.isNull() ? 0 : 3;
+    QRect box(0, 0, std::max(title.width(), detail.width()) + 22, title.height() + gap + detail.height() + 14);
+    // Below and right of the cursor, unless that would leave the widget.
+    box.moveTopLeft(m_content.cursor + QPoint(16, 20));
+    if (box.right() > width() - 4)
+        box.moveRight(std::max(box.width() + 4, std::min(width() - 4, m_content.cursor.x() - 12)));
+    if (box.bottom() > height() - 4)
+        box.moveBottom(std::max(box.height() + 4, m_content.cursor.y() - 14));
+
+    painter.setPen(QPen(m_content.legal ? theme.hairline : theme.bad, 1));
+    painter.setBrush(theme.panel);
+    painter.drawRoundedRect(QRectF(box).adjusted(0.5, 0.5, -0.5, -0.5), Theme::controlRadius, Theme::controlRadius);
+    const QRect text = box.adjusted(11, 7, -11, -7);
+    painter.setFont(titleFont);
+    painter.setPen(m_content.legal ? theme.text : theme.bad);
+    painter.drawText(QRect(text.left(), text.top(), text.width(), title.height()), Qt::TextWordWrap, m_content.title);
+    painter.setFont(detailFont);
+    painter.setPen(theme.dim);
+    painter.drawText(QRect(text.left(), text.top() + title.height() + gap, text.width(), detail.height()),
+                     Qt::TextWordWrap, m_content.detail);
+}
+
+} // namespace pipewright

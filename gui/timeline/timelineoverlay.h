@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The transparent widget above the lanes: dependency arrows, and during a drag the block under the cursor,
+// the place where it will go and the explanation. It takes no input; the view hands it what to show.
+#pragma once
+
+#include "core/schedule/block.h"
+
+#include <QPainterPath>
+#include <QRectF>
+#include <QString>
+#include <QWidget>
+
+#include <optional>
+#include <vector>
+
+namespace pipewright {
+
+struct OverlayContent {
+    struct Arrow {
+        QPointF from, to;      ///< from the end of a block to the start of another
+        bool sameLane = false; ///< both on the top edges: the arrow runs above the blocks between them
+    };
+    std::vector<Arrow> arrows;
+    struct Ghost {
+        QRectF rect;
+        Block block;
+        int chunk = 0;
+    };
+    std::optional<Ghost> ghost;
+    std::optional<QLineF> caret; ///< where the block will be inserted
+    bool legal = true;
+    QString title, detail;       ///< the label at the cursor; empty: none
+    QPoint cursor;
+    QRect plot;                  ///< arrows and ghosts are clipped to it; labels stay inside the widget
+    QString frameTime;           ///< debugging: worst time of a recent paint
+};
+
+class TimelineOverlay : public QWidget {
+public:
+    explicit TimelineOverlay(QWidget* parent);
+    void setContent(OverlayContent content);
+    const OverlayContent& content() const { return m_content; }
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+
+private:
+    void paintLabel(class QPainter& painter) const;
+    OverlayContent m_content;
+};
+
+} // namespace pipewright

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Paints the parts of the timeline into one viewport from geometry that was computed before: ruler, lane
+// grounds and headers, blocks, measured blocks with the outline of their prediction. Fills are grouped by
+// colour and textures are small tiled pictures, so a lane costs a few calls per colour plus its letters.
+// Every operation has its own texture besides its colour.
+#pragma once
+
+#include "gui/theme.h"
+#include "gui/timeline/lanegeometry.h"
+
+#include <QPixmap>
+#include <QRect>
+#include <QString>
+
+#include <functional>
+
+class QPainter;
+
+namespace pipewright {
+
+struct LaneHeader {
+    QString name;    ///< "GPU 0"
+    QString detail;  ///< "layers 0–7"
+    QString memory;  ///< "68.8 / 80 GiB"
+    double fill = 0; ///< peak as a share of the limit (or of the largest peak when there is no limit)
+    bool over = false; ///< peak above limit
+};
+
+class TimelinePainter {
+public:
+    /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
+    TimelinePainter(const Theme& theme, double scale);
+
+    static constexpr int rulerHeight = 40;
+
+    void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area) const;
+    /// Lane background, grid lines at the ruler's ticks, the line below.
+    void ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, bool target) const;
+    void header(QPainter& painter, const QRect& area, const LaneHeader& header) const;
+    /// Returns the number of drawing primitives issued.
+    std::int64_t blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane, const LaneGeometry& geometry,
+                        double opacity = 1) const;
+    /// Dashed outlines of the individually drawn blocks of a predicted lane.
+    void outlines(QPainter& painter, const LaneGeometry& geometry) const;
+    /// The red foot below blocks for which `late` holds.
+    void feet(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
+              const std::function<bool(const LaneBlock&)>& late) const;
+    /// A line above the blocks for which `critical` holds.
+    void critical(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
+                  const std::function<bool(const LaneBlock&)>& critical) const;
+    void selection(QPainter& painter, const QRectF& rect, const QColor& color) const;
+    /// One block by itself, as in the lanes; for ghosts and for swatches elsewhere.
+    void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const;
+
+    /// Ticks of the ruler that are visible, in nanoseconds.
+    std::vector<double> ticks(const TimeAxis& axis) const;
+
+private:
+    QBrush textureOf(Op op) const;
+    void letters(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
+
+    const Theme& m_theme;
+    double m_scale;
+    QPixmap m_idle, m_diagonal, m_dots, m_cross;
+    QFont m_letterFont, m_numberFont;
+};
+
+/// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.
+QString tickLabel(double time, double step, double visibleEnd);
+
+} // namespace pipewright

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/timelinetext.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <QStringList>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+namespace {
+
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("TimelineView", text);
+}
+
+QString duration(Nanoseconds value)
+{
+    return QString::fromStdString(formatDuration(value));
+}
+
+QString size(Bytes value)
+{
+    return QString::fromStdString(formatSize(value));
+}
+
+std::vector<int> stagesOf(const Schedule& schedule, int device)
+{
+    std::vector<int> stages;
+    for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage) {
+        if (schedule.deviceOfStage[stage] == device)
+            stages.push_back(static_cast<int>(stage));
+    }
+    return stages;
+}
+
+// "0–3, 7" from sorted numbers.
+QString ranges(const std::vector<int>& numbers)
+{
+    QStringList parts;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t last = i;
+        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
+            ++last;
+        parts << (last == i ? QString::number(numbers[i])
+                            : QStringLiteral("%1–%2").arg(numbers[i]).arg(numbers[last]));
+        i = last + 1;
+    }
+    return parts.join(QStringLiteral(", "));
+}
+
+// The transformer layers of these stages, counted from 0; embedding and head are told by `ends`.
+std::vector<int> layersOfStages(const Design& design, const std::vector<int>& stages, QStringList* ends)
+{
+    std::vector<int> layers;
+    if (!design.workload || design.layersPerStage.size() != design.schedule.deviceOfStage.size())
+        return layers;
+    std::vector<int> stageOfLayer;
+    for (std::size_t stage = 0; stage < design.layersPerStage.size(); ++stage)
+        stageOfLayer.insert(stageOfLayer.end(), static_cast<std::size_t>(std::max(0, design.layersPerStage[stage])),
+                            static_cast<int>(stage));
+    int number = 0;
+    const std::vector<Layer>& all = design.workload->layers;
+    for (std::size_t i = 0; i < std::min(all.size(), stageOfLayer.size()); ++i) {
+        const bool here = std::find(stages.begin(), stages.end(), stageOfLayer[i]) != stages.end();
+        if (all[i].kind == LayerKind::Transformer) {
+            if (here)
+                layers.push_back(number);
+            ++number;
+        } else if (here && ends) {
+            *ends << QString::fromStdString(all[i].name);
+        }
+    }
+    return layers;
+}
+
+QString stagesText(const std::vector<int>& stages)
+{
+    if (stages.empty())
+        return tr("no stage");
+    return (stages.size() == 1 ? tr("stage %1") : tr("stages %1")).arg(ranges(stages));
+}
+
+QString inUnitOf(Bytes value, const QString& limit)
+{
+    // "68.8 / 80 GiB": one unit for both, taken from the limit.
+    const QString own = size(value);
+    const qsizetype space = limit.lastIndexOf(QLatin1Char(' '));
+    const QString unit = limit.mid(space);
+    return own.endsWith(unit) ? own.left(own.size() - unit.size()) : own;
+}
+
+} // namespace
+
+std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction)
+{
+    const int devices = design.schedule.devices();
+    std::vector<LaneHeader> headers(static_cast<std::size_t>(devices));
+    Bytes largestPeak = 0;
+    double largestActivations = 0;
+    if (prediction) {
+        for (const DeviceMetrics& metrics : prediction->metrics.devices) {
+            largestPeak = std::max(largestPeak, metrics.peakBytes);
+            largestActivations = std::max(largestActivations, metrics.peakActivations);
+        }
+    }
+    for (int device = 0; device < devices; ++device) {
+        LaneHeader& header = headers[static_cast<std::size_t>(device)];
+        const auto index = static_cast<std::size_t>(device);
+        header.name = deviceLabel(design, device);
+        const std::vector<int> stages = stagesOf(design.schedule, device);
+        const std::vector<int> layers = layersOfStages(design, stages, nullptr);
+        header.detail = layers.empty() ? stagesText(stages) : tr("layers %1").arg(ranges(layers));
+        if (!prediction || index >= prediction->metrics.devices.size())
+            continue;
+        const DeviceMetrics& metrics = prediction->metrics.devices[index];
+        const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+        if (limit > 0 && largestPeak > 0) {
+            QString limitText = size(limit);
+            limitText.replace(QStringLiteral(".0 "), QStringLiteral(" ")); // "80 GiB": limits are round numbers
+            header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(limit);
+            header.over = metrics.peakBytes > limit;
+            header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(metrics.peakBytes, limitText), limitText);
+        } else if (largestPeak > 0) {
+            header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(largestPeak);
+            header.memory = tr("peak %1").arg(size(metrics.peakBytes));
+        } else if (largestActivations > 0) {
+            header.fill = metrics.peakActivations / largestActivations;
+            header.memory = tr("peak %1 ×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
+        }
+    }
+    return headers;
+}
+
+QString laneDescription(const Design& design, int device)
+{
+    const std::vector<int> stages = stagesOf(design.schedule, device);
+    QStringList ends;
+    const std::vector<int> layers = layersOfStages(design, stages, &ends);
+    QStringList parts{deviceLabel(design, device)};
+    const auto index = static_cast<std::size_t>(device);
+    if (device >= 0 && index < design.cluster.devices.size() && !design.cluster.devices[index].name.empty())
+        parts << QString::fromStdString(design.cluster.devices[index].name);
+    parts << stagesText(stages);
+    if (!layers.empty())
+        parts << tr("layers %1").arg(ranges(layers));
+    parts << ends;
+    return parts.join(QStringLiteral(", "));
+}
+
+QString blockName(const Design& design, const LaneBlock& block, int device)
+{
+    const std::string_view words = describe(block.block.op);
+    const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
+    const QString times = tr("%1 to %2").arg(duration(block.start), duration(block.end));
+    if (block.block.op == Op::U)
+        return tr("U%1, %2, on %3, %4").arg(block.block.stage).arg(operation, deviceLabel(design, device), times);
+    return tr("%1, %2 of microbatch %3, stage %4 on %5, %6")
+        .arg(QString::fromStdString(toString(block.block)), operation)
+        .arg(block.block.microbatch)
+        .arg(block.block.stage)
+        .arg(deviceLabel(design, device), times);
+}
+
+QString blockToolTip(const Design& design, const BlockFacts& facts)
+{
+    const Block& block = facts.predicted.block;
+    const std::string_view words = describe(block.op);
+    QString html = QStringLiteral("<b>%1</b> &nbsp;%2<br>%3<table cellspacing='0' cellpadding='1'>")
+                       .arg(QString::fromStdString(toString(block)),
+                            QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size())).toHtmlEscaped(),
+                            tr("stage %1 on %2").arg(block.stage).arg(deviceLabel(design, facts.device)).toHtmlEscaped());
+    const auto row = [&html](const QString& name, const QString& value) {
+        html += QStringLiteral("<tr><td>%1 &nbsp;</td><td align='right'>%2</td></tr>")
+                    .arg(name.toHtmlEscaped(), value.toHtmlEscaped());
+    };
+    const Nanoseconds length = facts.predicted.end - facts.predicted.start;
+    row(tr("start"), duration(facts.predicted.start));
+    row(tr("end"), duration(facts.predicted.end));
+    row(tr("duration"), duration(length));
+    row(tr("source"), QString::fromStdString(design.costs.source));
+    if (facts.measured) {
+        const Nanoseconds measured = facts.measured->end - facts.measured->start;
+        QString text = duration(measured);
+        if (length > 0) {
+            const double percent = 100.0 * static_cast<double>(measured - length) / static_cast<double>(length);
+            text += QStringLiteral(" %1%2 %")
+                        .arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
+                             QLocale::c().toString(std::abs(percent), 'f', 1));
+        }
+        row(tr("measured"), text);
+    }
+    if (facts.slack)
+        row(tr("slack"), *facts.slack == 0 ? tr("none, critical") : duration(*facts.slack));
+    if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size()) {
+        const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(block.stage)];
+        const auto bytes = [&row](const QString& name, Bytes value) {
+            if (value > 0)
+                row(name, size(value));
+        };
+        const bool last = block.stage + 1 == design.schedule.stages();
+        switch (block.op) {
+        case Op::F:
+            bytes(tr("keeps"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad);
+            bytes(tr("hands on"), last ? 0 : costs.output);
+            break;
+        case Op::I:
+            bytes(tr("frees"), costs.savedUntilInputGrad);
+            bytes(tr("keeps"), costs.savedFromInputGrad);
+            break;
+        case Op::B: bytes(tr("frees"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad); break;
+        case Op::W: bytes(tr("frees"), costs.savedUntilWeightGrad + costs.savedFromInputGrad); break;
+        case Op::U:
+        case Op::R: break;
+        }
+    }
+    return html + QStringLiteral("</table>");
+}
+
+} // namespace pipewright

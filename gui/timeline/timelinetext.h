@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the timeline says about devices and blocks, in words and numbers with units: lane headers,
+// tooltips, the line for a status bar, and accessible names.
+#pragma once
+
+#include "gui/document.h"
+#include "gui/timeline/timelinepainter.h"
+
+namespace pipewright {
+
+/// One per device of the schedule. `prediction` may be null: then without memory.
+std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction);
+
+/// "stages 0, 7" and the layers they hold, in full.
+QString laneDescription(const Design& design, int device);
+
+/// "F0.3, forward of microbatch 3, stage 0 on GPU 0, 4.2 ms to 5 ms".
+QString blockName(const Design& design, const LaneBlock& block, int device);
+
+struct BlockFacts {
+    LaneBlock predicted;
+    int device = -1;
+    std::optional<Nanoseconds> slack;
+    const LaneBlock* measured = nullptr;
+};
+/// Rich text for a tooltip: start, duration and its source, measurement, slack, bytes.
+QString blockToolTip(const Design& design, const BlockFacts& facts);
+
+} // namespace pipewright

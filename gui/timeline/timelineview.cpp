@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/timelineview.h"
+
+#include "core/predict/criticalpath.h"
+#include "gui/timeline/timelineaccessible.h"
+#include "gui/timeline/timelinetext.h"
+#include "gui/timeline/timelineviewprivate.h"
+
+#include <QResizeEvent>
+#include <QScrollBar>
+
+#include <cmath>
+
+namespace pipewright {
+
+TimelineView::TimelineView(Document& document, QWidget* parent)
+    : QAbstractScrollArea(parent), d(std::make_unique<Private>(*this, document))
+{
+    setFrameShape(QFrame::NoFrame);
+    setFocusPolicy(Qt::StrongFocus);
+    setAccessibleName(tr("Timeline"));
+    setAccessibleDescription(tr("One lane per device with the blocks of the schedule in the order they run"));
+    viewport()->setMouseTracking(true);
+    viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
+    viewport()->setAcceptDrops(true);
+    setAcceptDrops(true);
+    d->overlay = new TimelineOverlay(viewport());
+    d->planTimer.setSingleShot(true);
+    d->planTimer.setInterval(60);
+    connect(&d->planTimer, &QTimer::timeout, this, [this] { d->postponedPlan(); });
+    d->addActions();
+    installTimelineAccessibility();
+    m_axis.left = plotLeft();
+
+    connect(&document, &Document::designChanged, this, [this] { d->reload(); });
+    connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
+    connect(&document, &Document::selectionChanged, this, [this] {
+        d->framed = false;
+        announceSelection(*this);
+        viewport()->update();
+        d->updateOverlay();
+    });
+    d->reload();
+    d->reloadOverlay();
+    showAll();
+}
+
+TimelineView::~TimelineView() = default;
+
+// ---- Geometry -------------------------------------------------------------------------------------
+
+int TimelineView::Private::lanePitch() const
+{
+    if (lanes() == 0)
+        return roomyLane;
+    const int available = view.viewport()->height() - TimelinePainter::rulerHeight;
+    return std::clamp(available / lanes(), tightLane, roomyLane);
+}
+
+QRect TimelineView::Private::laneRect(int device) const
+{
+    const int pitch = lanePitch();
+    return {0, TimelinePainter::rulerHeight + device * pitch - view.verticalScrollBar()->value(),
+            view.viewport()->width(), pitch};
+}
+
+QRectF TimelineView::Private::blockArea(int device) const
+{
+    const QRect lane = laneRect(device);
+    const int inset = lane.height() >= 60 ? 10 : 7; // outlines of predictions and critical marks stand in it
+    return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
+}
+
+QRect TimelineView::Private::plotRect() const
+{
+    return {plotLeft(), TimelinePainter::rulerHeight, view.m_axis.width,
+            view.viewport()->height() - TimelinePainter::rulerHeight};
+}
+
+int TimelineView::Private::laneAt(int y) const
+{
+    if (y < TimelinePainter::rulerHeight)
+        return -1;
+    const int lane = (y - TimelinePainter::rulerHeight + view.verticalScrollBar()->value()) / lanePitch();
+    return lane < lanes() ? lane : -1;
+}
+
+const TimelineLayout& TimelineView::Private::shown() const
+{
+    if (previewLayout)
+        return *previewLayout;
+    return measured ? *measured : layout;
+}
+
+Nanoseconds TimelineView::Private::total() const
+{
+    // A preview may be longer; growing the range during a drag would move the lanes under the cursor, so
+    // it does not count.
+    return std::max(layout.makespan(), measured ? measured->makespan() : 0);
+}
+
+std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, int* device) const
+{
+    const TimelineLayout& from = shown();
+    const std::optional<TimelineLayout::Place> place = from.find(block);
+    if (!place)
+        return std::nullopt;
+    if (device)
+        *device = place->device;
+    return from.lanes()[static_cast<std::size_t>(place->device)].blocks()[place->index];
+}
+
+// ---- What is shown --------------------------------------------------------------------------------
+
+void TimelineView::Private::reload()
+{
+    const Nanoseconds before = total();
+    const bool whole = before == 0 || view.m_axis == clamped(fitted(view.m_axis, 0, static_cast<double>(before), margin),
+                                                             static_cast<double>(before), margin);
+    const Prediction* prediction = document.prediction();
+    layout = prediction ? TimelineLayout(prediction->program, prediction->timeline, document.design().schedule.devices())
+                        : TimelineLayout::fromOrder(document.design());
+    headers = laneHeaders(document.design(), prediction);
+    slack.clear();
+    critical.clear();
+    if (prediction && showCritical) {
+        critical.assign(prediction->program.tasks.size(), 0);
+        for (const TaskId task : criticalPath(prediction->program, prediction->timeline))
+            critical[task] = 1;
+    }
+    setPlan(std::nullopt);
+    drag.reset();
+    updateScrollBars();
+    // Whoever looks at the whole schedule wants to go on doing so; whoever has zoomed in wants to stay there.
+    if (whole)
+        view.showAll();
+    else
+        setAxis(view.m_axis, true);
+    updateOverlay();
+    view.updateGeometry();
+    view.viewport()->update();
+}
+
+void TimelineView::Private::reloadOverlay()
+{
+    const Document::Overlay* trace = document.overlay();
+    const Prediction* prediction = document.prediction();
+    measured.reset();
+    if (trace && prediction)
+        measured.emplace(prediction->program, trace->measured, document.design().schedule.devices());
+    setAxis(view.m_axis, true);
+    updateOverlay();
+    view.viewport()->update();
+}
+
+void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
+{
+    axis.left = plotLeft();
+    axis.width = std::max(1, view.viewport()->width() - plotLeft());
+    axis = clamped(axis, static_cast<double>(std::max<Nanoseconds>(1, total())), margin);
+    if (!keepFramed)
+        framed = false;
+    if (axis == view.m_axis)
+        return;
+    view.m_axis = axis;
+    updateScrollBars();
+    updateOverlay();
+    view.viewport()->update();
+    const auto [start, end] = view.timeRange();
+    Q_EMIT view.viewRangeChanged(start, end);
+}
+
+void TimelineView::Private::updateScrollBars()
+{
+    QScrollBar& vertical = *view.verticalScrollBar();
+    const int page = std::max(0, view.viewport()->height() - TimelinePainter::rulerHeight);
+    vertical.setPageStep(page);
+    vertical.setSingleStep(lanePitch() / 2);
+    vertical.setRange(0, std::max(0, lanes() * lanePitch() - page));
+
+    // Zoomed in deeply, the schedule is wider than an int counts pixels; then a step is several pixels.
+    const TimeAxis& axis = view.m_axis;
+    const double pixels = static_cast<double>(total()) / axis.nsPerPixel + 2 * margin;
+    const double perStep = std::max(1.0, pixels / 1e8);
+    QScrollBar& horizontal = *view.horizontalScrollBar();
+    const QSignalBlocker blocker(horizontal);
+    horizontal.setPageStep(static_cast<int>(axis.width / perStep));
+    horizontal.setSingleStep(std::max(1, static_cast<int>(40 / perStep)));
+    // A pixel beyond the width comes from rounding, not from being zoomed in.
+    horizontal.setRange(0, std::max(0, static_cast<int>((pixels - axis.width - 1) / perStep)));
+    horizontal.setValue(static_cast<int>(std::lround((axis.start / axis.nsPerPixel + margin) / perStep)));
+}
+
+void TimelineView::scrollContentsBy(int dx, int)
+{
+    if (dx != 0) {
+        const double pixels = static_cast<double>(d->total()) / m_axis.nsPerPixel + 2 * Private::margin;
+        TimeAxis axis = m_axis;
+        axis.start = (horizontalScrollBar()->value() * std::max(1.0, pixels / 1e8) - Private::margin) * axis.nsPerPixel;
+        d->setAxis(axis);
+    }
+    d->updateOverlay();
+    viewport()->update();
+}
+
+void TimelineView::resizeEvent(QResizeEvent* event)
+{
+    QAbstractScrollArea::resizeEvent(event);
+    d->overlay->setGeometry(viewport()->rect());
+    const int before = m_axis.width;
+    const int width = std::max(1, viewport()->width() - plotLeft());
+    // The same stretch of time stays in view.
+    TimeAxis axis = m_axis;
+    axis.nsPerPixel *= static_cast<double>(before) / width;
+    d->updateScrollBars();
+    d->setAxis(axis, true);
+    d->updateOverlay();
+}
+
+// ---- The shared axis ------------------------------------------------------------------------------
+
+std::pair<Nanoseconds, Nanoseconds> TimelineView::timeRange() const
+{
+    return {static_cast<Nanoseconds>(std::floor(std::max(0.0, m_axis.start))),
+            static_cast<Nanoseconds>(std::ceil(std::max(0.0, m_axis.end())))};
+}
+
+void TimelineView::setAxis(const TimeAxis& axis)
+{
+    d->setAxis(axis);
+}
+
+void TimelineView::showRange(Nanoseconds start, Nanoseconds end)
+{
+    d->setAxis(fitted(m_axis, static_cast<double>(start), static_cast<double>(end)));
+}
+
+void TimelineView::showAll()
+{
+    d->setAxis(fitted(m_axis, 0, static_cast<double>(std::max<Nanoseconds>(1, d->total())), Private::margin));
+}
+
+void TimelineView::frameSelection()
+{
+    const std::optional<LaneBlock> block =
+        d->document.selection() ? d->findShown(*d->document.selection(), nullptr) : std::nullopt;
+    if (!block || d->framed) {
+        showAll();
+        return;
+    }
+    // Wide enough around it that its neighbours and dependencies can be read.
+    const double start = static_cast<double>(block->start), end = static_cast<double>(block->end);
+    const double around = std::max(1.0, end - start) * 8;
+    d->setAxis(fitted(m_axis, start - around, end + around));
+    ensureVisible(*d->document.selection());
+    d->framed = true;
+}
+
+void TimelineView::zoomBy(double factor, double anchorX)
+{
+    d->setAxis(zoomed(m_axis, factor, std::clamp(anchorX, static_cast<double>(plotLeft()), static_cast<double>(m_axis.right()))));
+}
+
+void TimelineView::ensureVisible(const Block& block)
+{
+    int device = -1;
+    const std::optional<LaneBlock> found = d->findShown(block, &device);
+    if (!found)
+        return;
+    const double start = m_axis.xOf(static_cast<double>(found->start));
+    const double end = m_axis.xOf(static_cast<double>(found->end));
+    constexpr double space = 40;
+    if (start < m_axis.left + space)
+        d->setAxis(panned(m_axis, start - m_axis.left - space));
+    else if (end > m_axis.right() - space)
+        d->setAxis(panned(m_axis, std::min(end - m_axis.right() + space, start - m_axis.left - space)));
+    const QRect lane = d->laneRect(device);
+    const int top = TimelinePainter::rulerHeight, bottom = viewport()->height();
+    if (lane.top() < top)
+        verticalScrollBar()->setValue(verticalScrollBar()->value() + lane.top() - top);
+    else if (lane.bottom() > bottom)
+        verticalScrollBar()->setValue(verticalScrollBar()->value() + lane.bottom() - bottom);
+}
+
+// ---- Questions ------------------------------------------------------------------------------------
+
+const Prediction* TimelineView::preview() const
+{
+    return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
+}
+
+int TimelineView::naturalHeight() const
+{
+    return TimelinePainter::rulerHeight + std::max(1, d->lanes()) * Private::roomyLane;
+}
+
+QSize TimelineView::sizeHint() const
+{
+    return {plotLeft() + 800, naturalHeight()};
+}
+
+QRect TimelineView::rectOfBlock(const Block& block) const
+{
+    int device = -1;
+    const std::optional<LaneBlock> found = d->findShown(block, &device);
+    return found ? blockRect(*found, m_axis, d->blockArea(device), d->scale()).toAlignedRect() : QRect();
+}
+
+QRect TimelineView::rectOfLane(int device) const
+{
+    return d->laneRect(device);
+}
+
+std::optional<Block> TimelineView::blockAt(QPoint position) const
+{
+    const int lane = d->laneAt(position.y());
+    const TimelineLayout& layout = d->shown();
+    if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left ||
+        position.x() >= m_axis.right())
+        return std::nullopt;
+    const Lane& blocks = layout.lanes()[static_cast<std::size_t>(lane)];
+    // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.
+    if (const auto index = blocks.at(m_axis.timeAt(position.x() + 0.5)))
+        return blocks.blocks()[*index].block;
+    const std::size_t next = blocks.firstEndingAfter(m_axis.timeAt(position.x()));
+    if (next < blocks.blocks().size() && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
+        return blocks.blocks()[next].block;
+    return std::nullopt;
+}
+
+int TimelineView::laneCount() const
+{
+    return d->lanes();
+}
+
+std::vector<Block> TimelineView::visibleBlocks(int device) const
+{
+    std::vector<Block> result;
+    if (device < 0 || device >= d->lanes())
+        return result;
+    const Lane& lane = d->shown().lanes()[static_cast<std::size_t>(device)];
+    std::size_t i = lane.firstEndingAfter(m_axis.start);
+    while (i < lane.blocks().size() && static_cast<double>(lane.blocks()[i].start) < m_axis.end()) {
+        result.push_back(lane.blocks()[i].block);
+        const double nextPixel = static_cast<double>(lane.blocks()[i].start) + m_axis.nsPerPixel;
+        i = std::max(i + 1, lane.firstStartingFrom(nextPixel, i + 1));
+    }
+    return result;
+}
+
+QString TimelineView::nameOfLane(int device) const
+{
+    return laneDescription(d->document.design(), device);
+}
+
+QString TimelineView::nameOfBlock(const Block& block) const
+{
+    int device = -1;
+    const std::optional<LaneBlock> found = d->findShown(block, &device);
+    return found ? blockName(d->document.design(), *found, device) : QString();
+}
+
+Document& TimelineView::document() const
+{
+    return d->document;
+}
+
+QString TimelineView::describe(const Block& block) const
+{
+    const std::optional<TimelineLayout::Place> place = d->layout.find(block);
+    if (!place)
+        return {};
+    BlockFacts facts;
+    facts.device = place->device;
+    facts.predicted = *d->layout.blockOf(block);
+    if (const Prediction* prediction = d->document.prediction(); prediction && facts.predicted.task != none) {
+        if (d->slack.empty())
+            d->slack = slack(prediction->program, prediction->timeline);
+        facts.slack = d->slack[facts.predicted.task];
+    }
+    if (d->measured)
+        facts.measured = d->measured->blockOf(block);
+    return blockToolTip(d->document.design(), facts);
+}
+
+} // namespace pipewright

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The timeline: a time ruler, one lane per device with its header, and the blocks, which can be dragged.
+// One viewport paints all lanes (decision 12); a transparent child above it shows what comes and goes:
+// dependency arrows, the drop preview and its explanation. A drag never touches the Document before
+// release: it evaluates the candidate design, shows that prediction (preview()), and release calls one
+// edit of the Document. Charts that share the time axis use axis(): the same x for the same time.
+#pragma once
+
+#include "gui/document.h"
+#include "gui/timeline/timecoordinates.h"
+
+#include <QAbstractScrollArea>
+
+#include <memory>
+
+namespace pipewright {
+
+/// Drags that carry one block (from the tray) use this type; the data is toString(block) as UTF-8.
+inline constexpr char blockMimeType[] = "application/x-pipewright-block";
+
+class TimelineView : public QAbstractScrollArea {
+    Q_OBJECT
+
+public:
+    explicit TimelineView(Document& document, QWidget* parent = nullptr);
+    ~TimelineView() override;
+
+    // The shared time axis, in this widget's coordinates.
+    static constexpr int plotLeft() { return 112; } ///< width of the lane headers; charts below leave the same
+    int plotWidth() const { return m_axis.width; }   ///< less the vertical scroll bar, when there is one
+    const TimeAxis& axis() const { return m_axis; }
+    std::pair<Nanoseconds, Nanoseconds> timeRange() const; ///< visible [start, end], rounded outward to 0
+    void setAxis(const TimeAxis& axis);                    ///< start and nsPerPixel count; clamped to the schedule
+    void showRange(Nanoseconds start, Nanoseconds end);
+    void showAll();
+    void frameSelection(); ///< the selected block and its neighbours; when they are framed already: everything
+    void zoomBy(double factor, double anchorX);
+    void ensureVisible(const Block& block);
+
+    /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
+    const Prediction* preview() const;
+    /// Height that shows every lane without scrolling.
+    int naturalHeight() const;
+    QSize sizeHint() const override;
+    /// Where a block is drawn now, in viewport coordinates (also when scrolled out of sight); null when unplaced.
+    QRect rectOfBlock(const Block& block) const;
+    QRect rectOfLane(int device) const; ///< in viewport coordinates, header included
+    /// The block drawn at a viewport position; measured blocks are asked when an overlay is shown.
+    std::optional<Block> blockAt(QPoint position) const;
+    // For assistive technology, and for tests that walk the picture.
+    int laneCount() const;
+    std::vector<Block> visibleBlocks(int device) const; ///< in time order; at most one per pixel
+    QString nameOfLane(int device) const;               ///< "GPU 1, H200, stage 1, layers 8–15"
+    QString nameOfBlock(const Block& block) const;      ///< "F1.0, forward of microbatch 0, stage 1 on GPU 1, …"
+    Document& document() const;
+    /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
+    QString describe(const Block& block) const;
+
+    // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
+    void selectNeighbour(int direction);  ///< -1 previous, +1 next block on the device
+    void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
+    void moveSelection(int places);       ///< one place earlier or later on its device
+    void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
+    void unplaceSelection();              ///< back to the tray
+    void cancel();                        ///< ends a drag without a change, or else clears the selection
+
+Q_SIGNALS:
+    void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
+    void previewChanged();                           ///< preview() changed, appeared or went
+    /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
+    void gapClicked(int device, qint64 start, qint64 end);
+    /// An edit by keyboard or drop was refused; the text says why and what would help.
+    void editRefused(const QString& explanation);
+    /// One line about what is under the cursor; empty when there is nothing. For a status bar.
+    void hovered(const QString& text);
+
+protected:
+    bool viewportEvent(QEvent* event) override;
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void scrollContentsBy(int dx, int dy) override;
+    void changeEvent(QEvent* event) override;
+    bool event(QEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dragMoveEvent(QDragMoveEvent* event) override;
+    void dragLeaveEvent(QDragLeaveEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+
+private:
+    struct Private;
+    TimeAxis m_axis;
+    std::unique_ptr<Private> d;
+};
+
+} // namespace pipewright

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What TimelineView does by keyboard and wheel. Every drag has a twin here, and every key is an action with
+// a text, so that a list of shortcuts can be made from the actions themselves.
+#include "gui/timeline/dependencies.h"
+#include "gui/timeline/timelinetext.h"
+#include "gui/timeline/timelineviewprivate.h"
+
+#include <QAction>
+#include <QHelpEvent>
+#include <QScrollBar>
+#include <QToolTip>
+#include <QWheelEvent>
+
+#include <cmath>
+
+namespace pipewright {
+
+void TimelineView::Private::addActions()
+{
+    TimelineView* v = &view;
+    const auto add = [v](const QString& text, const QList<QKeySequence>& keys, auto run) {
+        auto* action = new QAction(text, v);
+        action->setShortcuts(keys);
+        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+        QObject::connect(action, &QAction::triggered, v, run);
+        v->addAction(action);
+        return action;
+    };
+    const auto anchor = [v] {
+        const QPoint at = v->viewport()->mapFromGlobal(QCursor::pos());
+        return v->viewport()->rect().contains(at) ? at.x() : plotLeft() + v->m_axis.width / 2;
+    };
+    const auto pan = [this](double share) { setAxis(panned(view.m_axis, share * view.m_axis.width)); };
+    const auto scroll = [v, this](int lanes) {
+        v->verticalScrollBar()->setValue(v->verticalScrollBar()->value() + lanes * lanePitch());
+    };
+    add(tr("Zoom in"), {Qt::Key_W, Qt::Key_Plus}, [v, anchor] { v->zoomBy(1.25, anchor()); });
+    add(tr("Zoom out"), {Qt::Key_S, Qt::Key_Minus}, [v, anchor] { v->zoomBy(0.8, anchor()); });
+    add(tr("Earlier"), {Qt::Key_A, Qt::Key_Left}, [pan] { pan(-0.1); });
+    add(tr("Later"), {Qt::Key_D, Qt::Key_Right}, [pan] { pan(0.1); });
+    add(tr("Lanes above"), {Qt::Key_Up}, [scroll] { scroll(-1); });
+    add(tr("Lanes below"), {Qt::Key_Down}, [scroll] { scroll(1); });
+    add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] { v->frameSelection(); });
+    add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); });
+    add(tr("Previous block"), {Qt::Key_Comma}, [v] { v->selectNeighbour(-1); });
+    add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
+    add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
+    add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
+    add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); });
+    add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); });
+    add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); });
+    add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); });
+    add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] { v->unplaceSelection(); });
+    QAction* critical = add(tr("Mark the critical path"), {Qt::Key_C}, [this](bool on) {
+        showCritical = on;
+        reload();
+    });
+    critical->setCheckable(true);
+    add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); });
+}
+
+void TimelineView::wheelEvent(QWheelEvent* event)
+{
+    // Touchpads report pixels, wheels report eighths of a degree; a notch is 120 of them.
+    const QPoint pixels = event->pixelDelta(), angle = event->angleDelta();
+    const double notches = (angle.y() != 0 ? angle.y() : angle.x()) / 120.0;
+    event->accept();
+    if (event->modifiers() & Qt::ControlModifier) {
+        zoomBy(std::pow(1.25, notches), event->position().x());
+    } else if (event->modifiers() & Qt::ShiftModifier) {
+        d->setAxis(panned(m_axis, -notches * 90));
+    } else if (std::abs(pixels.x()) > std::abs(pixels.y()) || (pixels.isNull() && std::abs(angle.x()) > std::abs(angle.y()))) {
+        d->setAxis(panned(m_axis, pixels.isNull() ? -angle.x() / 120.0 * 90 : -pixels.x()));
+    } else {
+        const int step = pixels.isNull() ? static_cast<int>(std::lround(notches * d->lanePitch())) : pixels.y();
+        verticalScrollBar()->setValue(verticalScrollBar()->value() - step);
+    }
+}
+
+bool TimelineView::viewportEvent(QEvent* event)
+{
+    if (event->type() == QEvent::ToolTip) {
+        const auto* help = static_cast<QHelpEvent*>(event);
+        const QString text = d->drag && d->drag->moving ? QString() : d->toolTipAt(help->pos());
+        if (text.isEmpty())
+            QToolTip::hideText();
+        else
+            QToolTip::showText(help->globalPos(), text, viewport());
+        return true;
+    }
+    if (event->type() == QEvent::Leave)
+        Q_EMIT hovered(QString());
+    return QAbstractScrollArea::viewportEvent(event);
+}
+
+QString TimelineView::Private::toolTipAt(QPoint position) const
+{
+    if (const std::optional<Block> block = view.blockAt(position))
+        return view.describe(*block);
+    const int lane = laneAt(position.y());
+    return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped() : QString();
+}
+
+bool TimelineView::event(QEvent* event)
+{
+    // While a block hangs at the cursor, Alt switches snapping; the plan follows without a mouse move.
+    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->drag && d->drag->moving) {
+        const auto* key = static_cast<QKeyEvent*>(event);
+        if (key->key() == Qt::Key_Alt) {
+            d->updatePlan(d->drag->block, d->cursor,
+                          event->type() == QEvent::KeyPress ? Qt::AltModifier : Qt::NoModifier);
+            return true;
+        }
+    }
+    return QAbstractScrollArea::event(event);
+}
+
+void TimelineView::changeEvent(QEvent* event)
+{
+    QAbstractScrollArea::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange)
+        viewport()->update();
+}
+
+// ---- Selection by keyboard ------------------------------------------------------------------------
+
+void TimelineView::selectNeighbour(int direction)
+{
+    const TimelineLayout& layout = d->shown();
+    const std::optional<TimelineLayout::Place> place =
+        d->document.selection() ? layout.find(*d->document.selection()) : std::nullopt;
+    std::optional<Block> next;
+    if (place) {
+        const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
+        const auto index = static_cast<std::ptrdiff_t>(place->index) + direction;
+        if (index >= 0 && index < static_cast<std::ptrdiff_t>(blocks.size()))
+            next = blocks[static_cast<std::size_t>(index)].block;
+    } else {
+        // Without a selection the first block in sight begins.
+        for (const Lane& lane : layout.lanes()) {
+            const std::size_t first = lane.firstEndingAfter(std::max(0.0, m_axis.start));
+            if (first < lane.blocks().size()) {
+                next = lane.blocks()[first].block;
+                break;
+            }
+        }
+    }
+    if (!next)
+        return;
+    d->document.select(next);
+    ensureVisible(*next);
+}
+
+void TimelineView::followDependency(int direction)
+{
+    const std::optional<Block> selected = d->document.selection();
+    const TimelineLayout& layout = d->shown();
+    if (!selected || !layout.find(*selected))
+        return;
+    const Dependencies dependencies = dependenciesOf(d->document.design(), layout, *selected);
+    const std::optional<Block> next = direction < 0 ? lastInput(dependencies, layout) : firstOutput(dependencies, layout);
+    if (!next)
+        return;
+    d->document.select(next);
+    ensureVisible(*next);
+}
+
+// ---- Edits by keyboard ----------------------------------------------------------------------------
+
+void TimelineView::moveSelection(int places)
+{
+    const std::optional<Block> selected = d->document.selection();
+    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
+    if (position.device < 0 || d->drag)
+        return;
+    // "Before the block at index": to get behind the next block, one more.
+    const int last = static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
+    const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
+    d->refuse(d->document.moveBlock(*selected, index));
+    ensureVisible(*selected);
+}
+
+void TimelineView::moveStageBy(int devices)
+{
+    const std::optional<Block> selected = d->document.selection();
+    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
+    const int device = position.device + devices;
+    if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
+        return;
+    d->refuse(d->document.moveStage(selected->stage, device));
+    ensureVisible(*selected);
+}
+
+void TimelineView::unplaceSelection()
+{
+    const std::optional<Block> selected = d->document.selection();
+    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
+        return;
+    d->refuse(d->document.unplace({*selected}));
+}
+
+} // namespace pipewright

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Painting of TimelineView: only the lanes in sight, each from geometry bounded by pixels.
+#include "gui/timeline/timelineviewprivate.h"
+
+#include <QLoggingCategory>
+#include <QPaintEvent>
+#include <QPainter>
+#include <QScrollBar>
+
+namespace pipewright {
+namespace {
+
+// QT_LOGGING_RULES="pipewright.timeline.frametime=true" shows the worst paint of each half second.
+Q_LOGGING_CATEGORY(frameTime, "pipewright.timeline.frametime", QtInfoMsg)
+
+// A block is late when it took longer than predicted by more than it varies from step to step, and by more
+// than anybody cares about.
+bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
+{
+    return measured - expected > std::max(spread, expected * 3 / 100);
+}
+
+} // namespace
+
+void TimelineView::paintEvent(QPaintEvent* event)
+{
+    const bool timing = frameTime().isDebugEnabled();
+    QElapsedTimer timer;
+    timer.start();
+    {
+        QPainter painter(viewport());
+        d->paint(painter, event->rect());
+    }
+    if (!timing)
+        return;
+    d->worstFrame = std::max(d->worstFrame, static_cast<double>(timer.nsecsElapsed()) / 1e6);
+    if (d->frameClock.isValid() && d->frameClock.elapsed() < 500)
+        return;
+    qCDebug(frameTime, "worst paint %.2f ms", d->worstFrame);
+    OverlayContent content = d->overlay->content();
+    content.frameTime = tr("worst paint %1 ms").arg(d->worstFrame, 0, 'f', 2);
+    // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
+    QMetaObject::invokeMethod(this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);
+    d->worstFrame = 0;
+    d->frameClock.start();
+}
+
+void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
+{
+    const Theme& theme = Theme::of(view);
+    const TimelinePainter lanePainter(theme, scale());
+    const QRect viewportRect = view.viewport()->rect();
+
+    painter.setClipRect(exposed.intersected(viewportRect.adjusted(0, TimelinePainter::rulerHeight, 0, 0)));
+    const int first = std::max(0, view.verticalScrollBar()->value() / lanePitch());
+    int bottom = TimelinePainter::rulerHeight;
+    for (int device = first; device < lanes(); ++device) {
+        const QRect lane = laneRect(device);
+        if (lane.top() > viewportRect.bottom())
+            break;
+        bottom = lane.bottom() + 1;
+        if (lane.intersects(exposed))
+            paintLane(painter, lanePainter, device);
+    }
+    painter.fillRect(QRect(0, bottom, viewportRect.width(), viewportRect.height() - bottom), theme.background);
+
+    // The ruler comes last: lanes scroll underneath it.
+    painter.setClipRect(exposed);
+    lanePainter.ruler(painter, view.m_axis, QRect(0, 0, viewportRect.width(), TimelinePainter::rulerHeight));
+}
+
+void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& lanePainter, int device)
+{
+    const Theme& theme = Theme::of(view);
+    const TimeAxis& axis = view.m_axis;
+    const QRect lane = laneRect(device);
+    const QRectF area = blockArea(device);
+    const auto index = static_cast<std::size_t>(device);
+    const TimelineLayout& filled = shown();
+
+    const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
+    lanePainter.ground(painter, axis, lane, target && plan->legal);
+    const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
+    if (index < laneHeaders.size())
+        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - 1), laneHeaders[index]);
+
+    painter.save();
+    painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);
+    const Nanoseconds idleUntil = std::max(filled.makespan(), Nanoseconds{0});
+    if (index < filled.lanes().size()) {
+        const Lane& blocks = filled.lanes()[index];
+        const LaneGeometry geometry = laneGeometry(blocks, axis, area, idleUntil, scale());
+        lanePainter.blocks(painter, axis, blocks, geometry);
+        const bool overlaid = measured && !previewLayout;
+        if (!critical.empty() && !previewLayout) {
+            lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {
+                return block.task != none && critical[block.task] != 0;
+            });
+        }
+        if (overlaid) {
+            const Lane& predicted = layout.lanes()[index];
+            lanePainter.outlines(painter, laneGeometry(predicted, axis, area, idleUntil, scale()));
+            const Prediction& prediction = *document.prediction();
+            const std::vector<Nanoseconds>& spread = document.overlay()->spread;
+            lanePainter.feet(painter, blocks, geometry, [&](const LaneBlock& block) {
+                const Nanoseconds expected =
+                    prediction.timeline.end[block.task] - prediction.timeline.start[block.task];
+                const Nanoseconds noise = block.task < spread.size() ? spread[block.task] : 0;
+                return isLate(block.end - block.start, expected, noise);
+            });
+        }
+    }
+    const std::optional<Block> selected = drag && drag->moving ? std::optional(drag->block) : document.selection();
+    if (selected) {
+        int on = -1;
+        const std::optional<LaneBlock> block = findShown(*selected, &on);
+        if (block && on == device)
+            lanePainter.selection(painter, blockRect(*block, axis, area, scale()), theme.selection);
+    }
+    painter.restore();
+}
+
+} // namespace pipewright

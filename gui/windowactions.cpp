@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/windowactions.h"
+
+#include <QAction>
+#include <QKeySequence>
+#include <QMenu>
+#include <QUndoStack>
+#include <QWidget>
+
+namespace pipewright {
+
+WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
+    : QObject(window)
+    , newSchedule(nullptr)
+    , m_window(window)
+{
+    newSchedule = make(tr("New schedule…"), {QKeySequence::New}, tr("Model, devices and family, with the prediction while choosing"));
+    open = make(tr("Open…"), {QKeySequence::Open}, tr("A design, or a recording with the design inside it"));
+    save = make(tr("Save"), {QKeySequence::Save}, tr("Write the design to its file"));
+    saveAs = make(tr("Save as…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)}, tr("Write the design to another file"));
+    exportPicture = make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG or PNG"));
+    quit = make(tr("Quit"), {QKeySequence(Qt::CTRL | Qt::Key_Q)}, tr("Close the designer"));
+    undo = stack->createUndoAction(this, tr("Undo"));
+    undo->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Z)});
+    redo = stack->createRedoAction(this, tr("Redo"));
+    redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
+    window->addActions({undo, redo});
+    place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_P)}, tr("At the first position where it can run"));
+    completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block that is in the tray"));
+    find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
+    run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
+    openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)}, tr("Lay a trace over the prediction"));
+    clearOverlay = make(tr("Remove the overlay"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_L)}, tr("Show the prediction alone"));
+    calibrate = make(tr("Take the measured costs"), {QKeySequence(Qt::CTRL | Qt::Key_K)}, tr("Calibrate: the overlaid run's durations become the design's costs"));
+    diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)}, tr("What stands in the way of running this schedule"));
+    theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)}, tr("Switch between the light and the dark look"));
+    shortcuts = make(tr("Shortcuts"), {QKeySequence(Qt::Key_Question), QKeySequence(QKeySequence::HelpContents)}, tr("Every shortcut"));
+
+    fileMenu = new QMenu(tr("File"), window);
+    recentMenu = new QMenu(tr("Open recent"), window);
+    for (QAction* action : {newSchedule, open})
+        fileMenu->addAction(action);
+    fileMenu->addMenu(recentMenu);
+    fileMenu->addSeparator();
+    for (QAction* action : {save, saveAs, exportPicture})
+        fileMenu->addAction(action);
+    fileMenu->addSeparator();
+    fileMenu->addAction(quit);
+    scheduleMenu = new QMenu(tr("Schedule"), window);
+    for (QAction* action : {undo, redo})
+        scheduleMenu->addAction(action);
+    scheduleMenu->addSeparator();
+    for (QAction* action : {place, completeRest, find, diagnostics})
+        scheduleMenu->addAction(action);
+    scheduleMenu->addSeparator();
+    scheduleMenu->addAction(run);
+    overlayMenu = new QMenu(tr("Overlay"), window);
+    for (QAction* action : {openOverlay, clearOverlay, calibrate})
+        overlayMenu->addAction(action);
+    viewMenu = new QMenu(tr("View"), window);
+    viewMenu->addAction(theme);
+    viewMenu->addAction(shortcuts);
+    allMenu = new QMenu(tr("Menu"), window);
+    for (QMenu* menu : {fileMenu, scheduleMenu, overlayMenu, viewMenu})
+        allMenu->addMenu(menu);
+    allMenu->addSeparator();
+    allMenu->addAction(shortcuts);
+}
+
+QAction* WindowActions::make(const QString& text, const QList<QKeySequence>& keys, const QString& tip)
+{
+    auto* action = new QAction(text, this);
+    action->setShortcuts(keys);
+    action->setToolTip(keys.isEmpty() ? tip : QStringLiteral("%1 (%2)").arg(tip, keys.front().toString(QKeySequence::NativeText)));
+    m_window->addAction(action);
+    return action;
+}
+
+void WindowActions::addView(const QString& name, QWidget* view)
+{
+    m_views.push_back({name, view->actions()});
+    QMenu* menu = viewMenu->addMenu(name);
+    for (QAction* action : view->actions())
+        menu->addAction(action);
+}
+
+QList<ShortcutList::Group> WindowActions::groups() const
+{
+    QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, quit}},
+                                      {tr("Edit"), {undo, redo, place, completeRest, find}},
+                                      {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
+                                      {tr("Window"), {diagnostics, theme, shortcuts}}};
+    return groups + m_views;
+}
+
+} // namespace pipewright

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The commands as a person or a script uses them: the real program in a process of its own.
+#include "app/program.h"
+
+#include <QtTest>
+
+using namespace pipewright::test;
+
+class TestCommands : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    QJsonObject predictInline(const QString& words)
+    {
+        const Outcome outcome = m_work.run("predict " + words + " --json");
+        if (outcome.code != 0)
+            qWarning("%s", qPrintable(outcome.errors));
+        return outcome.json();
+    }
+
+private Q_SLOTS:
+    void publishedBubbleRatesAreReproduced_data()
+    {
+        QTest::addColumn<QString>("design");
+        QTest::addColumn<double>("rate");
+        // arXiv 2401.10241, tables 5 and 9: F, B and W of one device's worth of layers, c between devices.
+        const QString small24 = " --devices 8 --microbatches 24 --forward 18.522ms --input-grad 18.086ms "
+                                "--weight-grad 9.337ms --transfer 0.601ms";
+        const QString small64 = " --devices 8 --microbatches 64 --forward 18.546ms --input-grad 18.097ms "
+                                "--weight-grad 9.321ms --transfer 762us";
+        const QString large24 = " --devices 8 --microbatches 24 --forward 29.718ms --input-grad 29.444ms "
+                                "--weight-grad 19.927ms --transfer 527us";
+        QTest::newRow("1.5B m=24 1F1B") << "1f1b" + small24 << 0.2431;
+        QTest::newRow("1.5B m=24 ZB-H1") << "zb-h1" + small24 << 0.1585;
+        QTest::newRow("1.5B m=24 ZB-H2") << "zb-h2" + small24 << 0.1083;
+        QTest::newRow("1.5B m=64 1F1B") << "1f1b" + small64 << 0.1240;
+        QTest::newRow("1.5B m=64 ZB-H1") << "zb-h1" + small64 << 0.0674;
+        QTest::newRow("1.5B m=64 ZB-H2") << "zb-h2" + small64 << 0.0444;
+        QTest::newRow("6.2B m=24 1F1B") << "1f1b" + large24 << 0.2347;
+        QTest::newRow("6.2B m=24 ZB-H1") << "zb-h1" + large24 << 0.1323;
+        QTest::newRow("6.2B m=24 ZB-H2") << "zb-h2" + large24 << 0.0698;
+        // Table 8: per chunk of a V-shaped pipeline, hence two of them make a linear stage.
+        const QString chunks = " --devices 16 --microbatches 48 --forward 28814us --input-grad 28760us "
+                               "--weight-grad 19352us --transfer 1610us";
+        QTest::newRow("p=16 1F1B") << "1f1b" + chunks << 0.2668;
+        QTest::newRow("p=16 ZB-H1") << "zb-h1" + chunks << 0.1536;
+        QTest::newRow("p=16 ZB-H2") << "zb-h2" + chunks << 0.0823;
+    }
+
+    void publishedBubbleRatesAreReproduced()
+    {
+        QFETCH(QString, design);
+        QFETCH(double, rate);
+        const QJsonObject object = predictInline(design);
+        const double found = object["bubble"]["rate_span"].toDouble();
+        QCOMPARE(std::round(found * 10'000) / 10'000, rate);
+    }
+
+    void unitPassesGiveTheKnownMakespansAndPeaks_data()
+    {
+        QTest::addColumn<QString>("design");
+        QTest::addColumn<int>("makespan"); // milliseconds
+        QTest::addColumn<QList<double>>("peaks");
+        const QString eight = " --devices 4 --microbatches 8";
+        QTest::newRow("GPipe") << "gpipe" + eight << 33 << QList<double>{8, 8, 8, 8};
+        QTest::newRow("1F1B") << "1f1b" + eight << 33 << QList<double>{4, 3, 2, 1};
+        QTest::newRow("eager 1F1B") << "eager-1f1b" + eight << 33 << QList<double>{7, 5, 3, 1};
+        QTest::newRow("interleaved") << "interleaved-1f1b" + eight + " --chunks 2 --per-chunk" << 57
+                                     << QList<double>{5.5, 4.5, 3.5, 2.5};
+        QTest::newRow("looped BFS") << "looped-bfs" + eight + " --chunks 2 --per-chunk" << 57 << QList<double>{8, 8, 8, 8};
+        QTest::newRow("ZB-H1") << "zb-h1" + eight << 27 << QList<double>{4, 4, 4, 4};
+        QTest::newRow("ZB-H2") << "zb-h2" + eight << 27 << QList<double>{7, 7, 7, 7};
+        QTest::newRow("1F1B m=12") << "1f1b --devices 4 --microbatches 12" << 45 << QList<double>{4, 3, 2, 1};
+    }
+
+    void unitPassesGiveTheKnownMakespansAndPeaks()
+    {
+        QFETCH(QString, design);
+        QFETCH(int, makespan);
+        QFETCH(QList<double>, peaks);
+        const QJsonObject object = predictInline(design);
+        QCOMPARE(object["makespan_ns"].toInteger(), makespan * 1'000'000LL);
+        const QJsonArray devices = object["per_device"].toArray();
+        QCOMPARE(devices.size(), peaks.size());
+        for (int device = 0; device < peaks.size(); ++device)
+            QCOMPARE(devices.at(device).toObject()["peak_activations"].toDouble(), peaks[device]);
+    }
+
+    void predictPrintsTheKeysOfTheContract()
+    {
+        const QJsonObject object = predictInline("zb-h1 --devices 8 --microbatches 24");
+        QCOMPARE(object["family"].toString(), "zb-h1");
+        QCOMPARE(object["devices"].toInt(), 8);
+        QCOMPARE(object["stages"].toInt(), 8);
+        QCOMPARE(object["microbatches"].toInt(), 24);
+        QCOMPARE(object["blocks"].toInt(), 576);
+        QCOMPARE(object["transfers"].toInt(), 336);
+        for (const char* key : {"makespan_ns", "span_ns", "ideal_ns"})
+            QVERIFY2(object[key].isDouble(), key);
+        QCOMPARE(object["bubble"].toObject().keys(), (QStringList{"rate_makespan", "rate_span", "ratio_ideal"}));
+        QCOMPARE(object["per_device"].toArray().at(0).toObject().keys(),
+                 (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_bytes", "span_ns"}));
+        const QJsonArray path = object["critical_path"].toArray();
+        QCOMPARE(path.at(0).toObject()["block"].toString(), "F0.0");
+        for (const QJsonValue& step : path)
+            QVERIFY(QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
+    }
+
+    void givenBytesCountPerDevice()
+    {
+        const QString sizes = " --saved 8MiB --saved-for-weight-grad 3MiB";
+        const auto peak = [&](const QString& design, int device) {
+            return predictInline(design + sizes)["per_device"].toArray().at(device).toObject()["peak_bytes"].toInteger();
+        };
+        QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 0), 4 * 8LL << 20);
+        QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 3), 8LL << 20);
+        // A chunk keeps half: 11 chunks are live on device 0.
+        QCOMPARE(peak("interleaved-1f1b --devices 4 --microbatches 8 --chunks 2", 0), 11 * 4LL << 20);
+    }
+
+    void aDesignIsTheSameInlineAndInAFile()
+    {
+        const QString design = "1f1b --devices 4 --microbatches 6 --forward 3ms --transfer 100us";
+        QCOMPARE(m_work.run("new " + design + " -o same.json").code, 0);
+        QCOMPARE(predictInline("same.json"), predictInline(design));
+        QCOMPARE(m_work.run("check same.json").code, 0);
+    }
+
+    void aModelPresetBringsItsOwnTimes()
+    {
+        const QJsonObject object = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
+        QVERIFY(object["makespan_ns"].toInteger() > 0);
+        QVERIFY(object["per_device"].toArray().at(0).toObject()["peak_bytes"].toInteger() > 1LL << 30);
+        const QJsonObject faster = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --forward 1ns");
+        QVERIFY(faster["ideal_ns"].toInteger() > 0);
+        QVERIFY(faster["ideal_ns"].toInteger() < object["ideal_ns"].toInteger());
+    }
+
+    void everyCommandHasHelp()
+    {
+        for (const char* command : {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices"}) {
+            const Outcome outcome = m_work.run(QString(command) + " --help");
+            QCOMPARE(outcome.code, 0);
+            QVERIFY(outcome.output.contains("Usage"));
+        }
+    }
+
+    void badUsageIsExitCodeTwo_data()
+    {
+        QTest::addColumn<QString>("words");
+        QTest::addColumn<QString>("message");
+        QTest::newRow("an unknown command") << "frobnicate" << "neither a command nor a file";
+        QTest::newRow("an unknown option") << "predict 1f1b --devices 2 --microbatches 2 --colour red" << "--colour";
+        QTest::newRow("an unknown family") << "predict 2f2b --devices 2 --microbatches 2" << "families:";
+        QTest::newRow("no devices") << "predict 1f1b --microbatches 2" << "--devices";
+        QTest::newRow("zero devices") << "predict 1f1b --devices 0 --microbatches 2" << "--devices";
+        QTest::newRow("a million microbatches") << "predict 1f1b --devices 2 --microbatches 1000000" << "--microbatches";
+        QTest::newRow("a million microbatches in a file") << "new 1f1b --devices 2 --microbatches 1000000 -o m.json"
+                                                          << "--microbatches";
+        QTest::newRow("a time without unit") << "predict 1f1b --devices 2 --microbatches 2 --forward 3" << "--forward";
+        QTest::newRow("a negative time") << "predict 1f1b --devices 2 --microbatches 2 --transfer=-3ms" << "--transfer";
+        QTest::newRow("a size without unit") << "predict 1f1b --devices 2 --microbatches 2 --saved 5" << "--saved";
+        QTest::newRow("part larger than all")
+            << "predict 1f1b --devices 2 --microbatches 2 --saved 5B --saved-for-weight-grad 6B" << "--saved-for-weight-grad";
+        QTest::newRow("no factor") << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2" << "--memory-limit";
+        QTest::newRow("no output") << "new 1f1b --devices 2 --microbatches 2" << "--output";
+        QTest::newRow("no such file") << "check nowhere.json" << "nowhere.json";
+        QTest::newRow("no such model") << "predict 1f1b --devices 2 --microbatches 2 --model gpt-17" << "gpt-17";
+        QTest::newRow("family options beside a file") << "predict made.json --devices 2" << "--devices";
+        QTest::newRow("a picture of no kind") << "render made.json -o picture.gif" << ".svg or .png";
+        QTest::newRow("a backend that is off") << "run made.json --backend cuda --steps 1 -o x.db" << "cuda";
+        QTest::newRow("a backend nobody knows") << "run made.json --backend abacus --steps 1 -o x.db" << "host, cuda, mpi";
+        QTest::newRow("no steps") << "run made.json --backend host --steps 0 -o x.db" << "--steps";
+        QTest::newRow("a trace that is none") << "compare made.json made.json" << "no Pipewright trace";
+        QTest::newRow("a trace that is missing") << "compare made.json nowhere.db" << "nowhere.db";
+    }
+
+    void badUsageIsExitCodeTwo()
+    {
+        QFETCH(QString, words);
+        QFETCH(QString, message);
+        m_work.run("new 1f1b --devices 2 --microbatches 2 -o made.json");
+        const Outcome outcome = m_work.run(words);
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains(message), qPrintable(outcome.errors));
+        QCOMPARE(outcome.output, QString());
+    }
+
+    void filesAreReplacedOnlyByForce()
+    {
+        const QString make = "new 1f1b --devices 2 --microbatches 2 -o kept.json";
+        QCOMPARE(m_work.run(make).code, 0);
+        const QByteArray before = m_work.read("kept.json");
+        const QString other = QString(make).replace("1f1b", "gpipe");
+        const Outcome refused = m_work.run(other);
+        QCOMPARE(refused.code, 2);
+        QVERIFY(refused.errors.contains("--force"));
+        QCOMPARE(m_work.read("kept.json"), before);
+        QCOMPARE(m_work.run(other + " --force").code, 0);
+        QVERIFY(m_work.read("kept.json") != before);
+        QCOMPARE(m_work.run("render kept.json -o kept.svg").code, 0);
+        QCOMPARE(m_work.run("render kept.json -o kept.svg").code, 2);
+        QCOMPARE(m_work.run("render kept.json -o kept.svg --force").code, 0);
+        QVERIFY(m_work.read("kept.svg").startsWith("<"));
+    }
+
+    void devicesSaysWhyWhatIsOffIsOff()
+    {
+        const QJsonObject object = m_work.run("devices --json").json();
+        QVERIFY(object["host"]["available"].toBool());
+        QVERIFY(object["host"]["threads"].toInt() >= 1);
+        QVERIFY(object["host"]["memory_bytes"].toInteger() > 1 << 20);
+        for (const char* backend : {"cuda", "mpi"})
+            if (!object[backend]["available"].toBool())
+                QVERIFY2(!object[backend]["reason"].toString().isEmpty(), backend);
+    }
+
+    void withoutAScreenTheDesignerSaysSo()
+    {
+        const Outcome outcome = m_work.run("", {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"});
+        QCOMPARE(outcome.code, 2);
+        QVERIFY(outcome.errors.contains("pipewright --help"));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestCommands)
+#include "tst_commands.moc"

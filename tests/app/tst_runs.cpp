@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs as a person does them, from a design to a calibrated one, and runs that end before they are done.
+#include "app/program.h"
+#include "traces/tracereader.h"
+
+#include <QtTest>
+
+#include <csignal>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class TestRuns : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    std::string trace(const QString& name) const { return m_work.path(name).toStdString(); }
+
+    /// Starts a run that would take for ever, and returns when its first step is done.
+    std::unique_ptr<QProcess> startEndlessRun(const QString& traceName) const
+    {
+        m_work.run("new zb-h1 --devices 2 --microbatches 4 --saved 1MiB -o long.json --force");
+        auto process = m_work.start("run long.json --backend host --maths timed --steps 1000000 --progress json -o " + traceName);
+        process->setReadChannel(QProcess::StandardError);
+        while (!process->canReadLine() && process->waitForReadyRead(60'000)) {
+        }
+        return process;
+    }
+
+private Q_SLOTS:
+    void aDesignIsMadeRunComparedAndCalibrated()
+    {
+        // The virtual clock makes the measurement exact: what the backend does is what was predicted.
+        QCOMPARE(m_work.run("new zb-h1 --devices 4 --microbatches 8 --forward 3ms --transfer 200us -o first.json").code, 0);
+        const Outcome run = m_work.run("run first.json --backend host --maths timed --clock virtual --steps 3 -o first.db --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
+        const QJsonObject result = run.json();
+        QCOMPARE(result["backend"].toString(), "host");
+        QCOMPARE(result["devices"].toInt(), 4);
+        QCOMPARE(result["steps"].toInt(), 3);
+        QCOMPARE(result["step_ns"].toArray().size(), 3);
+        QCOMPARE(result["loss"].toArray().size(), 3);
+        QCOMPARE(result["dropped_records"].toInt(-1), 0);
+        QCOMPARE(result["trace"].toString(), "first.db");
+
+        const Outcome compare = m_work.run("compare first.json first.db --tolerance 0.001 -o first.svg --json");
+        QVERIFY2(compare.code == 0, qPrintable(compare.errors));
+        const QJsonObject comparison = compare.json();
+        QCOMPARE(comparison["makespan"]["error"].toDouble(1), 0.0);
+        QCOMPARE(comparison["blocks"]["matched"].toInt(), 96);
+        QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
+        QCOMPARE(comparison["blocks"]["start_error"]["p95"].toDouble(1), 0.0);
+        const QJsonArray devices = comparison["per_device"].toArray();
+        QCOMPARE(devices.size(), 4);
+        for (const QJsonValue& device : devices)
+            QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
+        QVERIFY(m_work.read("first.svg").contains("<svg"));
+
+        QCOMPARE(m_work.run("calibrate first.json first.db -o second.json").code, 0);
+        QVERIFY(m_work.read("second.json").contains("measured: first.db"));
+        QCOMPARE(m_work.run("compare second.json first.db --tolerance 0.001").code, 0);
+        QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code, 0);
+        QCOMPARE(m_work.run("compare second.json second.db --tolerance 0.001").code, 0);
+        QCOMPARE(m_work.run("render second.json --trace second.db -o second.svg").code, 0);
+    }
+
+    void trainingIsBitEqualAndItsMemoryIsThePredictedOne()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --sequence 16 --microbatch-size 1 -o train.json").code, 0);
+        const Outcome run = m_work.run("run train.json --backend host --steps 2 -o train.db --progress json --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
+        const QJsonObject result = run.json();
+        QCOMPARE(result["gradient_check"]["reference"].toString(), "sequential");
+        QVERIFY(result["gradient_check"]["bit_equal"].toBool());
+        QVERIFY(result["loss"].toArray().at(0).toDouble() > 0);
+        const QStringList lines = run.errors.split('\n', Qt::SkipEmptyParts);
+        const QJsonObject last = QJsonDocument::fromJson(lines.last().toUtf8()).object();
+        QCOMPARE(last["progress"].toDouble(), 1.0);
+        QCOMPARE(last["step"].toInt(), 2);
+        const QJsonObject comparison = m_work.run("compare train.json train.db --json").json();
+        for (const QJsonValue& device : comparison["per_device"].toArray())
+            QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
+        // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
+        QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);
+        QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
+    }
+
+    void aTraceIsReplacedOnlyByForce()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o short.json");
+        const QString run = "run short.json --backend host --clock virtual --steps 1 -o short.db";
+        QCOMPARE(m_work.run(run).code, 0);
+        const Outcome refused = m_work.run(run);
+        QCOMPARE(refused.code, 2);
+        QVERIFY(refused.errors.contains("--force"));
+        QCOMPARE(m_work.run(run + " --force").code, 0);
+        QVERIFY(TraceReader(trace("short.db")).complete());
+    }
+
+    void aTraceOfAnotherDesignIsAFailedComparison()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o mine.json");
+        m_work.run("new gpipe --devices 2 --microbatches 2 --saved 1MiB -o other.json");
+        m_work.run("run mine.json --backend host --clock virtual --steps 1 -o mine.db");
+        const Outcome outcome = m_work.run("compare other.json mine.db");
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains("another program"), qPrintable(outcome.errors));
+        QCOMPARE(m_work.run("compare mine.json mine.db --step 7").code, 1);
+    }
+
+    void anInterruptedRunLeavesAReadableTrace_data()
+    {
+        QTest::addColumn<int>("signal");
+        QTest::newRow("Ctrl+C") << SIGINT;
+        QTest::newRow("terminate") << SIGTERM;
+    }
+
+    void anInterruptedRunLeavesAReadableTrace()
+    {
+        QFETCH(int, signal);
+        const QString name = QString("interrupted-%1.db").arg(signal);
+        const auto process = startEndlessRun(name);
+        ::kill(static_cast<pid_t>(process->processId()), signal);
+        const Outcome outcome = Workplace::finish(*process);
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains("cancelled after"), qPrintable(outcome.errors.right(500)));
+        const TraceReader reader(trace(name));
+        QVERIFY(!reader.steps().empty());
+        QCOMPARE(m_work.run("compare long.json " + name).code, 0);
+    }
+
+    void aKilledRunLeavesAReadableTrace()
+    {
+        const auto process = startEndlessRun("killed.db");
+        // Its first step is done; wait until that is committed too.
+        QTRY_VERIFY_WITH_TIMEOUT(!TraceReader(trace("killed.db")).steps().empty(), 60'000);
+        process->kill();
+        QVERIFY(process->waitForFinished(60'000));
+        QCOMPARE(process->exitStatus(), QProcess::CrashExit);
+        const TraceReader reader(trace("killed.db"));
+        QVERIFY(!reader.complete());
+        QVERIFY(!reader.steps().empty());
+        QCOMPARE(m_work.run("compare long.json killed.db").code, 0);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestRuns)
+#include "tst_runs.moc"

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What every backend must do, whatever it is made of. A new backend adds a row to backends().
+#include "core/base/diagnostic.h"
+#include "executor/host/hostbackend.h"
+
+#include <QtTest>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+using namespace pipewright;
+
+namespace {
+
+struct Entry {
+    const char* name;
+    std::unique_ptr<Backend> (*create)(int devices);
+};
+constexpr Entry backends[] = {{"host", createHostBackend}};
+
+/// Two devices with a stream each, and one link between them.
+struct Pair {
+    Pair(int backend, const LinkOptions& options)
+        : backend(backends[backend].create(2)), link(this->backend->createLink(0, 1, options))
+    {
+        for (int d = 0; d < 2; ++d)
+            streams.push_back(this->backend->device(d).createStream());
+    }
+    std::unique_ptr<Event> event(int device) { return backend->device(device).createEvent(*streams[static_cast<std::size_t>(device)]); }
+
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Link> link;
+    std::vector<std::unique_ptr<Stream>> streams;
+};
+
+/// A buffer of a device with a byte pattern.
+struct Piece {
+    Piece(Backend& backend, int device, Bytes bytes, int pattern) : memory(backend.device(device).allocate(bytes))
+    {
+        region = memory->region();
+        std::memset(region.data, pattern, static_cast<std::size_t>(bytes));
+    }
+    bool holds(int pattern) const
+    {
+        return std::all_of(region.data, region.data + region.bytes, [&](std::byte b) { return b == std::byte(pattern); });
+    }
+    std::unique_ptr<Allocation> memory;
+    Region region;
+};
+
+} // namespace
+
+class TestBackendConformance : public QObject {
+    Q_OBJECT
+
+private slots:
+    void memoryIsAlignedAndWritable_data() { rows(); }
+    void memoryIsAlignedAndWritable()
+    {
+        QFETCH(int, backend);
+        const auto tested = backends[backend].create(2);
+        QCOMPARE(tested->devices(), 2);
+        for (const Bytes bytes : {Bytes{0}, Bytes{1}, Bytes{4097}}) {
+            const Piece piece(*tested, 1, bytes, 0x5a);
+            QCOMPARE(piece.region.bytes, bytes);
+            QCOMPARE(reinterpret_cast<std::uintptr_t>(piece.region.data) % 64, std::uintptr_t{0});
+            QVERIFY(piece.holds(0x5a));
+        }
+    }
+
+    void anAbsurdAllocationIsAnErrorThatNamesTheDevice_data() { rows(); }
+    void anAbsurdAllocationIsAnErrorThatNamesTheDevice()
+    {
+        QFETCH(int, backend);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        QSKIP("sanitizers abort on absurd allocations");
+#endif
+        const auto tested = backends[backend].create(2);
+        try {
+            tested->device(1).allocate(Bytes{1} << 60);
+            QFAIL("allocated an exbibyte");
+        } catch (const Error& error) {
+            QCOMPARE(error.diagnostics().front().where, std::string("device 1"));
+        }
+    }
+
+    void nothingMovesBeforeBothSidesArePosted_data() { rows(); }
+    void nothingMovesBeforeBothSidesArePosted()
+    {
+        QFETCH(int, backend);
+        for (const bool sendFirst : {true, false}) {
+            Pair pair(backend, {.storedSends = 0, .slotBytes = 0, .postings = 4});
+            Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
+            const auto sent = pair.event(0), arrived = pair.event(1);
+            const auto send = [&] { return pair.link->send(*pair.streams[0], {7, {&source.region, 1}, sent.get()}); };
+            const auto receive = [&] { return pair.link->receive(*pair.streams[1], {7, {&destination.region, 1}, arrived.get()}); };
+            QCOMPARE(sendFirst ? send().task : receive().task, none);
+            QVERIFY(!sent->complete() && !arrived->complete());
+            QVERIFY(destination.holds(2));
+            sendFirst ? receive() : send();
+            QVERIFY(pair.streams[0]->wait(*sent) && pair.streams[1]->wait(*arrived));
+            QVERIFY(destination.holds(1));
+        }
+    }
+
+    void slotsFreeTheSourceBeforeTheReceive_data() { rows(); }
+    void slotsFreeTheSourceBeforeTheReceive()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {.storedSends = 1, .slotBytes = 100, .postings = 4});
+        Piece first(*pair.backend, 0, 100, 1), second(*pair.backend, 0, 100, 2);
+        Piece firstTo(*pair.backend, 1, 100, 9), secondTo(*pair.backend, 1, 100, 9);
+        const auto sent1 = pair.event(0), sent2 = pair.event(0), arrived1 = pair.event(1), arrived2 = pair.event(1);
+        pair.link->send(*pair.streams[0], {1, {&first.region, 1}, sent1.get()});
+        QVERIFY(pair.streams[0]->wait(*sent1)); // stored: it may be overwritten
+        std::memset(first.region.data, 0xee, 100);
+        pair.link->send(*pair.streams[0], {2, {&second.region, 1}, sent2.get()});
+        QVERIFY(!sent2->complete()); // no slot left: it stays posted
+        pair.link->receive(*pair.streams[1], {1, {&firstTo.region, 1}, arrived1.get()});
+        pair.link->receive(*pair.streams[1], {2, {&secondTo.region, 1}, arrived2.get()});
+        QVERIFY(pair.streams[1]->wait(*arrived1) && pair.streams[1]->wait(*arrived2) && pair.streams[0]->wait(*sent2));
+        QVERIFY(firstTo.holds(1));
+        QVERIFY(secondTo.holds(2));
+    }
+
+    void aTransferLargerThanASlotStaysWithTheSender_data() { rows(); }
+    void aTransferLargerThanASlotStaysWithTheSender()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {.storedSends = 2, .slotBytes = 10, .postings = 4});
+        Piece source(*pair.backend, 0, 100, 1);
+        const auto sent = pair.event(0);
+        pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get()});
+        QVERIFY(!sent->complete());
+    }
+
+    void severalRegionsTravelTogether_data() { rows(); }
+    void severalRegionsTravelTogether()
+    {
+        QFETCH(int, backend);
+        for (const int eager : {0, 1}) {
+            Pair pair(backend, {.storedSends = eager, .slotBytes = 64, .postings = 4});
+            Piece a(*pair.backend, 0, 30, 1), b(*pair.backend, 0, 34, 2), toA(*pair.backend, 1, 30, 0), toB(*pair.backend, 1, 34, 0);
+            const std::vector<Region> from{a.region, b.region}, to{toA.region, toB.region};
+            const auto sent = pair.event(0), arrived = pair.event(1);
+            pair.link->send(*pair.streams[0], {1, from, sent.get()});
+            pair.link->receive(*pair.streams[1], {1, to, arrived.get()});
+            QVERIFY(pair.streams[1]->wait(*arrived));
+            QVERIFY(toA.holds(1) && toB.holds(2));
+        }
+    }
+
+    void aWrongOrderIsStuckAndSaysSo_data() { rows(); }
+    void aWrongOrderIsStuckAndSaysSo()
+    {
+        QFETCH(int, backend);
+        for (const int eager : {0, 2}) {
+            Pair pair(backend, {.storedSends = eager, .slotBytes = 100, .postings = 4});
+            Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
+            const auto sent1 = pair.event(0), sent2 = pair.event(0), arrived1 = pair.event(1), arrived2 = pair.event(1);
+            pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent1.get()});
+            pair.link->send(*pair.streams[0], {2, {&source.region, 1}, sent2.get()});
+            pair.link->receive(*pair.streams[1], {2, {&destination.region, 1}, arrived2.get()});
+            pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived1.get()});
+            QVERIFY(!arrived1->complete() && !arrived2->complete());
+            QVERIFY(destination.holds(2));
+            const Link::Heads heads = pair.link->heads();
+            QVERIFY(heads.mismatch);
+            QCOMPARE(heads.send, TaskId{1});
+            QCOMPARE(heads.receive, TaskId{2});
+        }
+    }
+
+    void sizesMustAgree_data() { rows(); }
+    void sizesMustAgree()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {.storedSends = 0, .slotBytes = 0, .postings = 4});
+        Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 99, 2);
+        const auto sent = pair.event(0), arrived = pair.event(1);
+        pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get()});
+        pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get()});
+        QVERIFY(!arrived->complete());
+        QVERIFY(pair.link->heads().mismatch);
+    }
+
+    void anEmptyTransferArrives_data() { rows(); }
+    void anEmptyTransferArrives()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {.storedSends = 0, .slotBytes = 0, .postings = 4});
+        const Region nothing{};
+        const auto sent = pair.event(0), arrived = pair.event(1);
+        pair.link->receive(*pair.streams[1], {1, {&nothing, 1}, arrived.get()});
+        pair.link->send(*pair.streams[0], {1, {&nothing, 1}, sent.get()});
+        QVERIFY(pair.streams[1]->wait(*arrived) && pair.streams[0]->wait(*sent));
+    }
+
+    void eventsAndLinksCanBeUsedAgain_data() { rows(); }
+    void eventsAndLinksCanBeUsedAgain()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {.storedSends = 1, .slotBytes = 100, .postings = 1});
+        Piece source(*pair.backend, 0, 100, 0), destination(*pair.backend, 1, 100, 0);
+        const auto sent = pair.event(0), arrived = pair.event(1);
+        for (int step = 1; step < 5; ++step) {
+            std::memset(source.region.data, step, 100);
+            pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get()});
+            pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get()});
+            QVERIFY(pair.streams[1]->wait(*arrived) && pair.streams[0]->wait(*sent));
+            QVERIFY(destination.holds(step));
+            pair.link->reset();
+            sent->reset();
+            arrived->reset();
+            QVERIFY(!sent->complete() && !arrived->complete());
+        }
+    }
+
+    void aWaitCanBeInterruptedFromOutside_data() { rows(); }
+    void aWaitCanBeInterruptedFromOutside()
+    {
+        QFETCH(int, backend);
+        Pair pair(backend, {});
+        const auto never = pair.event(1);
+        std::atomic<bool> result{true};
+        std::thread waiting([&] { result = pair.streams[1]->wait(*never); });
+        pair.streams[1]->interrupt();
+        waiting.join();
+        QVERIFY(!result);
+        QVERIFY(!pair.streams[1]->synchronize());
+        pair.streams[1]->resume();
+        QVERIFY(pair.streams[1]->synchronize());
+    }
+
+    void aSlowLinkDeliversNoEarlierThanItsTime_data() { rows(); }
+    void aSlowLinkDeliversNoEarlierThanItsTime()
+    {
+        QFETCH(int, backend);
+        for (const int eager : {0, 1}) {
+            Pair pair(backend, {.storedSends = eager, .slotBytes = 100, .postings = 4});
+            Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
+            const auto sent = pair.event(0), arrived = pair.event(1);
+            const Nanoseconds slow = 5'000'000;
+            pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get(), slow});
+            const Copied copied = pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get(), slow});
+            QVERIFY(pair.streams[1]->wait(*arrived));
+            QVERIFY(copied.end - copied.start >= slow);
+        }
+    }
+
+    void twoThreadsExchangeManyTransfersInOrder_data() { rows(); }
+    void twoThreadsExchangeManyTransfersInOrder()
+    {
+        QFETCH(int, backend);
+        constexpr std::size_t count = 2000;
+        for (const int eager : {0, 1, 3}) {
+            Pair pair(backend, {.storedSends = eager, .slotBytes = 64, .postings = count});
+            Piece source(*pair.backend, 0, 64 * count, 0), destination(*pair.backend, 1, 64 * count, 0xff);
+            std::vector<std::unique_ptr<Event>> sent, arrived;
+            std::vector<Region> from, to;
+            for (std::size_t i = 0; i < count; ++i) {
+                sent.push_back(pair.event(0));
+                arrived.push_back(pair.event(1));
+                from.push_back({source.region.data + 64 * i, 64});
+                to.push_back({destination.region.data + 64 * i, 64});
+            }
+            std::thread sender([&] {
+                for (std::size_t i = 0; i < count; ++i) {
+                    std::memset(from[i].data, static_cast<int>(i % 251), 64);
+                    pair.link->send(*pair.streams[0], {static_cast<TaskId>(i), {&from[i], 1}, sent[i].get()});
+                    if (i >= 2)
+                        pair.streams[0]->wait(*sent[i - 2]);
+                }
+            });
+            bool right = true;
+            for (std::size_t i = 0; i < count; ++i) {
+                pair.link->receive(*pair.streams[1], {static_cast<TaskId>(i), {&to[i], 1}, arrived[i].get()});
+                right = pair.streams[1]->wait(*arrived[i]) && right;
+                right = right && to[i].data[0] == std::byte(i % 251) && to[i].data[63] == std::byte(i % 251);
+            }
+            sender.join();
+            QVERIFY(right);
+        }
+    }
+
+private:
+    static void rows()
+    {
+        QTest::addColumn<int>("backend");
+        for (int i = 0; i < static_cast<int>(std::size(backends)); ++i)
+            QTest::addRow("%s", backends[i].name) << i;
+    }
+};
+
+QTEST_GUILESS_MAIN(TestBackendConformance)
+#include "tst_backend_conformance.moc"

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "core/schedule/families/family.h"
+#include "core/workload/stagecosts.h"
+#include "core/workload/transformer.h"
+#include "executor/gradientcheck.h"
+#include "executor/run.h"
+#include "traces/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <nlohmann/json.hpp>
+
+using namespace pipewright;
+
+namespace {
+
+Schedule scheduleOf(std::string_view family, int devices, int microbatches)
+{
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = microbatches;
+    return makeSchedule(family, parameters);
+}
+
+/// A GPT small enough for a test, cut into the family's stages.
+Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
+{
+    ModelShape shape;
+    shape.layers = 8;
+    shape.hidden = 32;
+    shape.heads = shape.keyValueHeads = 2;
+    shape.headSize = 16;
+    shape.ffn = 64;
+    shape.sequence = 16;
+    shape.microbatchSize = 2;
+    Design design;
+    design.name = "tiny";
+    design.schedule = scheduleOf(family, devices, microbatches);
+    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
+    return design;
+}
+
+/// Costs by hand, without a model.
+Design costsOnly(std::string_view family)
+{
+    Design design;
+    design.schedule = scheduleOf(family, 4, 8);
+    design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19}, design.schedule.stages(),
+                                design.schedule.chunks());
+    return design;
+}
+
+std::string failureOf(const std::function<void()>& action)
+{
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+} // namespace
+
+class TestRun : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyFamilyTrainsToTheBitsOfTheReference_data() { rows(); }
+    void everyFamilyTrainsToTheBitsOfTheReference()
+    {
+        QFETCH(QByteArray, family);
+        const Design design = tinyGpt(family.toStdString());
+        for (const int eager : {0, 2}) {
+            RunOptions options;
+            options.steps = 3;
+            options.eagerSlots = eager;
+            options.checkMemory = true;
+            const RunResult result = run(design, options);
+            QCOMPARE(result.maths, std::string("training"));
+            QVERIFY(result.gradients.has_value());
+            QVERIFY(result.gradients->bitEqual);
+            QCOMPARE(result.gradients->maxRelativeError, 0.0);
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            QCOMPARE(result.losses.size(), std::size_t{3});
+            for (const double loss : result.losses)
+                QVERIFY(std::isfinite(loss));
+        }
+    }
+
+    void theLossFalls()
+    {
+        RunOptions options;
+        options.steps = 25;
+        const RunResult result = run(tinyGpt("1f1b", 2, 4), options);
+        QVERIFY2(result.losses.back() < result.losses.front() - 0.2,
+                 qPrintable(QString("%1 -> %2").arg(result.losses.front()).arg(result.losses.back())));
+    }
+
+    void theGradientCheckSeesAWrongOrder()
+    {
+        // Not the order that ran: sums differ in their last bits, and the check must say so.
+        const Design design = trainableDesign(tinyGpt("1f1b"));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        AccumulationOrder order = accumulationOrder(program);
+        QCOMPARE(order.weightGrad[0], (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+        std::reverse(order.weightGrad[1].begin(), order.weightGrad[1].end());
+        std::string text;
+        for (int i = 0; i < 4000; ++i)
+            text += static_cast<char>('a' + i * i % 23);
+        const TextData data = TextData::fromText(text, "test", design.workload->shape, 1);
+        OptimizerSettings optimizer;
+        SequentialTrainer ascending(*design.workload, design.layersPerStage, 8, optimizer, data, 1);
+        SequentialTrainer reversed(*design.workload, design.layersPerStage, 8, optimizer, data, 1);
+        ascending.step(accumulationOrder(program));
+        reversed.step(order);
+        const auto a = ascending.gradients(1), b = reversed.gradients(1);
+        QVERIFY(std::memcmp(a.data(), b.data(), a.size_bytes()) != 0);
+    }
+
+    void theTraceHoldsThePredictionsTasksForEveryStep()
+    {
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 3;
+        options.trace = folder.filePath("run.db").toStdString();
+        const Design design = tinyGpt("zb-h1");
+        const RunResult result = run(design, options);
+        QCOMPARE(result.droppedRecords, 0);
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{3});
+        QCOMPARE(reader.peakBytes(), result.peakBytes);
+        const Program program = predict(reader.design()).program;
+        for (int step = 0; step < 3; ++step) {
+            const Timeline timeline = reader.timeline(program, step);
+            for (TaskId task = 0; task < program.tasks.size(); ++task)
+                QVERIFY2(timeline.start[task] != notRun, qPrintable(QString::fromStdString(program.label(task))));
+        }
+        QVERIFY(!failureOf([&] { run(design, options); }).empty()); // never overwritten …
+        options.overwriteTrace = true;
+        run(design, options); // … unless asked to
+    }
+
+    void theVirtualClockRecordsThePrediction_data() { rows(); }
+    void theVirtualClockRecordsThePrediction()
+    {
+        QFETCH(QByteArray, family);
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 2;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        options.trace = folder.filePath("run.db").toStdString();
+        const Design design = costsOnly(family.toStdString());
+        const RunResult result = run(design, options);
+        const Prediction prediction = predict(design);
+        QCOMPARE(result.stepTimes, std::vector<Nanoseconds>(2, prediction.metrics.makespan));
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        const Timeline measured = TraceReader(options.trace).timeline(prediction.program, 1);
+        QCOMPARE(measured.start, prediction.timeline.start);
+        QCOMPARE(measured.end, prediction.timeline.end);
+    }
+
+    void aDesignWithoutAModelRunsTimedAndSaysWhy()
+    {
+        RunOptions options;
+        options.clock = RunOptions::Clock::Virtual;
+        RunResult result = run(costsOnly("gpipe"), options);
+        QCOMPARE(result.maths, std::string("timed"));
+        options.clock = RunOptions::Clock::Real;
+        Design quick = costsOnly("gpipe");
+        for (StageCosts& stage : quick.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 1000;
+        result = run(quick, options);
+        QCOMPARE(result.maths, std::string("timed"));
+        QVERIFY(!result.notes.empty());
+        QVERIFY(result.notes.front().what.find("timed blocks") != std::string::npos);
+        options.maths = RunOptions::Maths::Training;
+        const std::string text = failureOf([&] { run(quick, options); });
+        QVERIFY2(text.find("no model") != std::string::npos && text.find("timed maths") != std::string::npos, text.c_str());
+    }
+
+    void aModelThatCannotBeTrainedHereIsAnErrorWithTheReason()
+    {
+        Design design = tinyGpt("gpipe");
+        ModelShape shape = design.workload->shape;
+        shape.gatedMlp = true;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+    }
+
+    void theJsonHasTheKeysOfTheCommand()
+    {
+        RunOptions options;
+        options.steps = 2;
+        const RunResult result = run(tinyGpt("gpipe", 2, 2), options);
+        const auto json = nlohmann::json::parse(result.toJson());
+        QCOMPARE(json["backend"], "host");
+        QCOMPARE(json["devices"], 2);
+        QCOMPARE(json["steps"], 2);
+        QCOMPARE(json["step_ns"].size(), std::size_t{2});
+        QCOMPARE(json["loss"].size(), std::size_t{2});
+        QCOMPARE(json["peak_bytes"].size(), std::size_t{2});
+        QCOMPARE(json["dropped_records"], 0);
+        QCOMPARE(json["gradient_check"]["reference"], "sequential");
+        QCOMPARE(json["gradient_check"]["bit_equal"], true);
+        QCOMPARE(json["gradient_check"]["max_relative_error"], 0.0);
+        QVERIFY(json["trace"].is_null());
+    }
+
+    void progressEndsBeforeTheCheckAndNeverGoesBack()
+    {
+        RunOptions options;
+        options.steps = 4;
+        std::vector<RunProgress> seen;
+        options.progress = [&](const RunProgress& progress) { seen.push_back(progress); };
+        run(tinyGpt("gpipe", 2, 2), options);
+        QCOMPARE(seen.size(), std::size_t{4});
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+            QCOMPARE(seen[i].step, static_cast<int>(i) + 1);
+            QVERIFY(seen[i].fraction < 1 && (i == 0 || seen[i].fraction > seen[i - 1].fraction));
+        }
+    }
+
+    void cancellingLeavesAReadableTrace()
+    {
+        const QTemporaryDir folder;
+        std::atomic<bool> cancel{false};
+        RunOptions options;
+        options.steps = 1000;
+        options.trace = folder.filePath("run.db").toStdString();
+        options.cancel = &cancel;
+        options.progress = [&](const RunProgress& progress) { cancel = progress.step == 2; };
+        Design design = costsOnly("1f1b"); // the third step would take a while
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.backward = 10'000'000;
+        const RunResult result = run(design, options);
+        QVERIFY(result.cancelled);
+        QCOMPARE(result.stepTimes.size(), std::size_t{2});
+        const TraceReader reader(options.trace);
+        QVERIFY(!reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{2});
+    }
+
+    void aDeadDeviceLeavesAReadableTraceAndAReason()
+    {
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 3;
+        options.trace = folder.filePath("run.db").toStdString();
+        options.faults = {{Fault::Kind::Dies, 2, 1, 5, 0}};
+        const std::string text = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        QVERIFY2(text.find("device 2: error: stopped at instruction 5") != std::string::npos, text.c_str());
+        QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t{1});
+    }
+
+private:
+    static void rows()
+    {
+        QTest::addColumn<QByteArray>("family");
+        for (const Family& family : families()) {
+            const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+            QTest::addRow("%s", name.constData()) << name;
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestRun)
+#include "tst_run.moc"

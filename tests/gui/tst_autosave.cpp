@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/formats/designfile.h"
+#include "gui/autosave.h"
+#include "gui/designer.h"
+#include "gui/document.h"
+#include "gui/recentfiles.h"
+
+#include <QApplication>
+#include <QFile>
+#include <QProcess>
+#include <QSettings>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <cstdlib>
+
+using namespace pipewright;
+
+namespace {
+
+/// An instance that dies with unsaved work: run in a child process of this test.
+[[noreturn]] void crashIn(const QString& folder)
+{
+    Document document;
+    Autosave autosave(document, folder);
+    document.reset(exampleDesign());
+    document.unplace({{Op::W, 0, 7, 0}});
+    autosave.flush();
+    std::_Exit(9);
+}
+
+} // namespace
+
+class TestAutosave : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void workOfACrashedInstanceIsOffered()
+    {
+        QTemporaryDir folder;
+        QProcess instance;
+        instance.start(QCoreApplication::applicationFilePath(), {QStringLiteral("--crash"), folder.path()});
+        QVERIFY(instance.waitForFinished(60000));
+        QCOMPARE(instance.exitCode(), 9);
+        const auto found = Autosave::abandoned(folder.path());
+        QCOMPARE(found.size(), std::size_t(1));
+        QVERIFY(found[0].originalPath.isEmpty());
+        QVERIFY(found[0].savedAt.isValid());
+        QCOMPARE(unplacedBlocks(found[0].design.schedule).size(), std::size_t(1));
+        Autosave::discard(found[0]);
+        QVERIFY(Autosave::abandoned(folder.path()).empty());
+        QVERIFY(QDir(folder.path()).isEmpty());
+    }
+
+    void workOfALivingInstanceIsNeverOffered()
+    {
+        QTemporaryDir folder;
+        Document document;
+        Autosave autosave(document, folder.path());
+        document.reset(exampleDesign());
+        document.unplace({{Op::W, 0, 7, 0}});
+        autosave.flush();
+        QVERIFY(QFile::exists(autosave.path()));
+        QVERIFY(Autosave::abandoned(folder.path()).empty());
+    }
+
+    void aCleanEndLeavesNothing()
+    {
+        QTemporaryDir folder;
+        Document document;
+        Autosave autosave(document, folder.path());
+        document.reset(exampleDesign());
+        document.unplace({{Op::W, 0, 7, 0}});
+        autosave.flush();
+        autosave.finish();
+        QVERIFY(!QFile::exists(autosave.path()));
+        QVERIFY(QDir(folder.path()).isEmpty());
+    }
+
+    void changesAreWrittenWithoutBeingAsked()
+    {
+        QTemporaryDir folder;
+        Document document;
+        Autosave autosave(document, folder.path());
+        autosave.setDelay(1);
+        document.reset(exampleDesign());
+        document.unplace({{Op::W, 0, 7, 0}});
+        QTRY_VERIFY(QFile::exists(autosave.path()));
+    }
+
+    void anUnchangedDesignIsNotWritten()
+    {
+        QTemporaryDir folder;
+        Document document;
+        Autosave autosave(document, folder.path());
+        document.reset(exampleDesign());
+        autosave.flush();
+        QVERIFY(!QFile::exists(autosave.path()));
+    }
+
+    void savingRemovesTheAutosavedCopy()
+    {
+        QTemporaryDir folder;
+        Document document;
+        Autosave autosave(document, folder.filePath(QStringLiteral("autosave")));
+        document.reset(exampleDesign());
+        document.unplace({{Op::W, 0, 7, 0}});
+        autosave.flush();
+        QVERIFY(QFile::exists(autosave.path()));
+        document.save(folder.filePath(QStringLiteral("saved.json")));
+        autosave.flush();
+        QVERIFY(!QFile::exists(autosave.path()));
+    }
+
+    void aFolderThatCannotBeMadeIsAnError()
+    {
+        QTemporaryDir folder;
+        QFile blocked(folder.filePath(QStringLiteral("file")));
+        QVERIFY(blocked.open(QIODevice::WriteOnly));
+        Document document;
+        QVERIFY_THROWS_EXCEPTION(Error, Autosave(document, folder.filePath(QStringLiteral("file/below"))));
+    }
+
+    void recentFilesAreNewestFirstWithoutRepeatsAndOnlyWhatExists()
+    {
+        QTemporaryDir folder;
+        QSettings settings(folder.filePath(QStringLiteral("settings.ini")), QSettings::IniFormat);
+        RecentFiles recent(settings);
+        QStringList paths;
+        for (int i = 0; i < 12; ++i) {
+            QFile file(folder.filePath(QStringLiteral("%1.json").arg(i)));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            paths << file.fileName();
+            recent.add(file.fileName());
+        }
+        recent.add(paths[5]);
+        QCOMPARE(recent.list().size(), RecentFiles::limit);
+        QCOMPARE(recent.list().front(), paths[5]);
+        QCOMPARE(recent.list().count(paths[5]), 1);
+        QFile::remove(paths[5]);
+        QCOMPARE(recent.list().front(), paths[11]);
+    }
+};
+
+int main(int argc, char** argv)
+{
+    QApplication application(argc, argv);
+    const QStringList arguments = QCoreApplication::arguments();
+    if (arguments.size() == 3 && arguments[1] == QLatin1String("--crash"))
+        crashIn(arguments[2]);
+    TestAutosave test;
+    return QTest::qExec(&test, argc, argv);
+}
+
+#include "tst_autosave.moc"

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/formats/designfile.h"
+#include "core/schedule/families/family.h"
+#include "gui/designer.h"
+#include "gui/mainwindow.h"
+#include "gui/panels/blockchip.h"
+#include "gui/panels/bubblepanel.h"
+#include "gui/panels/chart.h"
+#include "gui/panels/errortable.h"
+#include "gui/panels/factlist.h"
+#include "gui/panels/familylist.h"
+#include "gui/panels/inspector.h"
+#include "gui/panels/editdifferences.h"
+#include "gui/panels/memorypanel.h"
+#include "gui/panels/numberbar.h"
+#include "gui/panels/runerrors.h"
+#include "gui/panels/topbar.h"
+#include "gui/panels/tray.h"
+#include "gui/panels/words.h"
+#include "gui/theme.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/windowactions.h"
+#include "traces/tracewriter.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QLineEdit>
+#include <QMimeData>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QTimer>
+#include <QToolButton>
+#include <QTreeWidget>
+
+using namespace pipewright;
+
+namespace {
+
+struct Fixture {
+    QTemporaryDir folder;
+    MainWindow window;
+
+    Fixture()
+        : window(options())
+    {
+        window.document().reset(exampleDesign());
+        window.resize(1480, 900);
+        window.show();
+        QTest::qWait(0);
+    }
+    MainWindow::Options options() const
+    {
+        MainWindow::Options options;
+        options.settingsFile = folder.filePath(QStringLiteral("settings.ini"));
+        options.traceFolder = folder.filePath(QStringLiteral("runs"));
+        return options;
+    }
+    Document& document() { return window.document(); }
+    BlockChip* firstChip()
+    {
+        for (BlockChip* chip : window.tray().findChildren<BlockChip*>()) {
+            if (chip->isVisible())
+                return chip;
+        }
+        return nullptr;
+    }
+};
+
+/// A finished recording in which every task took `slower` times its prediction.
+QString recordRun(const Document& document, const QString& path, double slower)
+{
+    const Prediction& prediction = *document.prediction();
+    TraceWriter writer(path.toStdString(), document.design(), prediction.program, {"host", "timed", {"a", "b", "c", "d"}, 0});
+    std::vector<TaskRecord> records;
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
+        const Nanoseconds start = prediction.timeline.start[t];
+        const auto length = static_cast<Nanoseconds>(double(prediction.timeline.end[t] - start) * slower);
+        const Task& task = prediction.program.tasks[t];
+        records.push_back({t, 0, task.kind == TaskKind::Transfer ? task.peer : task.device, start, start + length});
+    }
+    writer.append(records);
+    writer.append(StepRecord{0, 0, static_cast<Nanoseconds>(double(prediction.metrics.makespan) * slower), 1.0});
+    writer.commit();
+    writer.finish(std::vector<Bytes>(prediction.program.devices.size(), 1 << 20), 0, "{}");
+    return path;
+}
+
+} // namespace
+
+class TestMainWindow : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void theWindowIsNeverEmpty()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.document().prediction());
+        QCOMPARE(fixture.document().design().schedule.family, std::string("zb-h1"));
+        QVERIFY(fixture.window.numbers().value(QStringLiteral("makespan")).contains(QLatin1Char('s')));
+        QVERIFY(fixture.window.numbers().value(QStringLiteral("throughput")).endsWith(QLatin1String("tok/s")));
+        QVERIFY(fixture.window.topBar().validity()->text().contains(QLatin1String("No conflicts")));
+        QVERIFY(fixture.document().undoStack()->isClean());
+    }
+
+    void chartsShareTheTimelinesAxisToThePixel()
+    {
+        Fixture fixture;
+        TimelineView& timeline = fixture.window.timeline();
+        const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
+        for (const double from : {0.0, 0.3}) {
+            timeline.showRange(static_cast<Nanoseconds>(double(makespan) * from), static_cast<Nanoseconds>(double(makespan) * (from + 0.4)));
+            const TimeAxis& axis = timeline.axis();
+            const Chart& chart = fixture.window.memory().chart();
+            const double time = axis.timeAt(axis.left + axis.width / 3.0);
+            const int timelineX = timeline.mapTo(&fixture.window, QPoint(0, 0)).x();
+            const int chartX = chart.mapTo(&fixture.window, QPoint(0, 0)).x();
+            QVERIFY(std::abs(timelineX + axis.xOf(time) - (chartX + chart.xOf(time))) < 0.5);
+            QVERIFY(chart.pointCount() <= 2 * 2 * axis.width + 16);
+        }
+    }
+
+    void undoAndRedoButtonsWork()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        fixture.document().select(Block{Op::W, 0, 7, 0});
+        QVERIFY(!fixture.window.topBar().undoButton()->isEnabled());
+        fixture.document().unplace({{Op::W, 0, 7, 0}});
+        const Design after = fixture.document().design();
+        QVERIFY(fixture.window.topBar().undoButton()->isEnabled());
+        QTest::mouseClick(fixture.window.topBar().undoButton(), Qt::LeftButton);
+        QCOMPARE(fixture.document().design(), before);
+        QTest::mouseClick(fixture.window.topBar().redoButton(), Qt::LeftButton);
+        QCOMPARE(fixture.document().design(), after);
+    }
+
+    void aBlockFromTheTrayCanBeDraggedAndPlacedByKey()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        fixture.document().unplace({{Op::W, 2, 7, 0}});
+        BlockChip* chip = fixture.firstChip();
+        QVERIFY(chip);
+        QVERIFY(chip->block() == (Block{Op::W, 2, 7, 0}));
+        const std::unique_ptr<QMimeData> data(chip->mimeData());
+        QCOMPARE(data->data(QStringLiteral("application/x-pipewright-block")), QByteArray("W2.7"));
+        QVERIFY(!fixture.window.topBar().runButton()->isEnabled());
+
+        // A drag starts beyond the threshold and ends with Escape, which changes nothing.
+        QSignalSpy dragged(chip, &BlockChip::dragStarted);
+        QTimer escape;
+        connect(&escape, &QTimer::timeout, this, [&] { QTest::keyClick(fixture.window.windowHandle(), Qt::Key_Escape); });
+        escape.start(10);
+        const QPoint centre = chip->rect().center();
+        QTest::mousePress(chip, Qt::LeftButton, Qt::NoModifier, centre);
+        QMouseEvent move(QEvent::MouseMove, centre + QPoint(40, 40), chip->mapToGlobal(centre + QPoint(40, 40)), Qt::LeftButton, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(chip, &move);
+        escape.stop();
+        QCOMPARE(dragged.count(), 1);
+        QCOMPARE(unplacedBlocks(fixture.document().design().schedule).size(), std::size_t(1));
+
+        QTest::keyClick(&fixture.window, Qt::Key_P);
+        QVERIFY(unplacedBlocks(fixture.document().design().schedule).empty());
+        QVERIFY(fixture.document().selection() == (Block{Op::W, 2, 7, 0}));
+        QVERIFY(!fixture.firstChip());
+        fixture.document().undoStack()->undo();
+        fixture.document().undoStack()->undo();
+        QCOMPARE(fixture.document().design(), before);
+    }
+
+    void theTrayCompletesTheRestAsOneStep()
+    {
+        Fixture fixture;
+        fixture.document().unplace({{Op::W, 0, 7, 0}, {Op::W, 1, 7, 0}, {Op::W, 3, 6, 0}});
+        const int index = fixture.document().undoStack()->index();
+        fixture.window.windowActions().completeRest->trigger();
+        QVERIFY(unplacedBlocks(fixture.document().design().schedule).empty());
+        QCOMPARE(fixture.document().undoStack()->index(), index + 1);
+        QVERIFY(!hasErrors(fixture.document().diagnostics()));
+    }
+
+    void aFamilyIsSwitchedByClickAndUndone()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        FamilyList& list = fixture.window.families();
+        std::size_t gpipe = 0;
+        while (pipewright::families()[gpipe].name != "gpipe")
+            ++gpipe;
+        QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[gpipe].has_value(), 60000);
+        QTreeWidgetItem* item = list.list()->topLevelItem(int(gpipe));
+        QTest::mouseClick(list.list()->viewport(), Qt::LeftButton, Qt::NoModifier, list.list()->visualItemRect(item).center());
+        QCOMPARE(fixture.document().design().schedule.family, std::string("gpipe"));
+        QCOMPARE(fixture.document().undoStack()->index(), 1);
+        // What was promised beside the name is what it gives.
+        QCOMPARE(fixture.document().prediction()->metrics.rateMakespan, list.estimates()[gpipe]->bubble);
+        QTest::mouseClick(fixture.window.topBar().undoButton(), Qt::LeftButton);
+        QCOMPARE(fixture.document().design(), before);
+    }
+
+    void theInspectorExplainsAndItsFieldsEdit()
+    {
+        Fixture fixture;
+        const Block block{Op::I, 1, 0, 0};
+        fixture.document().select(block);
+        Inspector& inspector = fixture.window.inspector();
+        QVERIFY2(inspector.why().contains(QLatin1String("I2.0")), qPrintable(inspector.why()));
+        QVERIFY(!inspector.facts().value(QStringLiteral("duration")).isEmpty());
+        QVERIFY(!inspector.facts().value(QStringLiteral("sends to")).isEmpty());
+
+        auto* pin = inspector.findChild<QLineEdit*>();
+        for (QLineEdit* edit : inspector.findChildren<QLineEdit*>()) {
+            if (edit->accessibleName() == QLatin1String("Earliest start"))
+                pin = edit;
+        }
+        pin->setFocus();
+        QTest::keyClicks(pin, QStringLiteral("900ms"));
+        QTest::keyClick(pin, Qt::Key_Return);
+        QCOMPARE(fixture.document().design().schedule.pins, (std::vector<Pin>{{block, 900'000'000}}));
+        QVERIFY(inspector.why().contains(QLatin1String("pinned")));
+        pin->clear();
+        QTest::keyClick(pin, Qt::Key_Return);
+        QVERIFY(fixture.document().design().schedule.pins.empty());
+
+        fixture.document().select(Block{Op::W, 2, 3, 0});
+        const Position before = find(fixture.document().design().schedule, {Op::W, 2, 3, 0});
+        auto* position = inspector.findChild<QSpinBox*>();
+        QCOMPARE(position->value(), before.index + 1);
+        QTest::keyClick(position, Qt::Key_Up);
+        QCOMPARE(find(fixture.document().design().schedule, {Op::W, 2, 3, 0}).index, before.index + 1);
+        QCOMPARE(position->value(), before.index + 2);
+        QTest::keyClick(position, Qt::Key_Down);
+        QCOMPARE(find(fixture.document().design().schedule, {Op::W, 2, 3, 0}).index, before.index);
+    }
+
+    void thisEditShowsWhatTheLastOneChanged()
+    {
+        Fixture fixture;
+        const FactList& facts = fixture.window.differences().facts();
+        QVERIFY(facts.value(QStringLiteral("makespan")).isEmpty());
+        const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
+        fixture.document().pin({Op::F, 0, 1, 0}, makespan);
+        const Nanoseconds later = fixture.document().prediction()->metrics.makespan;
+        QVERIFY(later > makespan);
+        const QString expected = signedPercent(double(later - makespan) / double(makespan));
+        QCOMPARE(facts.value(QStringLiteral("makespan")), expected);
+        QCOMPARE(facts.value(QStringLiteral("transfers")), QStringLiteral("unchanged"));
+        fixture.document().undoStack()->undo();
+        QVERIFY(facts.value(QStringLiteral("makespan")).isEmpty());
+        fixture.document().undoStack()->redo();
+        QCOMPARE(facts.value(QStringLiteral("makespan")), expected);
+    }
+
+    void theErrorTableSelectsItsBlock()
+    {
+        Fixture fixture;
+        QVERIFY(!fixture.window.runErrors().isVisible());
+        const QString trace = recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25);
+        fixture.document().setOverlay(trace);
+        QVERIFY(fixture.window.runErrors().isVisible());
+        ErrorTable* table = fixture.window.runErrors().table();
+        QVERIFY(table->errors().rowCount() > 3);
+        const auto expected = table->errors().blockAt(2);
+        table->scrollTo(table->model()->index(2, 0));
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, table->visualRect(table->model()->index(2, 0)).center());
+        QVERIFY(fixture.document().selection() == expected);
+        QVERIFY(!fixture.window.inspector().facts().value(QStringLiteral("measured")).isEmpty());
+        fixture.window.windowActions().clearOverlay->trigger();
+        QVERIFY(!fixture.window.runErrors().isVisible());
+        QCOMPARE(table->errors().rowCount(), 0);
+    }
+
+    void filesAreSavedAndOpenedAgain()
+    {
+        Fixture fixture;
+        fixture.document().unplace({{Op::W, 0, 7, 0}});
+        const QString path = fixture.folder.filePath(QStringLiteral("a.json"));
+        QVERIFY(fixture.window.saveTo(path));
+        QVERIFY(!fixture.window.isWindowModified());
+        const Design saved = fixture.document().design();
+        fixture.document().reset(exampleDesign());
+        QVERIFY(fixture.window.openFile(path));
+        QCOMPARE(fixture.document().design(), saved);
+    }
+
+    void theThemeIsSwitchedAndRemembered()
+    {
+        Fixture fixture;
+        fixture.window.windowActions().theme->trigger();
+        QVERIFY(!Theme::of(fixture.window).isDark);
+        QCOMPARE(QSettings(fixture.options().settingsFile, QSettings::IniFormat).value(QStringLiteral("theme")).toString(), QStringLiteral("light"));
+        fixture.window.windowActions().theme->trigger();
+        QVERIFY(Theme::of(fixture.window).isDark);
+    }
+
+    void aBlockIsFoundByName()
+    {
+        Fixture fixture;
+        QTest::keyClick(&fixture.window, Qt::Key_Slash);
+        QLineEdit* field = fixture.window.topBar().searchField();
+        QTest::keyClicks(field, QStringLiteral("f2.5"));
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY(fixture.document().selection() == (Block{Op::F, 2, 5, 0}));
+    }
+
+    void everyControlHasAnAccessibleName()
+    {
+        Fixture fixture;
+        for (QWidget* widget : fixture.window.findChildren<QWidget*>()) {
+            if (!widget->isVisible() || !(widget->focusPolicy() & Qt::TabFocus) || widget->objectName().startsWith(QLatin1String("qt_")))
+                continue;
+            const auto* button = qobject_cast<QAbstractButton*>(widget);
+            const bool isNamed = !widget->accessibleName().isEmpty() || (button && !button->text().isEmpty());
+            QVERIFY2(isNamed, qPrintable(QStringLiteral("%1 in %2").arg(widget->metaObject()->className(), widget->parentWidget()->metaObject()->className())));
+        }
+    }
+};
+
+QTEST_MAIN(TestMainWindow)
+#include "tst_mainwindow.moc"

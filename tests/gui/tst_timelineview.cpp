@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The timeline through real mouse, wheel, key and drop events.
+#include "gui/theme.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/designs.h"
+
+#include <QAccessible>
+#include <QAction>
+#include <QDropEvent>
+#include <QMimeData>
+#include <QMouseEvent>
+#include <QScrollBar>
+#include <QSignalSpy>
+#include <QWheelEvent>
+#include <QtTest>
+
+using namespace pipewright;
+
+namespace {
+
+// A shown view with a document; mouse events carry the buttons that a real drag carries.
+struct Stage {
+    explicit Stage(Design design = testing::design())
+    {
+        document.reset(std::move(design));
+        view = std::make_unique<TimelineView>(document);
+        view->resize(1128, 350);
+        view->show();
+        view->activateWindow();
+        view->setFocus();
+        // Shortcuts work in the active window only.
+        if (!QTest::qWaitForWindowActive(view.get()))
+            qFatal("the window did not become active");
+    }
+    void mouse(QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons,
+               Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        QMouseEvent event(type, at, view->viewport()->mapToGlobal(at), button, buttons, modifiers);
+        QApplication::sendEvent(view->viewport(), &event);
+    }
+    void press(QPoint at) { mouse(QEvent::MouseButtonPress, at, Qt::LeftButton, Qt::LeftButton); }
+    void move(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        mouse(QEvent::MouseMove, at, Qt::NoButton, Qt::LeftButton, modifiers);
+    }
+    void release(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        mouse(QEvent::MouseButtonRelease, at, Qt::LeftButton, Qt::NoButton, modifiers);
+    }
+    void wheel(QPoint at, int notches, Qt::KeyboardModifiers modifiers)
+    {
+        QWheelEvent event(at, view->viewport()->mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, modifiers,
+                          Qt::NoScrollPhase, false);
+        QApplication::sendEvent(view->viewport(), &event);
+    }
+    QPoint centre(const Block& block) const { return view->rectOfBlock(block).center(); }
+    /// Just left of a block's middle: dropping here means "before it".
+    QPoint before(const Block& block) const
+    {
+        const QRect rect = view->rectOfBlock(block);
+        return {rect.left() + rect.width() / 4, rect.center().y()};
+    }
+    bool drop(const Block& block, QPoint at)
+    {
+        QMimeData data;
+        data.setData(QLatin1String(blockMimeType), QByteArray::fromStdString(toString(block)));
+        QDragEnterEvent enter(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &enter);
+        QDragMoveEvent over(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &over);
+        QDropEvent drop(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &drop);
+        return drop.isAccepted();
+    }
+    int indexOf(const Block& block) const { return find(document.design().schedule, block).index; }
+    int deviceOf(const Block& block) const { return find(document.design().schedule, block).device; }
+
+    Document document;
+    std::unique_ptr<TimelineView> view;
+};
+
+const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0}, f10{Op::F, 1, 0, 0};
+
+} // namespace
+
+class TimelineViewTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void aClickSelectsTheBlockUnderIt()
+    {
+        Stage stage;
+        for (const std::vector<Block>& order : stage.document.design().schedule.order) {
+            for (const Block& block : order) {
+                stage.press(stage.centre(block));
+                stage.release(stage.centre(block));
+                QVERIFY(stage.document.selection() == block);
+            }
+        }
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void aClickOnIdleTimeNamesTheBubbleAndClearsTheSelection()
+    {
+        Stage stage;
+        stage.document.select(f10);
+        QSignalSpy gaps(stage.view.get(), &TimelineView::gapClicked);
+        const QPoint at(stage.view->rectOfBlock(f10).left() - 6, stage.centre(f10).y());
+        stage.press(at);
+        stage.release(at);
+        QVERIFY(!stage.document.selection());
+        QCOMPARE(gaps.count(), 1);
+        QCOMPARE(gaps[0][0].toInt(), 1);
+        QCOMPARE(gaps[0][1].toLongLong(), 0);
+        QCOMPARE(gaps[0][2].toLongLong(), 11'000'000); // F0.0 and its transfer
+    }
+
+    void aDragReordersWithOneUndoStepThatRestoresExactly()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const Nanoseconds makespan = stage.document.prediction()->metrics.makespan;
+        const QPoint target = stage.before(i13);
+        stage.press(stage.centre(w10));
+        stage.move(target);
+        QVERIFY(stage.view->preview() != nullptr);
+        QVERIFY(stage.document.design() == before); // the Document is untouched until release
+        const Nanoseconds promised = stage.view->preview()->metrics.makespan;
+        // The preview has moved the picture; the same pixel still means the same place.
+        stage.release(target);
+        QVERIFY(stage.view->preview() == nullptr);
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        QCOMPARE(stage.document.undoStack()->undoText(), QStringLiteral("Move W1.0 on GPU 1"));
+        QCOMPARE(stage.indexOf(w10) + 1, stage.indexOf(i13));
+        QCOMPARE(stage.document.prediction()->metrics.makespan, promised);
+        QVERIFY(stage.document.selection() == w10);
+        stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
+        QCOMPARE(stage.document.prediction()->metrics.makespan, makespan);
+    }
+
+    void aSmallTwitchIsAClickAndNoEdit()
+    {
+        Stage stage;
+        stage.press(stage.centre(w10));
+        stage.move(stage.centre(w10) + QPoint(3, 2));
+        QVERIFY(stage.view->preview() == nullptr);
+        stage.release(stage.centre(w10) + QPoint(3, 2));
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void anIllegalDropIsExplainedAndChangesNothing()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        const QPoint target = stage.centre(f11);
+        stage.press(stage.centre(w10));
+        stage.move(target, Qt::AltModifier); // no snapping to somewhere legal
+        QVERIFY(stage.view->preview() == nullptr);
+        stage.release(target, Qt::AltModifier);
+        QVERIFY(stage.document.design() == before);
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+        QCOMPARE(refused.count(), 1);
+        QVERIFY2(refused[0][0].toString().contains(QStringLiteral("I1.0")), qPrintable(refused[0][0].toString()));
+    }
+
+    void aBlockDroppedJustBesideALegalGapSnapsIntoItUnlessAltIsHeld()
+    {
+        Stage stage;
+        // W1.3 just before its own I1.3: illegal there, legal one place later is where it stands or behind.
+        const int place = stage.indexOf(i13);
+        const QPoint target = stage.before(i13);
+        stage.press(stage.centre(w13));
+        stage.move(target, Qt::AltModifier);
+        QVERIFY(stage.view->preview() == nullptr);
+        stage.move(target);
+        stage.release(target);
+        QVERIFY(stage.indexOf(w13) > stage.indexOf(i13));
+        QCOMPARE(stage.indexOf(i13), place);
+    }
+
+    void escapeDuringADragRestoresExactlyAndTheReleaseThenDoesNothing()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        QSignalSpy previews(stage.view.get(), &TimelineView::previewChanged);
+        const QPoint target = stage.before(i13);
+        stage.press(stage.centre(w10));
+        stage.move(target);
+        QVERIFY(stage.view->preview() != nullptr);
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(stage.view->preview() == nullptr);
+        QCOMPARE(previews.count(), 2);
+        stage.move(target + QPoint(9, 0));
+        stage.release(target);
+        QVERIFY(stage.document.design() == before);
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+        QVERIFY(stage.document.selection() == w10); // the first Escape ends the drag, the next clears
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(!stage.document.selection());
+    }
+
+    void droppingOnAnotherLaneMovesTheWholeStage()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const QPoint target(stage.centre(w10).x(), stage.view->rectOfLane(2).center().y());
+        stage.press(stage.centre(w10));
+        stage.move(target);
+        stage.release(target);
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        QCOMPARE(stage.document.undoStack()->undoText(), QStringLiteral("Move stage 1 to GPU 2"));
+        QCOMPARE(stage.document.design().schedule.deviceOfStage[1], 2);
+        QVERIFY(stage.document.design().schedule.order[1].empty());
+        // The empty lane stays, and takes a stage back.
+        const QPoint back(stage.centre(w10).x(), stage.view->rectOfLane(1).center().y());
+        stage.press(stage.centre(w10));
+        stage.move(back);
+        stage.release(back);
+        QCOMPARE(stage.document.design().schedule.deviceOfStage[1], 1);
+        stage.document.undoStack()->undo();
+        stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
+    }
+
+    void droppingOutsideOfTheLanesDoesNothing()
+    {
+        Stage stage;
+        stage.press(stage.centre(w10));
+        stage.move(QPoint(600, 10));
+        stage.release(QPoint(600, 10));
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void aDragHasAKeyboardTwin()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const int place = stage.indexOf(w10);
+        stage.document.select(w10);
+        QTest::keyClick(stage.view.get(), Qt::Key_Right, Qt::AltModifier);
+        QCOMPARE(stage.indexOf(w10), place + 1);
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier);
+        QCOMPARE(stage.indexOf(w10), place);
+        QTest::keyClick(stage.view.get(), Qt::Key_Down, Qt::AltModifier);
+        QCOMPARE(stage.deviceOf(w10), 2);
+        QTest::keyClick(stage.view.get(), Qt::Key_Up, Qt::AltModifier);
+        QCOMPARE(stage.deviceOf(w10), 1);
+        QCOMPARE(stage.document.undoStack()->count(), 4);
+        for (int i = 0; i < 4; ++i)
+            stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
+    }
+
+    void aKeyboardMoveThatIsIllegalIsExplained()
+    {
+        Stage stage;
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.document.select(w10);
+        int moves = 0;
+        while (refused.isEmpty() && moves < 10) {
+            QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier);
+            ++moves;
+        }
+        QCOMPARE(refused.count(), 1);
+        QCOMPARE(stage.document.undoStack()->count(), moves - 1);
+    }
+
+    void deleteReturnsABlockToTheTrayAndADropPlacesItAgain()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const QPoint hole = stage.centre(w10);
+        stage.document.select(w10);
+        QTest::keyClick(stage.view.get(), Qt::Key_Delete);
+        QCOMPARE(unplacedBlocks(stage.document.design().schedule), std::vector<Block>{w10});
+        QVERIFY(stage.document.prediction() != nullptr); // the rest is still predicted
+        QVERIFY(stage.drop(w10, hole));
+        QVERIFY(unplacedBlocks(stage.document.design().schedule).empty());
+        QCOMPARE(stage.document.undoStack()->count(), 2);
+        QCOMPARE(stage.document.undoStack()->undoText(), QStringLiteral("Place W1.0 on GPU 1"));
+        stage.document.undoStack()->undo();
+        stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
+    }
+
+    void aBlockFromTheTrayOnTheWrongLaneIsRefused()
+    {
+        Stage stage;
+        stage.document.unplace({w10});
+        const int steps = stage.document.undoStack()->count();
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        QVERIFY(!stage.drop(w10, QPoint(500, stage.view->rectOfLane(3).center().y())));
+        QCOMPARE(stage.document.undoStack()->count(), steps);
+        QCOMPARE(refused.count(), 1);
+        QVERIFY(refused[0][0].toString().contains(QStringLiteral("GPU 1")));
+    }
+
+    void anEmptyScheduleTakesItsFirstBlock()
+    {
+        Design design = testing::design();
+        for (std::vector<Block>& order : design.schedule.order)
+            order.clear();
+        Stage stage(design);
+        const Block first{Op::F, 0, 0, 0};
+        QVERIFY(stage.drop(first, QPoint(400, stage.view->rectOfLane(0).center().y())));
+        QCOMPARE(stage.document.design().schedule.order[0], std::vector<Block>{first});
+    }
+
+    void aForeignDragIsNotAccepted()
+    {
+        Stage stage;
+        QMimeData data;
+        data.setText(QStringLiteral("F0.0"));
+        QDragEnterEvent enter(QPoint(400, 80), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(stage.view->viewport(), &enter);
+        QVERIFY(!enter.isAccepted());
+    }
+
+    void controlWheelZoomsAroundTheTimeUnderTheCursor()
+    {
+        Stage stage;
+        QSignalSpy ranges(stage.view.get(), &TimelineView::viewRangeChanged);
+        const QPoint at(700, 120);
+        const double time = stage.view->axis().timeAt(700);
+        const double detail = stage.view->axis().nsPerPixel;
+        for (int i = 1; i <= 6; ++i) {
+            stage.wheel(at, 1, Qt::ControlModifier);
+            QVERIFY(std::abs(stage.view->axis().xOf(time) - 700) < 0.01);
+        }
+        QVERIFY(stage.view->axis().nsPerPixel < detail / 3);
+        QCOMPARE(ranges.count(), 6);
+        stage.wheel(at, -20, Qt::ControlModifier);
+        QCOMPARE(stage.view->axis().nsPerPixel, detail); // the whole schedule, and no further
+    }
+
+    void shiftWheelAndMiddleDragPan()
+    {
+        Stage stage;
+        stage.view->zoomBy(8, 600);
+        const double before = stage.view->axis().start;
+        stage.wheel({700, 120}, -1, Qt::ShiftModifier);
+        const double panned = stage.view->axis().start;
+        QVERIFY(panned > before);
+        stage.mouse(QEvent::MouseButtonPress, {500, 120}, Qt::MiddleButton, Qt::MiddleButton);
+        stage.mouse(QEvent::MouseMove, {540, 120}, Qt::NoButton, Qt::MiddleButton);
+        stage.mouse(QEvent::MouseButtonRelease, {540, 120}, Qt::MiddleButton, Qt::NoButton);
+        QVERIFY(std::abs(stage.view->axis().start - (panned - 40 * stage.view->axis().nsPerPixel)) < 1e-3);
+    }
+
+    void keysZoomPanAndFrame()
+    {
+        Stage stage;
+        const TimeAxis whole = stage.view->axis();
+        QTest::keyClick(stage.view.get(), Qt::Key_W);
+        QVERIFY(stage.view->axis().nsPerPixel < whole.nsPerPixel);
+        const double start = stage.view->axis().start;
+        QTest::keyClick(stage.view.get(), Qt::Key_D);
+        QVERIFY(stage.view->axis().start > start);
+        QTest::keyClick(stage.view.get(), Qt::Key_Home);
+        QCOMPARE(stage.view->axis(), whole);
+        stage.document.select(w10);
+        QTest::keyClick(stage.view.get(), Qt::Key_F);
+        QVERIFY(stage.view->axis().nsPerPixel < whole.nsPerPixel);
+        QVERIFY(stage.view->viewport()->rect().contains(stage.view->rectOfBlock(w10)));
+        QTest::keyClick(stage.view.get(), Qt::Key_F);
+        QCOMPARE(stage.view->axis(), whole);
+    }
+
+    void commaPeriodAndBracketsWalkTheSchedule()
+    {
+        Stage stage;
+        stage.document.select(f10);
+        QTest::keyClick(stage.view.get(), Qt::Key_Period);
+        QVERIFY(stage.document.selection() == f11);
+        QTest::keyClick(stage.view.get(), Qt::Key_Comma);
+        QVERIFY(stage.document.selection() == f10);
+        QTest::keyClick(stage.view.get(), Qt::Key_BracketLeft);
+        QVERIFY(stage.document.selection() == (Block{Op::F, 0, 0, 0}));
+        QTest::keyClick(stage.view.get(), Qt::Key_BracketRight);
+        QVERIFY(stage.document.selection() == f10);
+        stage.document.select(Block{Op::I, 1, 0, 0});
+        QTest::keyClick(stage.view.get(), Qt::Key_BracketLeft);
+        QVERIFY(stage.document.selection() == (Block{Op::I, 2, 0, 0})); // the gradient came last, not its own F
+    }
+
+    void theTooltipNamesTheBlockItsTimesItsSourceAndItsSlack()
+    {
+        Stage stage;
+        const QString text = stage.view->describe(f10);
+        for (const char* part : {"F1.0", "forward", "GPU 1", "11 ms", "10 ms", "given", "slack", "1 GiB"})
+            QVERIFY2(text.contains(QLatin1String(part)) ||
+                         text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".00 "))) ||
+                         text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".0 "))),
+                     qPrintable(QStringLiteral("%1 in %2").arg(QLatin1String(part), text)));
+    }
+
+    void everyShortcutHasAnActionWithAText()
+    {
+        Stage stage;
+        QSet<QKeySequence> keys;
+        for (const QAction* action : stage.view->actions()) {
+            QVERIFY(!action->text().isEmpty());
+            QVERIFY(!action->shortcuts().isEmpty());
+            for (const QKeySequence& key : action->shortcuts()) {
+                QVERIFY2(!keys.contains(key), qPrintable(key.toString()));
+                keys.insert(key);
+            }
+        }
+        QVERIFY(stage.view->actions().size() >= 18);
+    }
+
+    void chartsBelowSeeTheSameAxisAsTheLanes()
+    {
+        Stage stage;
+        stage.view->zoomBy(3, 500);
+        const LaneBlockProbe probe{stage.view->axis(), 11'000'000};
+        QCOMPARE(stage.view->rectOfBlock(f10).left(), probe.x());
+        QCOMPARE(stage.view->axis().left, TimelineView::plotLeft());
+        QCOMPARE(stage.view->axis().right(), stage.view->viewport()->width());
+    }
+
+    void lanesAndVisibleBlocksAreNamedForAssistiveTechnology()
+    {
+        Stage stage;
+        QAccessibleInterface* view = QAccessible::queryAccessibleInterface(stage.view.get());
+        QVERIFY(view);
+        QCOMPARE(view->childCount(), 4);
+        QAccessibleInterface* lane = view->child(1);
+        QCOMPARE(lane->text(QAccessible::Name), QStringLiteral("GPU 1, H200, stage 1"));
+        QCOMPARE(lane->childCount(), 24);
+        QAccessibleInterface* block = lane->child(0);
+        QVERIFY2(block->text(QAccessible::Name).startsWith(QStringLiteral("F1.0, forward of microbatch 0, stage 1 on GPU 1, 11")),
+                 qPrintable(block->text(QAccessible::Name)));
+        QVERIFY(block->rect().contains(stage.view->viewport()->mapToGlobal(stage.centre(f10))));
+        QCOMPARE(block->parent(), lane);
+        QCOMPARE(lane->indexOfChild(block), 0);
+        QVERIFY(!block->state().selected);
+        stage.document.select(f10);
+        QVERIFY(block->state().selected);
+        QCOMPARE(view->focusChild(), block);
+        // Only what is in sight.
+        stage.view->showRange(0, 15'000'000);
+        QCOMPARE(lane->childCount(), 1);
+    }
+
+    void aPaintOfALongScheduleIssuesNoMoreThanItsPixelsAskFor()
+    {
+        // 96 000 blocks; names for assistive technology are bounded as well.
+        Stage stage(testing::design("zb-h1", 4, 8000));
+        const int width = stage.view->plotWidth();
+        for (int device = 0; device < 4; ++device)
+            QVERIFY(stage.view->visibleBlocks(device).size() <= static_cast<std::size_t>(width) + 1);
+        QVERIFY(!stage.view->grab().isNull());
+    }
+
+    void manyLanesScrollAndOnlyThen()
+    {
+        Stage stage;
+        QCOMPARE(stage.view->verticalScrollBar()->maximum(), 0);
+        Stage tall(testing::design("1f1b", 16, 16));
+        QVERIFY(tall.view->verticalScrollBar()->maximum() > 0);
+        const Block last{Op::F, 15, 0, 0};
+        tall.document.select(last);
+        tall.view->ensureVisible(last);
+        QVERIFY(tall.view->viewport()->rect().contains(tall.view->rectOfBlock(last).center()));
+    }
+
+    void bothLooksPaintEveryStateWithoutComplaint()
+    {
+        for (const Theme* theme : {&Theme::dark(), &Theme::light()}) {
+            theme->apply(*qApp);
+            Stage stage;
+            stage.document.select(w10);
+            stage.press(stage.centre(w10));
+            stage.move(stage.before(i13));
+            const QImage image = stage.view->grab().toImage();
+            QVERIFY(!image.isNull());
+            // The lane's ground comes from the look in force.
+            const QRect lane = stage.view->rectOfLane(0);
+            QCOMPARE(image.pixelColor(3, lane.center().y()), theme->lane);
+        }
+    }
+
+private:
+    struct LaneBlockProbe {
+        TimeAxis axis;
+        double time;
+        int x() const { return static_cast<int>(std::floor(axis.xOf(time) + 0.5)); }
+    };
+};
+
+QTEST_MAIN(TimelineViewTest)
+#include "tst_timelineview.moc"
