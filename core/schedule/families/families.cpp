@@ -14,7 +14,17 @@
     FAMILY(interleaved)             \
     FAMILY(loopedBreadthFirst)      \
     FAMILY(zeroBubbleH1)            \
-    FAMILY(zeroBubbleH2)
+    FAMILY(zeroBubbleH2)            \
+    FAMILY(zeroBubbleAuto)          \
+    FAMILY(zeroBubbleV)             \
+    FAMILY(vMin)                    \
+    FAMILY(vHalf)                   \
+    FAMILY(vZeroBubble)             \
+    FAMILY(oneForwardOneBackwardV)  \
+    FAMILY(adaptiveV)               \
+    FAMILY(hanayo)                  \
+    FAMILY(pipeDream)               \
+    FAMILY(pipeDream2BW)
 
 namespace pipewright {
 

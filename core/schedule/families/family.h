@@ -10,8 +10,15 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace pipewright {
+
+/// Pass times of one stage.
+struct StageTimes {
+    Nanoseconds forward = 0, inputGrad = 0, weightGrad = 0;
+    bool operator==(const StageTimes&) const = default;
+};
 
 struct FamilyParameters {
     int devices = 4;
@@ -20,7 +27,11 @@ struct FamilyParameters {
     std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
     /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
     Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
+    std::vector<StageTimes> stageTimes; ///< times of every stage, in place of the three above, when not empty
     std::optional<double> memoryLimit; ///< x devices microbatches of activations
+    /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
+    /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
+    Bytes saved = 0, savedForWeightGrad = 0;
 };
 
 struct Family {

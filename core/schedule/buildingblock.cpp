@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/buildingblock.h"
+
+#include "core/schedule/reorder.h"
+#include "core/schedule/unitgrid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+std::string nameOf(const BuildingBlock::Pass& pass)
+{
+    return fmt::format("{}{}", letter(pass.op), pass.stage);
+}
+
+class BlockCheck {
+public:
+    explicit BlockCheck(const BuildingBlock& block) : m_block(block), m_passOf(static_cast<std::size_t>(block.stages()) * opCount) {}
+
+    Diagnostics run()
+    {
+        if (m_block.deviceOfStage.empty() || *std::min_element(m_block.deviceOfStage.begin(), m_block.deviceOfStage.end()) < 0)
+            error("block", "no placement", "name the device of every stage, from 0");
+        else if (m_block.interval < 1)
+            error("block", fmt::format("an interval of {}", m_block.interval), "use the units of work per device, 1 or more");
+        else if (index())
+            checkData(), checkCells();
+        return std::move(m_diagnostics);
+    }
+
+private:
+    void error(std::string where, std::string what, std::string hint)
+    {
+        m_diagnostics.push_back({Severity::Error, std::move(where), std::move(what), std::move(hint)});
+    }
+    const BuildingBlock::Pass*& passOf(Op op, int stage)
+    {
+        return m_passOf[static_cast<std::size_t>(stage) * opCount + static_cast<std::size_t>(op)];
+    }
+
+    bool index()
+    {
+        const bool split = m_block.backward == BackwardStyle::Split;
+        for (const BuildingBlock::Pass& pass : m_block.passes) {
+            const bool known = pass.op == Op::F || (split ? pass.op == Op::I || pass.op == Op::W : pass.op == Op::B);
+            if (pass.stage < 0 || pass.stage >= m_block.stages() || !known)
+                error(nameOf(pass), "a pass that the block has no place for",
+                      fmt::format("{} stages with {}", m_block.stages(), split ? "F, I and W" : "F and B"));
+            else if (pass.start < 0 || pass.length < 1)
+                error(nameOf(pass), fmt::format("start {} and length {}", pass.start, pass.length), "start at 0 or later, last 1 or more");
+            else if (split && pass.length != 1)
+                error(nameOf(pass), fmt::format("lasts {} units", pass.length), "in a split backward every pass is one unit");
+            else if (passOf(pass.op, pass.stage) != nullptr)
+                error(nameOf(pass), "given twice", "every pass once");
+            else
+                passOf(pass.op, pass.stage) = &pass;
+        }
+        for (int stage = 0; stage < m_block.stages(); ++stage)
+            for (const Op op : split ? std::vector{Op::F, Op::I, Op::W} : std::vector{Op::F, Op::B})
+                if (passOf(op, stage) == nullptr)
+                    error(fmt::format("{}{}", letter(op), stage), "missing", "every stage needs it once");
+        return m_diagnostics.empty();
+    }
+
+    void needs(const BuildingBlock::Pass& later, const BuildingBlock::Pass& earlier)
+    {
+        if (later.start < earlier.end())
+            error(nameOf(later), fmt::format("starts at {}, before {} ends at {}", later.start, nameOf(earlier), earlier.end()),
+                  "a pass starts after its data is there");
+    }
+
+    void checkData()
+    {
+        const bool split = m_block.backward == BackwardStyle::Split;
+        const Op backward = split ? Op::I : Op::B;
+        for (int stage = 0; stage < m_block.stages(); ++stage) {
+            if (stage > 0) {
+                needs(*passOf(Op::F, stage), *passOf(Op::F, stage - 1));
+                needs(*passOf(backward, stage - 1), *passOf(backward, stage));
+            }
+            needs(*passOf(backward, stage), *passOf(Op::F, stage));
+            if (split)
+                needs(*passOf(Op::W, stage), *passOf(Op::I, stage));
+        }
+    }
+
+    void checkCells()
+    {
+        const auto interval = static_cast<std::size_t>(m_block.interval);
+        std::vector<std::vector<const BuildingBlock::Pass*>> cells(static_cast<std::size_t>(m_block.devices()));
+        for (const BuildingBlock::Pass& pass : m_block.passes) {
+            const int device = m_block.deviceOfStage[static_cast<std::size_t>(pass.stage)];
+            auto& own = cells[static_cast<std::size_t>(device)];
+            own.resize(interval, nullptr);
+            for (int t = pass.start; t < pass.end(); ++t) {
+                const BuildingBlock::Pass*& cell = own[static_cast<std::size_t>(t % m_block.interval)];
+                if (cell != nullptr) {
+                    error(fmt::format("device {}, {} and {}", device, nameOf(*cell), nameOf(pass)),
+                          fmt::format("meet in cell {} of every interval of {}", t % m_block.interval, m_block.interval),
+                          "shift one of them, or lengthen the interval");
+                    break;
+                }
+                cell = &pass;
+            }
+        }
+        for (std::size_t device = 0; device < cells.size(); ++device)
+            if (const auto free = std::count(cells[device].begin(), cells[device].end(), nullptr); free > 0)
+                m_diagnostics.push_back({Severity::Warning, fmt::format("device {}", device),
+                                         fmt::format("idles {} of every {} units", free, m_block.interval),
+                                         "shorten the interval to the work per device"});
+    }
+
+    const BuildingBlock& m_block;
+    std::vector<const BuildingBlock::Pass*> m_passOf; ///< [stage][op]
+    Diagnostics m_diagnostics;
+};
+
+} // namespace
+
+int BuildingBlock::devices() const
+{
+    return deviceOfStage.empty() ? 0 : *std::max_element(deviceOfStage.begin(), deviceOfStage.end()) + 1;
+}
+
+Diagnostics checkBlock(const BuildingBlock& block)
+{
+    return BlockCheck(block).run();
+}
+
+int lifespan(const BuildingBlock& block, int stage)
+{
+    int begin = 0, end = 0;
+    for (const BuildingBlock::Pass& pass : block.passes) {
+        if (pass.stage != stage)
+            continue;
+        if (pass.op == Op::F)
+            begin = pass.start;
+        else
+            end = std::max(end, pass.end());
+    }
+    return end - begin;
+}
+
+std::vector<int> liveBound(const BuildingBlock& block)
+{
+    std::vector<int> bound(static_cast<std::size_t>(block.devices()), 0);
+    for (int stage = 0; stage < block.stages(); ++stage)
+        bound[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(stage)])] +=
+            (lifespan(block, stage) + block.interval - 1) / block.interval;
+    return bound;
+}
+
+void placeWeightGrads(BuildingBlock& block)
+{
+    const auto interval = static_cast<std::size_t>(block.interval);
+    std::vector<std::vector<bool>> taken(static_cast<std::size_t>(block.devices()), std::vector<bool>(interval, false));
+    std::vector<const BuildingBlock::Pass*> inputGrads(static_cast<std::size_t>(block.stages()), nullptr);
+    for (const BuildingBlock::Pass& pass : block.passes) {
+        for (int t = pass.start; t < pass.end(); ++t)
+            taken[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(pass.stage)])]
+                 [static_cast<std::size_t>(t) % interval] = true;
+        if (pass.op == Op::I)
+            inputGrads[static_cast<std::size_t>(pass.stage)] = &pass;
+    }
+    std::vector<BuildingBlock::Pass> weightGrads;
+    for (int stage = block.stages(); stage-- > 0;) {
+        auto& cells = taken[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(stage)])];
+        const BuildingBlock::Pass* inputGrad = inputGrads[static_cast<std::size_t>(stage)];
+        if (inputGrad == nullptr)
+            continue; // checkBlock() names it
+        int start = inputGrad->end();
+        while (start < inputGrad->end() + block.interval && cells[static_cast<std::size_t>(start) % interval])
+            ++start;
+        if (start == inputGrad->end() + block.interval)
+            throw Error(fmt::format("W{}", stage), "finds no free cell on its device", "lengthen the interval");
+        cells[static_cast<std::size_t>(start) % interval] = true;
+        weightGrads.push_back({Op::W, stage, start, 1});
+    }
+    block.passes.insert(block.passes.end(), weightGrads.begin(), weightGrads.end());
+}
+
+Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOptions& options)
+{
+    const Diagnostics diagnostics = checkBlock(block);
+    if (hasErrors(diagnostics))
+        throw Error(diagnostics);
+    if (microbatches < 1 || microbatches > maxMicrobatches)
+        throw Error("microbatches", fmt::format("{} microbatches", microbatches), fmt::format("use 1 to {}", maxMicrobatches));
+    Schedule schedule;
+    schedule.family = "custom";
+    schedule.microbatches = microbatches;
+    schedule.deviceOfStage = block.deviceOfStage;
+    schedule.backward = block.backward;
+    schedule.firstStageMaySplit = block.backward == BackwardStyle::Split;
+    UnitGrid grid(block, microbatches);
+    if (options.reorder) {
+        UnitGrid reordered = block.backward == BackwardStyle::Split ? reorderSplit(grid, options.sharePeak)
+                                                                    : reorderFull(grid, options.sharePeak);
+        if (options.keepShorter) {
+            grid.squeeze();
+            reordered.squeeze();
+        }
+        if (!options.keepShorter || reordered.span() <= grid.span())
+            grid = std::move(reordered);
+    }
+    schedule.order = grid.order();
+    return schedule;
+}
+
+} // namespace pipewright

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/unitgrid.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+/// Position of an operation in a lane: forwards, gradients, weight gradients.
+int rank(Op op)
+{
+    return op == Op::F ? 0 : op == Op::W ? 2 : 1;
+}
+
+} // namespace
+
+int UnitGrid::Lane::end() const
+{
+    int last = 0;
+    for (const Row& row : rows)
+        for (const int start : row.start)
+            last = std::max(last, start + row.length);
+    return last;
+}
+
+bool UnitGrid::Lane::holds(Op op) const
+{
+    return std::any_of(rows.begin(), rows.end(), [op](const Row& row) { return row.op == op; });
+}
+
+UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_cast<std::size_t>(block.devices()))
+{
+    std::vector<BuildingBlock::Pass> passes = block.passes;
+    std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
+        return rank(a.op) != rank(b.op) ? rank(a.op) < rank(b.op) : a.op == Op::F ? a.stage < b.stage : a.stage > b.stage;
+    });
+    for (const BuildingBlock::Pass& pass : passes) {
+        Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};
+        for (std::size_t m = 0; m < row.start.size(); ++m)
+            row.start[m] = pass.start + static_cast<int>(m) * block.interval;
+        lanes[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(pass.stage)])].rows.push_back(std::move(row));
+    }
+    linkInputs();
+}
+
+void UnitGrid::linkInputs()
+{
+    std::size_t stages = 0;
+    for (const Lane& lane : lanes)
+        for (const Row& row : lane.rows)
+            stages = std::max(stages, static_cast<std::size_t>(row.stage) + 1);
+    std::vector<std::pair<int, int>> forward(stages, {-1, -1}), gradient(stages, {-1, -1});
+    for (std::size_t d = 0; d < lanes.size(); ++d)
+        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
+            const Row& row = lanes[d].rows[r];
+            if (row.op != Op::W)
+                (row.op == Op::F ? forward : gradient)[static_cast<std::size_t>(row.stage)] = {static_cast<int>(d), static_cast<int>(r)};
+        }
+    for (Lane& lane : lanes)
+        for (Row& row : lane.rows) {
+            const auto s = static_cast<std::size_t>(row.stage);
+            std::pair<int, int> source{-1, -1};
+            if (row.op == Op::W)
+                source = gradient[s];
+            else if (row.op == Op::F && s > 0)
+                source = forward[s - 1];
+            else if (row.op != Op::F)
+                source = s + 1 < stages ? gradient[s + 1] : forward[s];
+            std::tie(row.sourceDevice, row.sourceRow) = source;
+        }
+}
+
+std::vector<UnitGrid::Place> UnitGrid::byTime() const
+{
+    // Counting sort: the passes are met by device and row, which keeps that order among equal times.
+    int end = 0;
+    for (const Lane& lane : lanes)
+        end = std::max(end, lane.end());
+    std::vector<std::size_t> position(static_cast<std::size_t>(end) + 1, 0);
+    for (const Lane& lane : lanes)
+        for (const Row& row : lane.rows)
+            for (const int start : row.start)
+                ++position[static_cast<std::size_t>(start) + 1];
+    for (std::size_t t = 1; t < position.size(); ++t)
+        position[t] += position[t - 1];
+    std::vector<Place> places(position.back());
+    for (std::size_t d = 0; d < lanes.size(); ++d)
+        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r)
+            for (std::size_t m = 0; m < lanes[d].rows[r].start.size(); ++m) {
+                const int time = lanes[d].rows[r].start[m];
+                places[position[static_cast<std::size_t>(time)]++] = {time, static_cast<int>(d), static_cast<int>(r), static_cast<int>(m)};
+            }
+    return places;
+}
+
+void UnitGrid::squeeze()
+{
+    std::vector<int> free(lanes.size(), 0);
+    for (const Place& place : byTime()) {
+        const auto d = static_cast<std::size_t>(place.device);
+        const auto m = static_cast<std::size_t>(place.microbatch);
+        Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
+        int start = free[d];
+        if (row.sourceDevice >= 0) {
+            const Row& source = lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)];
+            start = std::max(start, source.start[m] + source.length);
+        }
+        row.start[m] = start;
+        free[d] = start + row.length;
+    }
+}
+
+int UnitGrid::span() const
+{
+    int longest = 0;
+    for (const Lane& lane : lanes) {
+        int begin = lane.end();
+        for (const Row& row : lane.rows)
+            begin = std::min(begin, row.start.empty() ? begin : row.start.front());
+        longest = std::max(longest, lane.end() - begin);
+    }
+    return longest;
+}
+
+void UnitGrid::removeWeightGrads()
+{
+    for (Lane& lane : lanes)
+        std::erase_if(lane.rows, [](const Row& row) { return row.op == Op::W; });
+}
+
+void UnitGrid::fillWeightGrads(bool dealByRow)
+{
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        Lane& lane = lanes[d];
+        const std::vector<std::int16_t> cells = cellsOf(lane);
+        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, the W row that it owes to
+        std::vector<Row> owing;
+        std::vector<int> owed;
+        for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+            if (lane.rows[r].op != Op::I)
+                continue;
+            if (owing.empty() || dealByRow) {
+                // All in one row: its microbatches are the gradients of the lane counted through, no one row's.
+                owing.push_back({Op::W, lane.rows[r].stage, 1, dealByRow ? static_cast<int>(d) : -1,
+                                 dealByRow ? static_cast<int>(r) : -1, {}});
+                owed.push_back(0);
+            }
+            rowOf[r] = static_cast<int>(owing.size()) - 1;
+        }
+        int time = 0;
+        for (; time < static_cast<int>(cells.size()); ++time) {
+            const int row = cells[static_cast<std::size_t>(time)];
+            if (row >= 0) {
+                if (rowOf[static_cast<std::size_t>(row)] >= 0)
+                    ++owed[static_cast<std::size_t>(rowOf[static_cast<std::size_t>(row)])];
+                continue;
+            }
+            const auto oldest = std::find_if(owed.begin(), owed.end(), [](int n) { return n > 0; });
+            if (oldest == owed.end())
+                continue;
+            --*oldest;
+            owing[static_cast<std::size_t>(oldest - owed.begin())].start.push_back(time);
+        }
+        for (std::size_t k = 0; k < owing.size(); ++k)
+            for (; owed[k] > 0; --owed[k])
+                owing[k].start.push_back(time++);
+        lane.rows.insert(lane.rows.end(), owing.begin(), owing.end());
+    }
+}
+
+std::vector<std::vector<Block>> UnitGrid::order() const
+{
+    std::vector<std::vector<Block>> order(lanes.size());
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        std::vector<int> next(lanes[d].rows.size(), 0); // the passes of a row run in order
+        const std::vector<std::int16_t> cells = cellsOf(lanes[d]);
+        for (std::size_t t = 0; t < cells.size();) {
+            if (cells[t] < 0) {
+                ++t;
+                continue;
+            }
+            const auto r = static_cast<std::size_t>(cells[t]);
+            order[d].push_back({lanes[d].rows[r].op, lanes[d].rows[r].stage, next[r]++});
+            t += static_cast<std::size_t>(lanes[d].rows[r].length);
+        }
+    }
+    return order;
+}
+
+std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
+{
+    std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
+    for (std::size_t r = 0; r < lane.rows.size(); ++r)
+        for (const int start : lane.rows[r].start)
+            std::fill_n(cells.begin() + start, lane.rows[r].length, static_cast<std::int16_t>(r));
+    return cells;
+}
+
+} // namespace pipewright

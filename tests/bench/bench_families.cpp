@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The bounds on generation: v-auto within 0.1 s at 12 devices and 24 microbatches and within 1 s at 32 and 64,
+// zb-auto within 50 ms at 32 and 256, and the largest family generated and compiled within 100 ms at 64 and 1,024.
+#include "core/program/compile.h"
+#include "core/schedule/families/family.h"
+
+#include <benchmark/benchmark.h>
+
+using namespace pipewright;
+
+namespace {
+
+FamilyParameters equalTimes(int devices, int microbatches, double limit)
+{
+    FamilyParameters p;
+    p.devices = devices;
+    p.microbatches = microbatches;
+    p.memoryLimit = limit;
+    return p;
+}
+
+/// Times of arXiv 2401.10241, 32 devices, of one device's worth of layers.
+FamilyParameters measuredTimes(int devices, int microbatches, double limit)
+{
+    FamilyParameters p = equalTimes(devices, microbatches, limit);
+    p.forward = 18'916'000;
+    p.inputGrad = 19'496'000;
+    p.weightGrad = 14'576'000;
+    p.transfer = 879'000;
+    return p;
+}
+
+void generate(benchmark::State& state, const char* family, const FamilyParameters& parameters)
+{
+    std::int64_t blocks = 0;
+    for (auto _ : state)
+        blocks = makeSchedule(family, parameters).blocks();
+    state.counters["blocks"] = static_cast<double>(blocks);
+}
+
+void generateAndCompile(benchmark::State& state, const char* family, const FamilyParameters& parameters)
+{
+    std::size_t tasks = 0;
+    for (auto _ : state) {
+        const Schedule schedule = makeSchedule(family, parameters);
+        tasks = compile(schedule, uniformCosts({}, schedule.stages(), schedule.chunks())).tasks.size();
+    }
+    state.counters["tasks"] = static_cast<double>(tasks);
+}
+
+BENCHMARK_CAPTURE(generate, vAutoEqual12x24, "v-auto", equalTimes(12, 24, 23.0 / 24))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, vAutoMeasured12x24, "v-auto", measuredTimes(12, 24, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, vAutoEqual32x64, "v-auto", equalTimes(32, 64, 63.0 / 64))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, vAutoMeasured32x64, "v-auto", measuredTimes(32, 64, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, vAutoMeasured32x256, "v-auto", measuredTimes(32, 256, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, zbAutoOnce32x256, "zb-auto", measuredTimes(32, 256, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, zbAutoTwice32x256, "zb-auto", measuredTimes(32, 256, 2))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, zbV32x256, "zb-v", measuredTimes(32, 256, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, vHalf64x1024, "v-half", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate, hanayo64x1024, "hanayo", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, zbH1At64x1024, "zb-h1", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, interleavedAt64x1024, "interleaved-1f1b", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, zbVAt64x1024, "zb-v", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, vHalfAt64x1024, "v-half", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+BENCHMARK_MAIN();
