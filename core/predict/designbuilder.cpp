@@ -47,6 +47,8 @@ FamilyParameters familyParameters(const DesignRequest& request)
     parameters.chunks = request.chunks;
     parameters.group = request.group;
     parameters.memoryLimit = request.memoryLimit;
+    parameters.saved = request.saved.value_or(0);
+    parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
     const int factor = request.perChunk && request.devices > 0 ? expectedStages(request) / request.devices : 1;
     parameters.forward = request.forward.value_or(parameters.forward) * factor;
     parameters.inputGrad = request.inputGrad.value_or(parameters.inputGrad) * factor;

@@ -265,8 +265,8 @@ private Q_SLOTS:
         const auto modeOf = [](const std::string& path) {
             return SQLite::Database(path).execAndGet("PRAGMA journal_mode").getString();
         };
-        QCOMPARE(modeOf(write("growing.db", 2, false)), std::string("wal"));
-        const std::string finished = write("finished.db", 2, true);
+        QCOMPARE(modeOf(write("unfinished.db", 2, false)), std::string("wal"));
+        const std::string finished = write("ended.db", 2, true);
         QCOMPARE(modeOf(finished), std::string("delete"));
         QVERIFY(!std::filesystem::exists(finished + "-wal"));
     }
