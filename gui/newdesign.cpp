@@ -91,8 +91,12 @@ Design withFamily(const Design& base, const Family& family)
     const bool sameStages = design.schedule.stages() == base.schedule.stages()
                             && design.schedule.deviceOfStage == base.schedule.deviceOfStage;
     if (!sameStages) {
-        if (base.workload && !base.cluster.devices.empty()) {
+        if (base.workload && base.costs.source.starts_with("formula")) {
             applyFormula(design);
+        } else if (base.workload && !base.layersPerStage.empty()) {
+            design.layersPerStage = evenPartition(*base.workload, design.schedule.stages());
+            design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
+            design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
         } else {
             const std::string source = base.costs.source;
             design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());

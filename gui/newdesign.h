@@ -25,7 +25,8 @@ struct NewDesign {
 Design makeDesign(const NewDesign& choice);
 
 /// The same model, cluster and microbatch count under another family. Costs are kept where the stages stay
-/// the same; otherwise they come from the formula, or without a model from the present ones in total.
+/// the same; otherwise those of a formula are made anew, given or measured ones are shared out by layer, and
+/// without a model the present ones are split evenly.
 /// Throws Error when the family cannot be made with these parameters.
 Design withFamily(const Design& base, const Family& family);
 

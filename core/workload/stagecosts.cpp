@@ -172,6 +172,57 @@ void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage
         fillBytes(workload, stages[stage], costs.stages[stage]);
 }
 
+namespace {
+
+/// Per layer, its share of `time` of the stage it stands in, in proportion to `flops`.
+std::vector<double> timePerLayer(const std::vector<std::span<const Layer>>& stages, const Costs& costs,
+                                 Nanoseconds StageCosts::*time, double Layer::*flops)
+{
+    std::vector<double> times;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        double all = 0;
+        for (const Layer& layer : stages[s])
+            all += layer.*flops;
+        for (const Layer& layer : stages[s])
+            times.push_back(static_cast<double>(costs.stages[s].*time)
+                            * (all > 0 ? layer.*flops / all : 1.0 / static_cast<double>(stages[s].size())));
+    }
+    return times;
+}
+
+} // namespace
+
+Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector<int>& fromLayersPerStage,
+                 const std::vector<int>& toLayersPerStage)
+{
+    const auto from = layersOfStages(workload, fromLayersPerStage);
+    const auto to = layersOfStages(workload, toLayersPerStage);
+    if (from.size() != costs.stages.size())
+        throw Error("costs.stages", fmt::format("costs of {} stages for a cut into {}", costs.stages.size(), from.size()),
+                    "give one entry per stage");
+    Costs recut = costs;
+    recut.linkOfPair.clear();
+    recut.stages.assign(to.size(), {});
+    const auto share = [&](Nanoseconds StageCosts::*time, double Layer::*flops) {
+        const std::vector<double> perLayer = timePerLayer(from, costs, time, flops);
+        std::size_t layer = 0;
+        for (std::size_t s = 0; s < to.size(); ++s) {
+            double sum = 0;
+            for (std::size_t i = 0; i < to[s].size(); ++i)
+                sum += perLayer[layer++];
+            recut.stages[s].*time = std::llround(sum);
+        }
+    };
+    share(&StageCosts::forward, &Layer::forwardFlops);
+    share(&StageCosts::inputGrad, &Layer::inputGradFlops);
+    share(&StageCosts::weightGrad, &Layer::weightGradFlops);
+    share(&StageCosts::backward, &Layer::inputGradFlops);
+    share(&StageCosts::recompute, &Layer::forwardFlops);
+    share(&StageCosts::update, &Layer::weightGradFlops);
+    applyBytes(workload, toLayersPerStage, recut);
+    return recut;
+}
+
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow)
 {

@@ -25,6 +25,12 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
 /// gets as many stages as the partition has; existing times stay.
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs);
 
+/// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
+/// they have none) and added up again; bytes are the model's; links stay unless they were given per pair,
+/// which another placement has no use for. Good while layers of a kind take alike. Throws Error.
+Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector<int>& fromLayersPerStage,
+                 const std::vector<int>& toLayersPerStage);
+
 /// The shared parameter of a tied head, when the partition separates it from its embedding.
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);
 

@@ -328,6 +328,32 @@ private slots:
         QCOMPARE(costs.stages[0].optimizerState, held);
     }
 
+    void costsSurviveAnotherCut()
+    {
+        const Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "test");
+        Costs costs;
+        costs.source = "measured: x.db";
+        costs.link.latency = 7;
+        costs.stages.resize(2);
+        applyBytes(workload, {5, 5}, costs);
+        costs.stages[0].forward = 4000; // embedding (no FLOPs) and four layers
+        costs.stages[0].inputGrad = 8000;
+        costs.stages[1].forward = 6000;
+        const Costs same = recutCosts(workload, costs, {5, 5}, {5, 5});
+        QVERIFY(same == costs);
+        const Costs four = recutCosts(workload, costs, {5, 5}, {3, 2, 2, 3});
+        QCOMPARE(four.stages.size(), std::size_t(4));
+        QCOMPARE(four.stages[0].forward, Nanoseconds(2000));
+        QCOMPARE(four.stages[1].forward, Nanoseconds(2000));
+        QCOMPARE(four.stages[0].inputGrad, Nanoseconds(4000));
+        QCOMPARE(four.stages[2].forward + four.stages[3].forward, Nanoseconds(6000));
+        QVERIFY(four.stages[3].forward > four.stages[2].forward); // the head's product
+        QCOMPARE(four.stages[0].savedUntilInputGrad + four.stages[1].savedUntilInputGrad, costs.stages[0].savedUntilInputGrad);
+        QCOMPARE(four.source, std::string("measured: x.db"));
+        QCOMPARE(four.link.latency, Nanoseconds(7));
+        QVERIFY_EXCEPTION_THROWN(recutCosts(workload, costs, {5, 5}, {5, 4}), Error);
+    }
+
     void bytesCanBeCombinedWithGivenTimes()
     {
         const Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "test");
