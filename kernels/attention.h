@@ -24,8 +24,7 @@ struct AttentionShape {
 /// probabilities[sequence][head][query][key] = softmax over key <= query of query · key / sqrt(headSize),
 /// exactly 0 for later keys; output[tokens][hidden] = probabilities · value.
 void attentionForward(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> probabilities,
-                      std::span<float> output);
+                      std::span<const float> value, std::span<float> probabilities, std::span<float> output);
 
 /// From outputGrad[tokens][hidden] to queryKeyValueGrad[tokens][3 · hidden], where each row holds the
 /// gradients of query, key and value side by side: the layout that one linear layer's gradients need.

@@ -15,7 +15,6 @@ void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabi
 
 /// logitsGrad = scale · (probabilities - one-hot targets).
 void crossEntropyInputGrad(int rows, int classes, std::span<const float> probabilities,
-                           std::span<const std::int32_t> targets, float scale,
-                           std::span<float> logitsGrad);
+                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad);
 
 } // namespace pipewright::kernels

@@ -10,13 +10,11 @@ namespace pipewright::kernels {
 
 /// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden].
 /// Every token must be a row of the table.
-void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens,
-                      std::span<const float> table, std::span<const float> positions,
-                      std::span<float> output);
+void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens, std::span<const float> table,
+                      std::span<const float> positions, std::span<float> output);
 
 /// tableGrad and positionsGrad += the rows of outputGrad they were used for, in the order of the tokens.
 void embeddingWeightGrad(int length, int hidden, std::span<const std::int32_t> tokens,
-                         std::span<const float> outputGrad, std::span<float> tableGrad,
-                         std::span<float> positionsGrad);
+                         std::span<const float> outputGrad, std::span<float> tableGrad, std::span<float> positionsGrad);
 
 } // namespace pipewright::kernels

@@ -12,7 +12,6 @@ namespace pipewright::kernels {
 void geluForward(std::span<const float> input, std::span<float> output);
 
 /// inputGrad = outputGrad · gelu'(input), element by element; outputGrad and inputGrad may be the same.
-void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad,
-                   std::span<float> inputGrad);
+void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad, std::span<float> inputGrad);
 
 } // namespace pipewright::kernels

@@ -20,8 +20,7 @@ void layerNormInputGrad(int rows, int columns, std::span<const float> input, std
                         std::span<const float> outputGrad, std::span<float> inputGrad);
 
 /// gammaGrad += sum over rows of outputGrad · normalised input; betaGrad += sum over rows of outputGrad.
-void layerNormWeightGrad(int rows, int columns, std::span<const float> input,
-                         std::span<const float> outputGrad, std::span<float> gammaGrad,
-                         std::span<float> betaGrad);
+void layerNormWeightGrad(int rows, int columns, std::span<const float> input, std::span<const float> outputGrad,
+                         std::span<float> gammaGrad, std::span<float> betaGrad);
 
 } // namespace pipewright::kernels

@@ -13,7 +13,7 @@ namespace pipewright::kernels {
 enum class Store { Replace, Add };
 
 struct LinearShape {
-    int rows = 0;    ///< tokens
+    int rows = 0; ///< tokens
     int inputs = 0;
     int outputs = 0;
 };

@@ -15,8 +15,8 @@ struct SgdSettings {
 
 /// momentum = settings.momentum · momentum + gradient; parameter = (1 - learningRate · weightDecay) ·
 /// parameter - learningRate · momentum.
-void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters,
-                     std::span<const float> gradients, std::span<float> momentum);
+void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters, std::span<const float> gradients,
+                     std::span<float> momentum);
 
 struct AdamWSettings {
     float learningRate = 1e-3f;
@@ -28,8 +28,7 @@ struct AdamWSettings {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2). `step` counts
 /// from 1; it decides the bias corrections.
-void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters,
-               std::span<const float> gradients, std::span<float> firstMoment,
-               std::span<float> secondMoment);
+void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters, std::span<const float> gradients,
+               std::span<float> firstMoment, std::span<float> secondMoment);
 
 } // namespace pipewright::kernels

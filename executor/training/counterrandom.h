@@ -13,9 +13,9 @@ class CounterRandom {
 public:
     CounterRandom(std::uint64_t seed, std::string_view name);
 
-    std::uint64_t bits(std::uint64_t counter) const;  ///< uniform over all 64-bit values
-    double uniform(std::uint64_t counter) const;      ///< in (0, 1), 53 bits
-    double normal(std::uint64_t counter) const;       ///< standard normal (Box and Muller 1958)
+    std::uint64_t bits(std::uint64_t counter) const; ///< uniform over all 64-bit values
+    double uniform(std::uint64_t counter) const;     ///< in (0, 1), 53 bits
+    double normal(std::uint64_t counter) const;      ///< standard normal (Box and Muller 1958)
 
 private:
     std::uint64_t m_key;

@@ -19,48 +19,53 @@ struct PairFinder {
     const ParameterLayout& layout;
     int layer;
 
-    ParameterPair norm(const std::string& name) const {
+    ParameterPair norm(const std::string& name) const
+    {
         return {layout.at(layer, name + ".gamma"), layout.at(layer, name + ".beta")};
     }
-    ParameterPair linear(const std::string& name) const {
+    ParameterPair linear(const std::string& name) const
+    {
         return {layout.at(layer, name + ".weight"), layout.at(layer, name + ".bias")};
     }
-    ParameterPair matrix(const std::string& name) const {
-        return {layout.at(layer, name + ".weight"), {}, false};
-    }
+    ParameterPair matrix(const std::string& name) const { return {layout.at(layer, name + ".weight"), {}, false}; }
 };
 
-LinearShape shapeOf(int rows, const ParameterPair& linear) {
+LinearShape shapeOf(int rows, const ParameterPair& linear)
+{
     return {rows, linear.weight.columns, linear.weight.rows};
 }
 
 void linearForward(int rows, const ParameterPair& linear, std::span<const float> parameters,
-                   std::span<const float> input, std::span<float> output, Store store = Store::Replace) {
+                   std::span<const float> input, std::span<float> output, Store store = Store::Replace)
+{
     const std::span<const float> bias = linear.hasBias ? linear.bias.in(parameters) : std::span<const float>();
     kernels::linearForward(shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store);
 }
 
 void linearInputGrad(int rows, const ParameterPair& linear, std::span<const float> parameters,
-                     std::span<const float> outputGrad, std::span<float> inputGrad) {
+                     std::span<const float> outputGrad, std::span<float> inputGrad)
+{
     kernels::linearInputGrad(shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad);
 }
 
 void linearWeightGrad(int rows, const ParameterPair& linear, std::span<const float> input,
-                      std::span<const float> outputGrad, std::span<float> gradients) {
+                      std::span<const float> outputGrad, std::span<float> gradients)
+{
     const std::span<float> bias = linear.hasBias ? linear.bias.in(gradients) : std::span<float>();
     kernels::linearWeightGrad(shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias);
 }
 
-void normForward(int rows, const ParameterPair& norm, std::span<const float> parameters,
-                 std::span<const float> input, std::span<float> output) {
-    kernels::layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters),
-                              norm.bias.in(parameters), output);
+void normForward(int rows, const ParameterPair& norm, std::span<const float> parameters, std::span<const float> input,
+                 std::span<float> output)
+{
+    kernels::layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters), norm.bias.in(parameters),
+                              output);
 }
 
 /// Adds the gradient of the norm's input to the stream and those of gamma and beta to the gradients.
-void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> parameters,
-                   std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
-                   std::span<float> gradients) {
+void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> parameters, std::span<const float> input,
+                   std::span<const float> outputGrad, std::span<float> stream, std::span<float> gradients)
+{
     const int columns = norm.weight.columns;
     kernels::layerNormInputGrad(rows, columns, input, norm.weight.in(parameters), outputGrad, stream);
     kernels::layerNormWeightGrad(rows, columns, input, outputGrad, norm.weight.in(gradients), norm.bias.in(gradients));
@@ -70,26 +75,32 @@ void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> p
 
 EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                const ParameterLayout& parameters)
-    : m_length(int(shape.sequence)), m_hidden(int(shape.hidden)),
-      m_tables{parameters.at(layer, "table.weight"), parameters.at(layer, "positions.weight")},
-      m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad")) {}
-
-void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
-                             const StageMemory& memory, std::span<float> stream) const {
-    kernels::copy(tokens, memory.integers(m_tokens));
-    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters),
-                              m_tables.bias.in(parameters), stream);
+    : m_length(int(shape.sequence)), m_hidden(int(shape.hidden)), m_tables{parameters.at(layer, "table.weight"),
+                                                                           parameters.at(layer, "positions.weight")},
+      m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+{
 }
 
-void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
+                             const StageMemory& memory, std::span<float> stream) const
+{
+    kernels::copy(tokens, memory.integers(m_tokens));
+    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), m_tables.bias.in(parameters),
+                              stream);
+}
+
+void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
     kernels::embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
                                  m_tables.weight.in(gradients), m_tables.bias.in(gradients));
 }
 
 TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                    const ParameterLayout& parameters)
-    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)),
-      m_attention{int(shape.microbatchSize), int(shape.sequence), shape.heads, int(shape.headSize)} {
+    : m_rows(int(shape.tokens())),
+      m_hidden(int(shape.hidden)), m_attention{int(shape.microbatchSize), int(shape.sequence), shape.heads,
+                                               int(shape.headSize)}
+{
     const PairFinder find{parameters, layer};
     m_ln1 = find.norm("ln1");
     m_qkv = find.linear("qkv");
@@ -98,15 +109,28 @@ TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const Sta
     m_fc1 = find.linear("fc1");
     m_fc2 = find.linear("fc2");
     const auto at = [&](const char* tensor) { return layout.slice(layer, tensor); };
-    m_at = {at("ln1.input"),       at("attention.query"),  at("attention.key"),         at("attention.value"),
-            at("attention.probabilities"), at("ln2.input"), at("mlp.activationInput"),
-            at("qkv.input"),       at("projection.input"), at("fc1.input"),             at("fc2.input"),
-            at("qkv.outputGrad"),  at("projection.outputGrad"), at("fc1.outputGrad"),   at("fc2.outputGrad"),
-            at("d.ln"),            at("d.scores")};
+    m_at = {at("ln1.input"),
+            at("attention.query"),
+            at("attention.key"),
+            at("attention.value"),
+            at("attention.probabilities"),
+            at("ln2.input"),
+            at("mlp.activationInput"),
+            at("qkv.input"),
+            at("projection.input"),
+            at("fc1.input"),
+            at("fc2.input"),
+            at("qkv.outputGrad"),
+            at("projection.outputGrad"),
+            at("fc1.outputGrad"),
+            at("fc2.outputGrad"),
+            at("d.ln"),
+            at("d.scores")};
 }
 
 void TransformerLayer::forward(std::span<const float> parameters, const StageMemory& memory,
-                               std::span<float> stream) const {
+                               std::span<float> stream) const
+{
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
     kernels::copy(stream, tensor(m_at.ln1Input));
     normForward(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.qkvInput));
@@ -128,8 +152,9 @@ void TransformerLayer::forward(std::span<const float> parameters, const StageMem
     linearForward(m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
 }
 
-void TransformerLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory,
-                                 std::span<float> stream, std::span<float> gradients) const {
+void TransformerLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
+                                 std::span<float> gradients) const
+{
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
     kernels::copy(stream, tensor(m_at.fc2Grad));
     linearInputGrad(m_rows, m_fc2, parameters, stream, tensor(m_at.fc1Grad));
@@ -146,7 +171,8 @@ void TransformerLayer::inputGrad(std::span<const float> parameters, const StageM
     normInputGrad(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
 }
 
-void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
     const auto accumulate = [&](const ParameterPair& linear, const Slice& input, const Slice& outputGrad) {
         linearWeightGrad(m_rows, linear, memory.floats(input), memory.floats(outputGrad), gradients);
     };
@@ -156,17 +182,20 @@ void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gr
     accumulate(m_fc2, m_at.fc2Input, m_at.fc2Grad);
 }
 
-HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout,
-                     const ParameterLayout& parameters, float lossScale)
+HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
+                     float lossScale)
     : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_vocabulary(int(shape.vocabulary)),
       m_lossScale(lossScale), m_norm(PairFinder{parameters, layer}.norm("norm")),
       m_projection(PairFinder{parameters, layer}.matrix("projection")), m_normInput(layout.slice(layer, "norm.input")),
       m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),
       m_targets(layout.slice(layer, "targets")), m_logitsGrad(layout.slice(layer, "head.logitsGrad")),
-      m_normGrad(layout.slice(layer, "d.ln")) {}
+      m_normGrad(layout.slice(layer, "d.ln"))
+{
+}
 
 float HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
-                         const StageMemory& memory) const {
+                         const StageMemory& memory) const
+{
     kernels::copy(targets, memory.integers(m_targets));
     normForward(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_input));
     const std::span<float> logits = memory.floats(m_probabilities);
@@ -177,7 +206,8 @@ float HeadLayer::forward(std::span<const float> parameters, std::span<const std:
 }
 
 void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
-                          std::span<float> gradients) const {
+                          std::span<float> gradients) const
+{
     kernels::crossEntropyInputGrad(m_rows, m_vocabulary, memory.floats(m_probabilities), memory.integers(m_targets),
                                    m_lossScale, memory.floats(m_logitsGrad));
     linearInputGrad(m_rows, m_projection, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
@@ -185,7 +215,8 @@ void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& 
     normInputGrad(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream, gradients);
 }
 
-void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
     linearWeightGrad(m_rows, m_projection, memory.floats(m_input), memory.floats(m_logitsGrad), gradients);
 }
 

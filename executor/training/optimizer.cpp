@@ -6,7 +6,8 @@
 namespace pipewright {
 
 StageOptimizer::StageOptimizer(const ParameterLayout& layout, const OptimizerSettings& settings)
-    : m_settings(settings), m_count(layout.count()) {
+    : m_settings(settings), m_count(layout.count())
+{
     for (const Parameter& parameter : layout.parameters()) {
         if (m_ranges.empty() || m_ranges.back().decays != parameter.isMatrix())
             m_ranges.push_back({parameter.offset, 0, parameter.isMatrix()});
@@ -14,12 +15,14 @@ StageOptimizer::StageOptimizer(const ParameterLayout& layout, const OptimizerSet
     }
 }
 
-std::size_t StageOptimizer::stateElements() const {
+std::size_t StageOptimizer::stateElements() const
+{
     return m_settings.kind == Optimizer::AdamW ? 2 * m_count : m_count;
 }
 
 void StageOptimizer::update(int step, std::span<float> parameters, std::span<const float> gradients,
-                            std::span<float> state) const {
+                            std::span<float> state) const
+{
     assert(parameters.size() == m_count && gradients.size() == m_count && state.size() == stateElements());
     for (const auto [offset, count, decays] : m_ranges) {
         const auto values = parameters.subspan(offset, count);

@@ -25,8 +25,7 @@ public:
     std::size_t stateElements() const;
 
     /// Update number `step`, counted from 1. Gradients are read only; clearing them is the caller's.
-    void update(int step, std::span<float> parameters, std::span<const float> gradients,
-                std::span<float> state) const;
+    void update(int step, std::span<float> parameters, std::span<const float> gradients, std::span<float> state) const;
 
 private:
     struct Range { ///< neighbouring parameters that are treated alike

@@ -12,9 +12,10 @@ namespace pipewright {
 namespace {
 constexpr const char* embeddingMatrixName = "embedding/table.weight";
 constexpr const char* headMatrixName = "head/projection.weight";
-}
+} // namespace
 
-ParameterLayout::ParameterLayout(const Workload& workload, int first, int last) {
+ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
+{
     using enum Parameter::Start;
     const ModelShape& shape = workload.shape;
     const std::int64_t hidden = shape.hidden;
@@ -58,30 +59,40 @@ ParameterLayout::ParameterLayout(const Workload& workload, int first, int last) 
 }
 
 void ParameterLayout::add(const Layer& layer, const char* name, std::int64_t rows, std::int64_t columns,
-                          Parameter::Start start, double deviation) {
+                          Parameter::Start start, double deviation)
+{
     const std::string full = layer.name + "/" + name;
     m_parameters.push_back({full, int(rows), int(columns), m_count, start, deviation, full});
     m_count += m_parameters.back().count();
 }
 
-const Parameter* ParameterLayout::find(std::string_view name) const {
+const Parameter* ParameterLayout::find(std::string_view name) const
+{
     for (const Parameter& parameter : m_parameters)
         if (parameter.name == name)
             return &parameter;
     return nullptr;
 }
 
-const Parameter& ParameterLayout::at(int layer, std::string_view name) const {
+const Parameter& ParameterLayout::at(int layer, std::string_view name) const
+{
     const std::string full = m_layerNames.at(std::size_t(layer)) + "/" + std::string(name);
     if (const Parameter* parameter = find(full))
         return *parameter;
     throw Error(full, "the stage has no such parameter");
 }
 
-const Parameter* ParameterLayout::embeddingMatrix() const { return find(embeddingMatrixName); }
-const Parameter* ParameterLayout::headMatrix() const { return find(headMatrixName); }
+const Parameter* ParameterLayout::embeddingMatrix() const
+{
+    return find(embeddingMatrixName);
+}
+const Parameter* ParameterLayout::headMatrix() const
+{
+    return find(headMatrixName);
+}
 
-void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed) const {
+void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed) const
+{
     assert(parameters.size() == m_count);
     for (const Parameter& parameter : m_parameters) {
         const std::span<float> values = parameter.in(parameters);
@@ -95,7 +106,8 @@ void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed
     }
 }
 
-void sumTiedGradients(const ParameterLayout& layout, std::span<float> gradients) {
+void sumTiedGradients(const ParameterLayout& layout, std::span<float> gradients)
+{
     const Parameter* root = layout.embeddingMatrix();
     const Parameter* other = layout.headMatrix();
     if (!root || !other)

@@ -20,19 +20,22 @@ namespace pipewright {
 struct Parameter {
     enum class Start { Zero, One, Normal };
 
-    std::string name;      ///< "layer 3/qkv.weight"
-    int rows = 1;          ///< outputs of a weight; 1 for biases and norms
+    std::string name; ///< "layer 3/qkv.weight"
+    int rows = 1;     ///< outputs of a weight; 1 for biases and norms
     int columns = 0;
     std::size_t offset = 0; ///< in floats, from the start of the stage's parameters
     Start start = Start::Zero;
-    double deviation = 0;  ///< of a Normal start
-    std::string drawnAs;   ///< name that its random numbers are drawn under; differs from `name` for a tied copy
+    double deviation = 0; ///< of a Normal start
+    std::string drawnAs;  ///< name that its random numbers are drawn under; differs from `name` for a tied copy
 
     std::size_t count() const { return std::size_t(rows) * std::size_t(columns); }
     bool isMatrix() const { return start == Start::Normal; } ///< weight decay is for matrices only
 
-    template <class T>
-    std::span<T> in(std::span<T> flat) const { return flat.subspan(offset, count()); }
+    template<class T>
+    std::span<T> in(std::span<T> flat) const
+    {
+        return flat.subspan(offset, count());
+    }
 };
 
 class ParameterLayout {

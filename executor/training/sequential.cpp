@@ -11,13 +11,15 @@
 namespace pipewright {
 namespace {
 
-std::vector<int> ascendingMicrobatches(int microbatches) {
+std::vector<int> ascendingMicrobatches(int microbatches)
+{
     std::vector<int> order(std::size_t(microbatches), 0);
     std::iota(order.begin(), order.end(), 0);
     return order;
 }
 
-void checkOrder(const std::vector<std::vector<int>>& order, int stages, int microbatches, const char* where) {
+void checkOrder(const std::vector<std::vector<int>>& order, int stages, int microbatches, const char* where)
+{
     bool right = int(order.size()) == stages;
     for (const std::vector<int>& ofStage : order) {
         std::vector<int> sorted = ofStage;
@@ -32,25 +34,27 @@ void checkOrder(const std::vector<std::vector<int>>& order, int stages, int micr
 
 } // namespace
 
-AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches) {
+AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches)
+{
     const std::vector<std::vector<int>> order(std::size_t(stages), ascendingMicrobatches(microbatches));
     return {order, order};
 }
 
-StageMemory SequentialTrainer::Stage::memory(int microbatch) {
+StageMemory SequentialTrainer::Stage::memory(int microbatch)
+{
     Microbatch& kept = microbatches[std::size_t(microbatch)];
     return {kept.untilInputGrad, kept.untilWeightGrad, kept.fromInputGrad, workspace};
 }
 
-SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage,
-                                     int microbatches, const OptimizerSettings& optimizer, const TextData& data,
-                                     std::uint64_t seed)
-    : m_microbatches(microbatches), m_data(&data) {
+SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
+                                     const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
+    : m_microbatches(microbatches), m_data(&data)
+{
     if (microbatches < 1)
         throw Error("microbatches", "a step needs at least one microbatch");
     if (std::accumulate(layersPerStage.begin(), layersPerStage.end(), 0) != int(workload.layers.size()))
-        throw Error("layersPerStage", "the stages do not hold the model's "
-                                          + std::to_string(workload.layers.size()) + " layers",
+        throw Error("layersPerStage",
+                    "the stages do not hold the model's " + std::to_string(workload.layers.size()) + " layers",
                     "embedding and head count as layers");
     int first = 0;
     for (const int layers : layersPerStage) {
@@ -65,10 +69,10 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
         stage.optimizerState.resize(stage.optimizer.stateElements());
         stage.workspace = bytes(BufferKind::Workspace);
         for (int microbatch = 0; microbatch < microbatches; ++microbatch)
-            stage.microbatches.push_back({bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
-                                          bytes(BufferKind::SavedFromInputGrad),
-                                          std::vector<float>(stage.maths.activationElements()),
-                                          std::vector<float>(stage.maths.activationElements())});
+            stage.microbatches.push_back(
+                {bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
+                 bytes(BufferKind::SavedFromInputGrad), std::vector<float>(stage.maths.activationElements()),
+                 std::vector<float>(stage.maths.activationElements())});
         stage.maths.parameters().initialise(stage.parameters, seed);
         m_stages.push_back(std::move(stage));
     }
@@ -77,7 +81,8 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
     m_targets = m_tokens;
 }
 
-void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vector<float>>& parameters) {
+void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vector<float>>& parameters)
+{
     bool right = parameters.size() == m_stages.size();
     for (std::size_t s = 0; right && s < m_stages.size(); ++s)
         right = parameters[s].size() == m_stages[s].parameters.size();
@@ -88,7 +93,8 @@ void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vecto
         kernels::copy(parameters[s], m_stages[s].parameters);
 }
 
-double SequentialTrainer::step(const AccumulationOrder& order) {
+double SequentialTrainer::step(const AccumulationOrder& order)
+{
     checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
     checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad");
     for (int m = 0; m < m_microbatches; ++m)
@@ -102,21 +108,23 @@ double SequentialTrainer::step(const AccumulationOrder& order) {
     return loss;
 }
 
-double SequentialTrainer::forward() {
+double SequentialTrainer::forward()
+{
     double loss = 0;
     for (std::size_t m = 0; m < std::size_t(m_microbatches); ++m) {
         std::span<const float> activation;
         for (Stage& stage : m_stages) {
             std::vector<float>& output = stage.microbatches[m].output;
-            loss += stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m]},
-                                        stage.memory(int(m)), output);
+            loss += stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m]}, stage.memory(int(m)),
+                                        output);
             activation = output;
         }
     }
     return loss;
 }
 
-void SequentialTrainer::backward(const AccumulationOrder& order) {
+void SequentialTrainer::backward(const AccumulationOrder& order)
+{
     for (std::size_t s = m_stages.size(); s-- > 0;) {
         Stage& stage = m_stages[s];
         kernels::fill(stage.gradients, 0);
@@ -132,7 +140,8 @@ void SequentialTrainer::backward(const AccumulationOrder& order) {
     }
 }
 
-void SequentialTrainer::reduceTied() {
+void SequentialTrainer::reduceTied()
+{
     Stage& root = m_stages.front();
     Stage& other = m_stages.back();
     if (m_stages.size() == 1) {

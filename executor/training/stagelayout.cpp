@@ -13,8 +13,9 @@ namespace {
 
 constexpr int elementBytes = 4; ///< the runnable models keep fp32 values and 32-bit tokens only
 
-template <class Element>
-std::span<Element> view(const StageMemory& memory, const Slice& slice) {
+template<class Element>
+std::span<Element> view(const StageMemory& memory, const Slice& slice)
+{
     const std::span<std::byte> buffer = slice.buffer == BufferKind::SavedUntilInputGrad    ? memory.savedUntilInputGrad
                                         : slice.buffer == BufferKind::SavedUntilWeightGrad ? memory.savedUntilWeightGrad
                                         : slice.buffer == BufferKind::SavedFromInputGrad   ? memory.savedFromInputGrad
@@ -25,15 +26,23 @@ std::span<Element> view(const StageMemory& memory, const Slice& slice) {
 
 } // namespace
 
-std::span<float> StageMemory::floats(const Slice& slice) const { return view<float>(*this, slice); }
-std::span<std::int32_t> StageMemory::integers(const Slice& slice) const { return view<std::int32_t>(*this, slice); }
+std::span<float> StageMemory::floats(const Slice& slice) const
+{
+    return view<float>(*this, slice);
+}
+std::span<std::int32_t> StageMemory::integers(const Slice& slice) const
+{
+    return view<std::int32_t>(*this, slice);
+}
 
-StageLayout::StageLayout(const Workload& workload, int first, int last) : m_first(first), m_last(last) {
+StageLayout::StageLayout(const Workload& workload, int first, int last) : m_first(first), m_last(last)
+{
     if (Diagnostics reasons = whyNotRunnable(workload.shape); hasErrors(reasons))
         throw Error(std::move(reasons));
     if (first < 0 || first >= last || last > int(workload.layers.size()))
-        throw Error("stage", "layers " + std::to_string(first) + " to " + std::to_string(last - 1)
-                                 + " are not a range of the model's " + std::to_string(workload.layers.size()),
+        throw Error("stage",
+                    "layers " + std::to_string(first) + " to " + std::to_string(last - 1)
+                        + " are not a range of the model's " + std::to_string(workload.layers.size()),
                     "give every stage at least one layer");
     for (int index = first; index < last; ++index) {
         const Layer& layer = workload.layers[std::size_t(index)];
@@ -58,12 +67,14 @@ StageLayout::StageLayout(const Workload& workload, int first, int last) : m_firs
     }
 }
 
-void StageLayout::append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end) {
+void StageLayout::append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end)
+{
     m_entries.push_back({layer, std::string(tensor), {buffer, end, elements}});
     end += elements * elementBytes;
 }
 
-const Slice& StageLayout::slice(int layer, std::string_view tensor) const {
+const Slice& StageLayout::slice(int layer, std::string_view tensor) const
+{
     for (const Entry& entry : m_entries)
         if (entry.layer == layer && entry.tensor == tensor)
             return entry.slice;
@@ -71,7 +82,8 @@ const Slice& StageLayout::slice(int layer, std::string_view tensor) const {
                 "layers must come from the model's dimensions");
 }
 
-Bytes StageLayout::bytes(BufferKind kind) const {
+Bytes StageLayout::bytes(BufferKind kind) const
+{
     switch (kind) {
     case BufferKind::SavedUntilInputGrad: return m_untilInputGrad;
     case BufferKind::SavedUntilWeightGrad: return m_untilWeightGrad;

@@ -9,7 +9,8 @@ namespace pipewright {
 
 StageMaths::StageMaths(const Workload& workload, int first, int last, int microbatches)
     : m_layout(workload, first, last), m_parameters(workload, first, last),
-      m_activationElements(std::size_t(workload.shape.tokens() * workload.shape.hidden)) {
+      m_activationElements(std::size_t(workload.shape.tokens() * workload.shape.hidden))
+{
     assert(microbatches > 0);
     const ModelShape& shape = workload.shape;
     const float lossScale = 1.0f / (float(shape.tokens()) * float(microbatches));
@@ -23,7 +24,8 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
 }
 
 float StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
-                          std::span<float> output) const {
+                          std::span<float> output) const
+{
     assert(parameters.size() == m_parameters.count());
     const std::span<float> stream = m_head ? m_head->stream(memory) : output;
     if (m_embedding)
@@ -37,7 +39,8 @@ float StageMaths::forward(std::span<const float> parameters, const StageInput& i
 
 void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory& memory,
                            std::span<const float> outputGrad, std::span<float> inputGrad,
-                           std::span<float> gradients) const {
+                           std::span<float> gradients) const
+{
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
     const std::span<float> stream = m_embedding ? m_embedding->outputGrad(memory) : inputGrad;
     if (m_head)
@@ -48,7 +51,8 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
         layer->inputGrad(parameters, memory, stream, gradients);
 }
 
-void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const {
+void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
     assert(gradients.size() == m_parameters.count());
     if (m_embedding)
         m_embedding->weightGrad(memory, gradients);
@@ -60,7 +64,8 @@ void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradient
 
 void StageMaths::backward(std::span<const float> parameters, const StageMemory& memory,
                           std::span<const float> outputGrad, std::span<float> inputGrad,
-                          std::span<float> gradients) const {
+                          std::span<float> gradients) const
+{
     this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients);
     weightGrad(memory, gradients);
 }

@@ -17,15 +17,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool isText(const fs::path& path) {
-    static constexpr std::array<std::string_view, 13> endings{".h",  ".hpp", ".c",  ".cc",  ".cpp",   ".cu", ".cuh",
+bool isText(const fs::path& path)
+{
+    static constexpr std::array<std::string_view, 13> endings{".h",  ".hpp", ".c",   ".cc",   ".cpp",   ".cu", ".cuh",
                                                               ".py", ".md",  ".txt", ".json", ".cmake", ".sh"};
     return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
 }
 
-bool isHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool isHidden(const fs::path& path)
+{
+    return path.filename().string().starts_with('.');
+}
 
-std::vector<fs::path> textFilesBelow(const fs::path& folder) {
+std::vector<fs::path> textFilesBelow(const fs::path& folder)
+{
     std::vector<fs::path> files;
     for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
         if (isHidden(entry->path()) || entry->is_symlink()) {
@@ -41,7 +46,8 @@ std::vector<fs::path> textFilesBelow(const fs::path& folder) {
     return files;
 }
 
-void appendFile(const fs::path& path, std::size_t limit, std::string& text) {
+void appendFile(const fs::path& path, std::size_t limit, std::string& text)
+{
     std::ifstream stream(path, std::ios::binary);
     if (!stream)
         throw Error(path.string(), "the file cannot be read", "check its permissions");
@@ -55,7 +61,8 @@ void appendFile(const fs::path& path, std::size_t limit, std::string& text) {
 
 } // namespace
 
-TextData TextData::fromPath(const fs::path& path, const ModelShape& shape, std::uint64_t seed) {
+TextData TextData::fromPath(const fs::path& path, const ModelShape& shape, std::uint64_t seed)
+{
     const std::string where = path.string();
     std::string text;
     try {
@@ -64,7 +71,8 @@ TextData TextData::fromPath(const fs::path& path, const ModelShape& shape, std::
         if (fs::is_directory(path)) {
             const std::vector<fs::path> files = textFilesBelow(path);
             if (files.empty())
-                throw Error(where, "the folder holds no text or source files", "name a folder with .txt, .md, .cpp or .h files");
+                throw Error(where, "the folder holds no text or source files",
+                            "name a folder with .txt, .md, .cpp or .h files");
             for (const fs::path& file : files) {
                 if (text.size() < byteLimit)
                     appendFile(file, byteLimit, text);
@@ -78,18 +86,21 @@ TextData TextData::fromPath(const fs::path& path, const ModelShape& shape, std::
     return fromText(std::move(text), where, shape, seed);
 }
 
-TextData TextData::fromText(std::string text, std::string source, const ModelShape& shape, std::uint64_t seed) {
+TextData TextData::fromText(std::string text, std::string source, const ModelShape& shape, std::uint64_t seed)
+{
     const std::size_t needed = std::size_t(shape.sequence) + 1;
     if (text.empty())
         throw Error(source, "there is no text to train on", "give at least " + std::to_string(needed) + " bytes");
     if (text.size() < needed)
-        throw Error(source, "the text has " + std::to_string(text.size()) + " bytes, too short for sequences of "
-                                + std::to_string(shape.sequence),
+        throw Error(source,
+                    "the text has " + std::to_string(text.size()) + " bytes, too short for sequences of "
+                        + std::to_string(shape.sequence),
                     "give at least " + std::to_string(needed) + " bytes or a model with shorter sequences");
     for (const char character : text)
         if (const int token = static_cast<unsigned char>(character); token >= shape.vocabulary)
-            throw Error(source, "byte " + std::to_string(token) + " lies outside the model's vocabulary of "
-                                    + std::to_string(shape.vocabulary),
+            throw Error(source,
+                        "byte " + std::to_string(token) + " lies outside the model's vocabulary of "
+                            + std::to_string(shape.vocabulary),
                         "use a vocabulary of 256");
     TextData data;
     data.m_windows = text.size() - std::size_t(shape.sequence);
@@ -101,7 +112,8 @@ TextData TextData::fromText(std::string text, std::string source, const ModelSha
 }
 
 void TextData::sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
-                      std::span<std::int32_t> targets) const {
+                      std::span<std::int32_t> targets) const
+{
     assert(tokens.size() == targets.size() && tokens.size() % m_sequence == 0);
     const CounterRandom random(m_seed, "data " + std::to_string(step) + "." + std::to_string(microbatch));
     for (std::size_t at = 0; at < tokens.size(); at += m_sequence) {

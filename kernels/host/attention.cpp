@@ -15,7 +15,8 @@ namespace {
 /// gradient[query][key] = scale · p · (gradient - sum over keys of p · gradient), the softmax's gradient
 /// with the score scale folded in. p is 0 for later keys, hence so is the result.
 PIPEWRIGHT_VECTOR_CLONES
-void softmaxInputGrad(std::size_t length, float scale, const float* probabilities, float* gradient) {
+void softmaxInputGrad(std::size_t length, float scale, const float* probabilities, float* gradient)
+{
     for (std::size_t query = 0; query < length; ++query, probabilities += length, gradient += length) {
         const float sum = sumInLanes(query + 1, [=](std::size_t key) { return probabilities[key] * gradient[key]; });
         for (std::size_t key = 0; key < length; ++key)
@@ -26,8 +27,8 @@ void softmaxInputGrad(std::size_t length, float scale, const float* probabilitie
 } // namespace
 
 void attentionForward(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> probabilities,
-                      std::span<float> output) {
+                      std::span<const float> value, std::span<float> probabilities, std::span<float> output)
+{
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
     [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
     assert(query.size() == elements && key.size() == elements && value.size() == elements);
@@ -51,7 +52,8 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
 void attentionInputGrad(AttentionShape shape, std::span<const float> query, std::span<const float> key,
                         std::span<const float> value, std::span<const float> probabilities,
                         std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
-                        std::span<float> scoresGrad) {
+                        std::span<float> scoresGrad)
+{
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
     [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
     assert(query.size() == elements && key.size() == elements && value.size() == elements);

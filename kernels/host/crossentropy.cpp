@@ -9,7 +9,8 @@
 namespace pipewright::kernels {
 
 void crossEntropyForward([[maybe_unused]] int rows, int classes, std::span<float> logitsToProbabilities,
-                         std::span<const std::int32_t> targets, float scale, std::span<float> loss) {
+                         std::span<const std::int32_t> targets, float scale, std::span<float> loss)
+{
     const auto width = std::size_t(classes);
     assert(logitsToProbabilities.size() == rows * width && targets.size() == std::size_t(rows) && loss.size() == 1);
     double sum = 0;
@@ -24,8 +25,8 @@ void crossEntropyForward([[maybe_unused]] int rows, int classes, std::span<float
 }
 
 void crossEntropyInputGrad([[maybe_unused]] int rows, int classes, std::span<const float> probabilities,
-                           std::span<const std::int32_t> targets, float scale,
-                           std::span<float> logitsGrad) {
+                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad)
+{
     const auto width = std::size_t(classes);
     assert(probabilities.size() == rows * width && logitsGrad.size() == rows * width);
     assert(targets.size() == std::size_t(rows));

@@ -5,9 +5,9 @@
 
 namespace pipewright::kernels {
 
-void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens,
-                      std::span<const float> table, std::span<const float> positions,
-                      std::span<float> output) {
+void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens, std::span<const float> table,
+                      std::span<const float> positions, std::span<float> output)
+{
     const auto width = std::size_t(hidden);
     assert(output.size() == tokens.size() * width && positions.size() == length * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -21,8 +21,8 @@ void embeddingForward(int length, int hidden, std::span<const std::int32_t> toke
 }
 
 void embeddingWeightGrad(int length, int hidden, std::span<const std::int32_t> tokens,
-                         std::span<const float> outputGrad, std::span<float> tableGrad,
-                         std::span<float> positionsGrad) {
+                         std::span<const float> outputGrad, std::span<float> tableGrad, std::span<float> positionsGrad)
+{
     const auto width = std::size_t(hidden);
     assert(outputGrad.size() == tokens.size() * width && positionsGrad.size() == length * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {

@@ -11,12 +11,14 @@ namespace {
 constexpr float cubic = 0.044715f;
 constexpr float slope = 2 * 0.7978845608f; ///< 2 · sqrt(2 / pi): tanh(u) = 2 · sigmoid(2 u) - 1
 
-[[gnu::always_inline]] inline float gate(float x) {
+[[gnu::always_inline]] inline float gate(float x)
+{
     return 1.0f / (1.0f + exponential(-slope * (x + cubic * x * x * x)));
 }
 
 PIPEWRIGHT_VECTOR_CLONES
-void forwardLoop(std::size_t count, const float* x, float* y) {
+void forwardLoop(std::size_t count, const float* x, float* y)
+{
 #pragma GCC ivdep // in place is allowed: each element depends on its own index only
     for (std::size_t i = 0; i < count; ++i)
         y[i] = x[i] * gate(x[i]);
@@ -24,7 +26,8 @@ void forwardLoop(std::size_t count, const float* x, float* y) {
 
 /// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
 PIPEWRIGHT_VECTOR_CLONES
-void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx) {
+void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx)
+{
 #pragma GCC ivdep // in place is allowed: each element depends on its own index only
     for (std::size_t i = 0; i < count; ++i) {
         const float s = gate(x[i]);
@@ -34,13 +37,14 @@ void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx
 
 } // namespace
 
-void geluForward(std::span<const float> input, std::span<float> output) {
+void geluForward(std::span<const float> input, std::span<float> output)
+{
     assert(input.size() == output.size());
     forwardLoop(input.size(), input.data(), output.data());
 }
 
-void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad,
-                   std::span<float> inputGrad) {
+void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad, std::span<float> inputGrad)
+{
     assert(input.size() == outputGrad.size() && input.size() == inputGrad.size());
     inputGradLoop(input.size(), input.data(), outputGrad.data(), inputGrad.data());
 }

@@ -18,17 +18,18 @@ struct Operand {
 };
 
 /// Every caller computes its own products; devices are threads already.
-inline void keepToOneThread() {
+inline void keepToOneThread()
+{
     [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
 }
 
 /// c[rows][columns] = alpha · a[rows][depth] · b[depth][columns] + beta · c.
 inline void gemm(int rows, int columns, int depth, float alpha, Operand a, Operand b, float beta, float* c,
-                 int leadingC) {
+                 int leadingC)
+{
     keepToOneThread();
-    cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
-                b.transposed ? CblasTrans : CblasNoTrans, rows, columns, depth, alpha, a.values, a.leading,
-                b.values, b.leading, beta, c, leadingC);
+    cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans, rows,
+                columns, depth, alpha, a.values, a.leading, b.values, b.leading, beta, c, leadingC);
 }
 
 } // namespace pipewright::kernels

@@ -14,7 +14,8 @@ struct RowStatistics {
     float scale = 0; ///< 1 / sqrt(variance + epsilon)
 };
 
-[[gnu::always_inline]] inline RowStatistics statisticsOf(const float* row, std::size_t columns) {
+[[gnu::always_inline]] inline RowStatistics statisticsOf(const float* row, std::size_t columns)
+{
     const float mean = sumInLanes(columns, [&](std::size_t i) { return row[i]; }) / float(columns);
     const float squares = sumInLanes(columns, [&](std::size_t i) {
         const float centred = row[i] - mean;
@@ -24,7 +25,8 @@ struct RowStatistics {
 }
 
 PIPEWRIGHT_VECTOR_CLONES
-void forwardRow(std::size_t columns, const float* x, const float* gamma, const float* beta, float* y) {
+void forwardRow(std::size_t columns, const float* x, const float* gamma, const float* beta, float* y)
+{
     const auto [mean, scale] = statisticsOf(x, columns);
     for (std::size_t i = 0; i < columns; ++i)
         y[i] = gamma[i] * ((x[i] - mean) * scale) + beta[i];
@@ -32,18 +34,20 @@ void forwardRow(std::size_t columns, const float* x, const float* gamma, const f
 
 /// With g = dy · gamma and n the normalised row: dx = scale · (g - mean(g) - n · mean(g · n)).
 PIPEWRIGHT_VECTOR_CLONES
-void inputGradRow(std::size_t columns, const float* x, const float* gamma, const float* dy, float* dx) {
+void inputGradRow(std::size_t columns, const float* x, const float* gamma, const float* dy, float* dx)
+{
     const auto [mean, scale] = statisticsOf(x, columns);
     const float meanGrad = sumInLanes(columns, [=](std::size_t i) { return dy[i] * gamma[i]; }) / float(columns);
-    const float meanProduct
-        = sumInLanes(columns, [=, m = mean, s = scale](std::size_t i) { return dy[i] * gamma[i] * ((x[i] - m) * s); })
+    const float meanProduct =
+        sumInLanes(columns, [=, m = mean, s = scale](std::size_t i) { return dy[i] * gamma[i] * ((x[i] - m) * s); })
         / float(columns);
     for (std::size_t i = 0; i < columns; ++i)
         dx[i] += scale * (dy[i] * gamma[i] - meanGrad - (x[i] - mean) * scale * meanProduct);
 }
 
 PIPEWRIGHT_VECTOR_CLONES
-void weightGradRow(std::size_t columns, const float* x, const float* dy, float* gammaGrad, float* betaGrad) {
+void weightGradRow(std::size_t columns, const float* x, const float* dy, float* gammaGrad, float* betaGrad)
+{
     const auto [mean, scale] = statisticsOf(x, columns);
     for (std::size_t i = 0; i < columns; ++i) {
         gammaGrad[i] += dy[i] * ((x[i] - mean) * scale);
@@ -53,8 +57,9 @@ void weightGradRow(std::size_t columns, const float* x, const float* dy, float* 
 
 } // namespace
 
-void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const float> input, std::span<const float> gamma,
-                      std::span<const float> beta, std::span<float> output) {
+void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const float> input,
+                      std::span<const float> gamma, std::span<const float> beta, std::span<float> output)
+{
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && output.size() == rows * width);
     assert(gamma.size() == width && beta.size() == width);
@@ -62,8 +67,9 @@ void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const fl
         forwardRow(width, &input[at], gamma.data(), beta.data(), &output[at]);
 }
 
-void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const float> input, std::span<const float> gamma,
-                        std::span<const float> outputGrad, std::span<float> inputGrad) {
+void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const float> input,
+                        std::span<const float> gamma, std::span<const float> outputGrad, std::span<float> inputGrad)
+{
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && outputGrad.size() == rows * width && inputGrad.size() == rows * width);
     assert(gamma.size() == width);
@@ -72,8 +78,8 @@ void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const 
 }
 
 void layerNormWeightGrad([[maybe_unused]] int rows, int columns, std::span<const float> input,
-                         std::span<const float> outputGrad, std::span<float> gammaGrad,
-                         std::span<float> betaGrad) {
+                         std::span<const float> outputGrad, std::span<float> gammaGrad, std::span<float> betaGrad)
+{
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && outputGrad.size() == rows * width);
     assert(gammaGrad.size() == width && betaGrad.size() == width);

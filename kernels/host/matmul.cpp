@@ -10,7 +10,8 @@
 namespace pipewright::kernels {
 namespace {
 
-void addBias(int rows, std::span<const float> bias, Store store, float* output) {
+void addBias(int rows, std::span<const float> bias, Store store, float* output)
+{
     const std::size_t columns = bias.size();
     for (int row = 0; row < rows; ++row, output += columns) {
         if (store == Store::Replace)
@@ -24,7 +25,8 @@ void addBias(int rows, std::span<const float> bias, Store store, float* output) 
 /// sums += column sums, a block of columns at a time so that running sums stay in registers; each column
 /// is summed over its rows first and then added once.
 PIPEWRIGHT_VECTOR_CLONES
-void addColumnSums(int rows, std::size_t columns, const float* values, float* sums) {
+void addColumnSums(int rows, std::size_t columns, const float* values, float* sums)
+{
     constexpr std::size_t width = 64;
     std::size_t begin = 0;
     for (; begin + width <= columns; begin += width) {
@@ -46,7 +48,8 @@ void addColumnSums(int rows, std::size_t columns, const float* values, float* su
 } // namespace
 
 void linearForward(LinearShape shape, std::span<const float> input, std::span<const float> weight,
-                   std::span<const float> bias, std::span<float> output, Store store) {
+                   std::span<const float> bias, std::span<float> output, Store store)
+{
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && weight.size() == std::size_t(outputs) * inputs);
     assert(output.size() == std::size_t(rows) * outputs);
@@ -59,27 +62,29 @@ void linearForward(LinearShape shape, std::span<const float> input, std::span<co
 }
 
 void linearInputGrad(LinearShape shape, std::span<const float> outputGrad, std::span<const float> weight,
-                     std::span<float> inputGrad) {
+                     std::span<float> inputGrad)
+{
     const auto [rows, inputs, outputs] = shape;
     assert(outputGrad.size() == std::size_t(rows) * outputs && weight.size() == std::size_t(outputs) * inputs);
     assert(inputGrad.size() == std::size_t(rows) * inputs);
-    gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs}, 0,
-         inputGrad.data(), inputs);
+    gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs}, 0, inputGrad.data(), inputs);
 }
 
 void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span<const float> outputGrad,
-                      std::span<float> weightGrad, std::span<float> biasGrad) {
+                      std::span<float> weightGrad, std::span<float> biasGrad)
+{
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && outputGrad.size() == std::size_t(rows) * outputs);
     assert(weightGrad.size() == std::size_t(outputs) * inputs);
     assert(biasGrad.empty() || biasGrad.size() == std::size_t(outputs));
-    gemm(outputs, inputs, rows, 1, {outputGrad.data(), outputs, true}, {input.data(), inputs}, 1,
-         weightGrad.data(), inputs);
+    gemm(outputs, inputs, rows, 1, {outputGrad.data(), outputs, true}, {input.data(), inputs}, 1, weightGrad.data(),
+         inputs);
     if (!biasGrad.empty())
         addColumnSums(rows, std::size_t(outputs), outputGrad.data(), biasGrad.data());
 }
 
-bool concurrentProductsAreSafe() {
+bool concurrentProductsAreSafe()
+{
     return openblas_get_parallel() != 0;
 }
 

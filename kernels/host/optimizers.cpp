@@ -10,7 +10,8 @@ namespace pipewright::kernels {
 namespace {
 
 PIPEWRIGHT_VECTOR_CLONES
-void sgdLoop(std::size_t count, SgdSettings settings, float* p, const float* g, float* v) {
+void sgdLoop(std::size_t count, SgdSettings settings, float* p, const float* g, float* v)
+{
     const float keep = 1.0f - settings.learningRate * settings.weightDecay;
     for (std::size_t i = 0; i < count; ++i) {
         v[i] = settings.momentum * v[i] + g[i];
@@ -20,7 +21,8 @@ void sgdLoop(std::size_t count, SgdSettings settings, float* p, const float* g, 
 
 PIPEWRIGHT_VECTOR_CLONES
 void adamWLoop(std::size_t count, AdamWSettings settings, float correction1, float correction2, float* p,
-               const float* g, float* m, float* v) {
+               const float* g, float* m, float* v)
+{
     const auto [rate, beta1, beta2, epsilon, decay] = settings;
     const float keep = 1.0f - rate * decay;
     for (std::size_t i = 0; i < count; ++i) {
@@ -32,21 +34,22 @@ void adamWLoop(std::size_t count, AdamWSettings settings, float correction1, flo
 
 } // namespace
 
-void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters,
-                     std::span<const float> gradients, std::span<float> momentum) {
+void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters, std::span<const float> gradients,
+                     std::span<float> momentum)
+{
     assert(parameters.size() == gradients.size() && parameters.size() == momentum.size());
     sgdLoop(parameters.size(), settings, parameters.data(), gradients.data(), momentum.data());
 }
 
-void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters,
-               std::span<const float> gradients, std::span<float> firstMoment,
-               std::span<float> secondMoment) {
+void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters, std::span<const float> gradients,
+               std::span<float> firstMoment, std::span<float> secondMoment)
+{
     assert(step >= 1 && parameters.size() == gradients.size());
     assert(parameters.size() == firstMoment.size() && parameters.size() == secondMoment.size());
     const double correction1 = 1.0 / (1.0 - std::pow(double(settings.beta1), step));
     const double correction2 = 1.0 / (1.0 - std::pow(double(settings.beta2), step));
-    adamWLoop(parameters.size(), settings, float(correction1), float(correction2), parameters.data(),
-              gradients.data(), firstMoment.data(), secondMoment.data());
+    adamWLoop(parameters.size(), settings, float(correction1), float(correction2), parameters.data(), gradients.data(),
+              firstMoment.data(), secondMoment.data());
 }
 
 } // namespace pipewright::kernels

@@ -12,7 +12,7 @@
 
 /// Put before a hot function: compiled once per register width, the best one bound when the program loads.
 /// Not under sanitizers, whose instrumentation must not run that early.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)                  \
     && !defined(__SANITIZE_THREAD__)
 #define PIPEWRIGHT_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -25,8 +25,9 @@ inline constexpr std::size_t lanes = 16;
 
 /// The sum of term(0) … term(count - 1), always in the same order: sixteen running sums, then the tail,
 /// then a tree. Sixteen floats fill the widest registers and narrower ones compute the same numbers.
-template <class Term>
-[[gnu::always_inline]] inline float sumInLanes(std::size_t count, Term term) {
+template<class Term>
+[[gnu::always_inline]] inline float sumInLanes(std::size_t count, Term term)
+{
     std::array<float, lanes> sums{};
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes)
@@ -41,7 +42,8 @@ template <class Term>
 }
 
 /// The largest of `count` values, at least one.
-[[gnu::always_inline]] inline float maxInLanes(std::size_t count, const float* values) {
+[[gnu::always_inline]] inline float maxInLanes(std::size_t count, const float* values)
+{
     std::array<float, lanes> largest;
     largest.fill(values[0]);
     std::size_t i = 0;
@@ -59,7 +61,8 @@ template <class Term>
 /// e^x to about two units in the last place for |x| up to 87, beyond which x is clamped. x = n · ln 2 + r
 /// with |r| <= ln 2 / 2; e^r is its Taylor sum to r^7 (remainder under 6e-9) and 2^n is put together from
 /// bits. n comes out of adding 1.5 · 2^23, after which the low mantissa bits are the integer.
-[[gnu::always_inline]] inline float exponential(float x) {
+[[gnu::always_inline]] inline float exponential(float x)
+{
     constexpr float rounder = 12582912.0f;
     constexpr float ln2High = 0.693359375f, ln2Low = -2.12194440e-4f; // high part: 9 bits, so n · high is exact
     x = x < -87.0f ? -87.0f : x;

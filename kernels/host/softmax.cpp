@@ -6,7 +6,8 @@
 namespace pipewright::kernels {
 
 PIPEWRIGHT_VECTOR_CLONES
-SoftmaxNormaliser softmaxRow(std::size_t count, float scale, float* row) {
+SoftmaxNormaliser softmaxRow(std::size_t count, float scale, float* row)
+{
     const float largest = scale * maxInLanes(count, row);
     for (std::size_t i = 0; i < count; ++i)
         row[i] = exponential(scale * row[i] - largest);

@@ -8,7 +8,8 @@
 
 namespace pipewright::reference {
 
-Values linearForward(LinearShape shape, const Values& input, const Values& weight, const Values& bias) {
+Values linearForward(LinearShape shape, const Values& input, const Values& weight, const Values& bias)
+{
     const auto [rows, inputs, outputs] = shape;
     Values output(std::size_t(rows) * outputs);
     for (int row = 0; row < rows; ++row)
@@ -21,7 +22,8 @@ Values linearForward(LinearShape shape, const Values& input, const Values& weigh
     return output;
 }
 
-Values linearInputGrad(LinearShape shape, const Values& outputGrad, const Values& weight) {
+Values linearInputGrad(LinearShape shape, const Values& outputGrad, const Values& weight)
+{
     const auto [rows, inputs, outputs] = shape;
     Values inputGrad(std::size_t(rows) * inputs);
     for (int row = 0; row < rows; ++row)
@@ -31,7 +33,8 @@ Values linearInputGrad(LinearShape shape, const Values& outputGrad, const Values
     return inputGrad;
 }
 
-WeightGrads linearWeightGrad(LinearShape shape, const Values& input, const Values& outputGrad) {
+WeightGrads linearWeightGrad(LinearShape shape, const Values& input, const Values& outputGrad)
+{
     const auto [rows, inputs, outputs] = shape;
     WeightGrads grads{Values(std::size_t(outputs) * inputs), Values(outputs)};
     for (int row = 0; row < rows; ++row)
@@ -50,7 +53,8 @@ struct Normalised {
     double scale = 0; ///< 1 / sqrt(variance + epsilon)
 };
 
-Normalised normalise(const double* row, int columns) {
+Normalised normalise(const double* row, int columns)
+{
     double mean = 0, variance = 0;
     for (int i = 0; i < columns; ++i)
         mean += row[i] / columns;
@@ -64,7 +68,8 @@ Normalised normalise(const double* row, int columns) {
 
 } // namespace
 
-Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta) {
+Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta)
+{
     Values output(input.size());
     for (int row = 0; row < rows; ++row) {
         const Normalised n = normalise(&input[row * columns], columns);
@@ -74,8 +79,8 @@ Values layerNormForward(int rows, int columns, const Values& input, const Values
     return output;
 }
 
-Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma,
-                          const Values& outputGrad) {
+Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad)
+{
     Values inputGrad(input.size());
     for (int row = 0; row < rows; ++row) {
         const Normalised n = normalise(&input[row * columns], columns);
@@ -93,7 +98,8 @@ Values layerNormInputGrad(int rows, int columns, const Values& input, const Valu
     return inputGrad;
 }
 
-WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad) {
+WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad)
+{
     WeightGrads grads{Values(columns), Values(columns)};
     for (int row = 0; row < rows; ++row) {
         const Normalised n = normalise(&input[row * columns], columns);
@@ -109,8 +115,9 @@ namespace {
 
 /// Visits every (sequence, head): `scores` is where its probabilities start, `at` its first element in
 /// a matrix of tokens x hidden, `at3` the query's in a matrix of tokens x 3 hidden.
-template <class Visit>
-void forEachHead(AttentionShape shape, Visit visit) {
+template<class Visit>
+void forEachHead(AttentionShape shape, Visit visit)
+{
     const int hidden = shape.hidden();
     for (int sequence = 0; sequence < shape.sequences; ++sequence)
         for (int head = 0; head < shape.heads; ++head) {
@@ -122,7 +129,8 @@ void forEachHead(AttentionShape shape, Visit visit) {
 
 } // namespace
 
-Attention attentionForward(AttentionShape shape, const Values& query, const Values& key, const Values& value) {
+Attention attentionForward(AttentionShape shape, const Values& query, const Values& key, const Values& value)
+{
     const int hidden = shape.hidden(), length = shape.length;
     Attention result{Values(shape.scores()), Values(query.size())};
     forEachHead(shape, [&](int scores, int at, int) {
@@ -145,7 +153,8 @@ Attention attentionForward(AttentionShape shape, const Values& query, const Valu
 }
 
 Values attentionInputGrad(AttentionShape shape, const Values& query, const Values& key, const Values& value,
-                          const Values& probabilities, const Values& outputGrad) {
+                          const Values& probabilities, const Values& outputGrad)
+{
     const int hidden = shape.hidden(), length = shape.length;
     Values grads(3 * query.size());
     forEachHead(shape, [&](int scores, int at, int at3) {
@@ -174,14 +183,16 @@ Values attentionInputGrad(AttentionShape shape, const Values& query, const Value
     return grads;
 }
 
-Values geluForward(const Values& input) {
+Values geluForward(const Values& input)
+{
     Values output;
     for (const double x : input)
         output.push_back(x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))));
     return output;
 }
 
-Values geluInputGrad(const Values& input, const Values& outputGrad) {
+Values geluInputGrad(const Values& input, const Values& outputGrad)
+{
     Values inputGrad;
     for (std::size_t i = 0; i < input.size(); ++i) {
         const double x = input[i], root = std::sqrt(2 / std::numbers::pi);
@@ -192,7 +203,8 @@ Values geluInputGrad(const Values& input, const Values& outputGrad) {
     return inputGrad;
 }
 
-Values embeddingForward(int length, int hidden, Tokens tokens, const Values& table, const Values& positions) {
+Values embeddingForward(int length, int hidden, Tokens tokens, const Values& table, const Values& positions)
+{
     Values output(tokens.size() * hidden);
     for (int t = 0; t < int(tokens.size()); ++t)
         for (int i = 0; i < hidden; ++i)
@@ -200,7 +212,8 @@ Values embeddingForward(int length, int hidden, Tokens tokens, const Values& tab
     return output;
 }
 
-WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens tokens, const Values& outputGrad) {
+WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens tokens, const Values& outputGrad)
+{
     WeightGrads grads{Values(std::size_t(vocabulary) * hidden), Values(std::size_t(length) * hidden)};
     for (int t = 0; t < int(tokens.size()); ++t)
         for (int i = 0; i < hidden; ++i) {
@@ -210,7 +223,8 @@ WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens t
     return grads;
 }
 
-CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, Tokens targets, double scale) {
+CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, Tokens targets, double scale)
+{
     CrossEntropy result{Values(logits.size()), 0};
     for (int row = 0; row < rows; ++row) {
         double sum = 0;
@@ -223,7 +237,8 @@ CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, To
     return result;
 }
 
-Values crossEntropyInputGrad(int rows, int classes, const Values& probabilities, Tokens targets, double scale) {
+Values crossEntropyInputGrad(int rows, int classes, const Values& probabilities, Tokens targets, double scale)
+{
     Values logitsGrad(probabilities);
     for (int row = 0; row < rows; ++row)
         logitsGrad[row * classes + targets[row]] -= 1;
@@ -233,7 +248,8 @@ Values crossEntropyInputGrad(int rows, int classes, const Values& probabilities,
 }
 
 void sgdMomentumStep(const kernels::SgdSettings& settings, Values& parameters, const Values& gradients,
-                     Values& momentum) {
+                     Values& momentum)
+{
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         momentum[i] = settings.momentum * momentum[i] + gradients[i];
         parameters[i] *= 1 - double(settings.learningRate) * settings.weightDecay;
@@ -242,15 +258,16 @@ void sgdMomentumStep(const kernels::SgdSettings& settings, Values& parameters, c
 }
 
 void adamWStep(const kernels::AdamWSettings& settings, int step, Values& parameters, const Values& gradients,
-               Values& firstMoment, Values& secondMoment) {
+               Values& firstMoment, Values& secondMoment)
+{
     const double beta1 = settings.beta1, beta2 = settings.beta2;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         firstMoment[i] = beta1 * firstMoment[i] + (1 - beta1) * gradients[i];
         secondMoment[i] = beta2 * secondMoment[i] + (1 - beta2) * gradients[i] * gradients[i];
         const double mean = firstMoment[i] / (1 - std::pow(beta1, step));
         const double deviation = std::sqrt(secondMoment[i] / (1 - std::pow(beta2, step)));
-        parameters[i] -= settings.learningRate
-                       * (mean / (deviation + settings.epsilon) + settings.weightDecay * parameters[i]);
+        parameters[i] -=
+            settings.learningRate * (mean / (deviation + settings.epsilon) + settings.weightDecay * parameters[i]);
     }
 }
 

@@ -29,8 +29,7 @@ Values linearInputGrad(LinearShape shape, const Values& outputGrad, const Values
 WeightGrads linearWeightGrad(LinearShape shape, const Values& input, const Values& outputGrad);
 
 Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta);
-Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma,
-                          const Values& outputGrad);
+Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad);
 WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad);
 
 struct Attention {

@@ -16,7 +16,8 @@ using namespace pipewright;
 
 namespace {
 
-std::vector<float> ramp(std::size_t count) {
+std::vector<float> ramp(std::size_t count)
+{
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i)
         values[i] = float(i % 17) / 17 - 0.5f;
@@ -32,33 +33,39 @@ struct LayerBench {
     std::vector<float> parameters = std::vector<float>(maths.parameters().count()), gradients = parameters;
     std::vector<float> input = ramp(maths.activationElements()), output = input, inputGrad = input;
 
-    LayerBench() {
+    LayerBench()
+    {
         maths.parameters().initialise(parameters, 1);
         maths.forward(parameters, {{}, input, {}}, memory, output);
         maths.backward(parameters, memory, input, inputGrad, gradients);
     }
-    std::vector<std::byte> room(BufferKind kind) const {
+    std::vector<std::byte> room(BufferKind kind) const
+    {
         return std::vector<std::byte>(std::size_t(maths.layout().bytes(kind)));
     }
 };
 
-void rate(benchmark::State& state, double flops) {
+void rate(benchmark::State& state, double flops)
+{
     state.counters["FLOP/s"] = benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void forward(benchmark::State& state) {
+void forward(benchmark::State& state)
+{
     LayerBench bench;
     for (auto _ : state)
         bench.maths.forward(bench.parameters, {{}, bench.input, {}}, bench.memory, bench.output);
     rate(state, bench.workload.layers[1].forwardFlops);
 }
-void inputGrad(benchmark::State& state) {
+void inputGrad(benchmark::State& state)
+{
     LayerBench bench;
     for (auto _ : state)
         bench.maths.inputGrad(bench.parameters, bench.memory, bench.input, bench.inputGrad, bench.gradients);
     rate(state, bench.workload.layers[1].inputGradFlops);
 }
-void weightGrad(benchmark::State& state) {
+void weightGrad(benchmark::State& state)
+{
     LayerBench bench;
     for (auto _ : state)
         bench.maths.weightGrad(bench.memory, bench.gradients);
@@ -70,14 +77,16 @@ BENCHMARK(weightGrad)->Unit(benchmark::kMicrosecond);
 
 constexpr int rows = 256, hidden = 128, ffn = 512;
 
-void linearForward(benchmark::State& state) {
+void linearForward(benchmark::State& state)
+{
     const auto x = ramp(rows * hidden), w = ramp(ffn * hidden), bias = ramp(ffn);
     std::vector<float> y(rows * ffn);
     for (auto _ : state)
         kernels::linearForward({rows, hidden, ffn}, x, w, bias, y);
     rate(state, 2.0 * rows * hidden * ffn);
 }
-void attentionForward(benchmark::State& state) {
+void attentionForward(benchmark::State& state)
+{
     const kernels::AttentionShape shape{4, 64, 4, 32};
     const auto x = ramp(rows * hidden);
     std::vector<float> p(shape.scores()), y(x.size());
@@ -85,7 +94,8 @@ void attentionForward(benchmark::State& state) {
         kernels::attentionForward(shape, x, x, x, p, y);
     rate(state, 4.0 * 4 * 4 * 64 * 64 * 32);
 }
-void attentionInputGrad(benchmark::State& state) {
+void attentionInputGrad(benchmark::State& state)
+{
     const kernels::AttentionShape shape{4, 64, 4, 32};
     const auto x = ramp(rows * hidden), p = ramp(shape.scores());
     std::vector<float> dx(3 * x.size()), scratch(shape.scores());
@@ -93,25 +103,29 @@ void attentionInputGrad(benchmark::State& state) {
         kernels::attentionInputGrad(shape, x, x, x, p, x, dx, scratch);
     rate(state, 8.0 * 4 * 4 * 64 * 64 * 32);
 }
-void geluForward(benchmark::State& state) {
+void geluForward(benchmark::State& state)
+{
     const auto x = ramp(rows * ffn);
     std::vector<float> y(x.size());
     for (auto _ : state)
         kernels::geluForward(x, y);
 }
-void geluInputGrad(benchmark::State& state) {
+void geluInputGrad(benchmark::State& state)
+{
     const auto x = ramp(rows * ffn);
     std::vector<float> dx(x.size());
     for (auto _ : state)
         kernels::geluInputGrad(x, dx, dx);
 }
-void layerNormForward(benchmark::State& state) {
+void layerNormForward(benchmark::State& state)
+{
     const auto x = ramp(rows * hidden), gamma = ramp(hidden);
     std::vector<float> y(x.size());
     for (auto _ : state)
         kernels::layerNormForward(rows, hidden, x, gamma, gamma, y);
 }
-void layerNormInputGrad(benchmark::State& state) {
+void layerNormInputGrad(benchmark::State& state)
+{
     const auto x = ramp(rows * hidden), gamma = ramp(hidden);
     std::vector<float> dx(x.size());
     for (auto _ : state)

@@ -18,7 +18,8 @@ using namespace pipewright::test;
 class TestTrainingLayout : public QObject {
     Q_OBJECT
 private slots:
-    void savedBuffersHoldExactlyTheBytesTheWorkloadPredicts() {
+    void savedBuffersHoldExactlyTheBytesTheWorkloadPredicts()
+    {
         const Workload workload = workloadOf(ModelShape{});
         const StageLayout layout(workload, 0, int(workload.layers.size()));
         std::map<Lifetime, Bytes> expected;
@@ -33,7 +34,8 @@ private slots:
         QCOMPARE(stageWorkspace(workload.shape, workload.layers, Pass::WeightGrad), Bytes(0));
     }
 
-    void theCostsOfAStageAreTheBytesItsMathsUses() {
+    void theCostsOfAStageAreTheBytesItsMathsUses()
+    {
         const Workload workload = workloadOf(smallShape(4));
         for (const auto& layersPerStage : std::vector<std::vector<int>>{{6}, {3, 3}, {1, 4, 1}}) {
             Costs costs;
@@ -55,7 +57,8 @@ private slots:
         }
     }
 
-    void tensorsOfAStageFollowOneAnotherWithoutGapOrOverlap() {
+    void tensorsOfAStageFollowOneAnotherWithoutGapOrOverlap()
+    {
         const Workload workload = workloadOf(smallShape());
         const StageLayout layout(workload, 1, 4);
         std::map<BufferKind, Bytes> end;
@@ -70,7 +73,8 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, layout.slice(1, "no such tensor"));
     }
 
-    void parametersAddUpToTheWorkloadsCount() {
+    void parametersAddUpToTheWorkloadsCount()
+    {
         const Workload workload = workloadOf(ModelShape{});
         std::int64_t expected = 0;
         for (const Layer& layer : workload.layers)
@@ -84,7 +88,8 @@ private slots:
         }
     }
 
-    void startValuesDoNotDependOnTheCutIntoStages() {
+    void startValuesDoNotDependOnTheCutIntoStages()
+    {
         const Workload workload = workloadOf(smallShape(3));
         const ParameterLayout whole(workload, 0, 5);
         std::vector<float> expected(whole.count());
@@ -101,7 +106,8 @@ private slots:
         QVERIFY(joined != expected);
     }
 
-    void theHeadStartsAsACopyOfTheEmbedding() {
+    void theHeadStartsAsACopyOfTheEmbedding()
+    {
         const Workload workload = workloadOf(smallShape());
         const ParameterLayout first(workload, 0, 2), last(workload, 2, 4);
         std::vector<float> a(first.count()), b(last.count());
@@ -112,7 +118,8 @@ private slots:
         QVERIFY(!first.headMatrix() && !last.embeddingMatrix());
     }
 
-    void startValuesHaveTheScalesOfGpt2() {
+    void startValuesHaveTheScalesOfGpt2()
+    {
         const Workload workload = workloadOf(ModelShape{});
         const ParameterLayout layout(workload, 1, 2);
         std::vector<float> values(layout.count());
@@ -130,7 +137,8 @@ private slots:
         QCOMPARE(deviation("fc1.bias"), 0.0);
     }
 
-    void randomNumbersAreStandardNormalAndDifferByName() {
+    void randomNumbersAreStandardNormalAndDifferByName()
+    {
         const CounterRandom random(1, "a");
         double sum = 0, squares = 0;
         for (std::uint64_t i = 0; i < 100000; ++i) {
@@ -143,12 +151,14 @@ private slots:
         QVERIFY(random.bits(0) != CounterRandom(2, "a").bits(0));
     }
 
-    void weightDecayShrinksMatricesOnly_data() {
+    void weightDecayShrinksMatricesOnly_data()
+    {
         QTest::addColumn<int>("kind");
         QTest::newRow("AdamW") << int(Optimizer::AdamW);
         QTest::newRow("SGD") << int(Optimizer::SgdMomentum);
     }
-    void weightDecayShrinksMatricesOnly() {
+    void weightDecayShrinksMatricesOnly()
+    {
         QFETCH(int, kind);
         const ParameterLayout layout(workloadOf(smallShape()), 0, 4);
         OptimizerSettings settings{.kind = Optimizer(kind)};
@@ -163,7 +173,8 @@ private slots:
                 QCOMPARE(value, parameter.rows > 1 ? 0.75f : 1.0f);
     }
 
-    void tiedGradientsInOneStageBecomeTheirSum() {
+    void tiedGradientsInOneStageBecomeTheirSum()
+    {
         const ParameterLayout layout(workloadOf(smallShape()), 0, 4);
         std::vector<float> gradients(layout.count(), 1);
         fill(layout.headMatrix()->in(std::span(gradients)), 2);

@@ -15,7 +15,8 @@ using namespace pipewright::test;
 
 namespace {
 
-TextData someText(const ModelShape& shape) {
+TextData someText(const ModelShape& shape)
+{
     std::string text;
     for (int i = 0; i < 40; ++i)
         text += "the quick brown fox jumps over the lazy dog; pack my box with five dozen jugs. ";
@@ -28,7 +29,8 @@ struct Outcome {
 };
 
 Outcome train(const ModelShape& shape, const std::vector<int>& layersPerStage, const AccumulationOrder& order,
-              int microbatches, int steps = 2) {
+              int microbatches, int steps = 2)
+{
     const TextData data = someText(shape);
     SequentialTrainer trainer(workloadOf(shape), layersPerStage, microbatches, {}, data, 9);
     Outcome outcome;
@@ -47,7 +49,8 @@ Outcome train(const ModelShape& shape, const std::vector<int>& layersPerStage, c
 class TestSequential : public QObject {
     Q_OBJECT
 private slots:
-    void aByteGptLearnsASmallText() {
+    void aByteGptLearnsASmallText()
+    {
         ModelShape shape;
         shape.layers = 2;
         shape.hidden = 32;
@@ -68,7 +71,8 @@ private slots:
         QVERIFY2(last < 0.5 * first, qPrintable(QString::number(last)));
     }
 
-    void momentumSgdLearnsToo() {
+    void momentumSgdLearnsToo()
+    {
         const ModelShape shape = smallShape();
         OptimizerSettings settings;
         settings.kind = Optimizer::SgdMomentum;
@@ -83,7 +87,8 @@ private slots:
         QVERIFY2(last < 0.75 * first, qPrintable(QString("%1 to %2").arg(first).arg(last)));
     }
 
-    void everyCutIntoStagesGivesTheSameBits() {
+    void everyCutIntoStagesGivesTheSameBits()
+    {
         const ModelShape shape = smallShape(4);
         const auto cut = [&](const std::vector<int>& layersPerStage) {
             return train(shape, layersPerStage, AccumulationOrder::ascending(int(layersPerStage.size()), 3), 3);
@@ -97,7 +102,8 @@ private slots:
         }
     }
 
-    void theOrderOfSumsIsPartOfTheResult() {
+    void theOrderOfSumsIsPartOfTheResult()
+    {
         const ModelShape shape = smallShape();
         AccumulationOrder reversed = AccumulationOrder::ascending(2, 4);
         for (auto* orders : {&reversed.inputGrad, &reversed.weightGrad})
@@ -116,7 +122,8 @@ private slots:
         QCOMPARE(train(shape, {2, 2}, reversed, 4, 1).gradients, down.gradients);
     }
 
-    void theTwoHalvesOfTheBackwardHaveOrdersOfTheirOwn() {
+    void theTwoHalvesOfTheBackwardHaveOrdersOfTheirOwn()
+    {
         // W in another order than I changes matrices but not one bit of a layer norm's gradient.
         const ModelShape shape = smallShape();
         AccumulationOrder mixed = AccumulationOrder::ascending(1, 4);
@@ -135,7 +142,8 @@ private slots:
         QVERIFY(matricesDiffer);
     }
 
-    void theTiedMatrixStaysTheSameOnBothEnds() {
+    void theTiedMatrixStaysTheSameOnBothEnds()
+    {
         const ModelShape shape = smallShape();
         const TextData data = someText(shape);
         SequentialTrainer trainer(workloadOf(shape), {2, 2}, 2, {}, data, 1);
@@ -146,7 +154,8 @@ private slots:
         QVERIFY(std::equal(table.begin(), table.end(), head.begin(), head.end()));
     }
 
-    void ordersAndCutsThatDoNotFitAreRefused() {
+    void ordersAndCutsThatDoNotFitAreRefused()
+    {
         const ModelShape shape = smallShape();
         const TextData data = someText(shape);
         QVERIFY_THROWS_EXCEPTION(Error, SequentialTrainer(workloadOf(shape), {2, 1}, 2, {}, data, 1));

@@ -18,21 +18,29 @@ namespace {
 std::atomic<long> allocations = 0; ///< of this whole program
 }
 
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size)
+{
     ++allocations;
     if (void* memory = std::malloc(size > 0 ? size : 1))
         return memory;
     throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept
+{
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept
+{
+    std::free(memory);
+}
 
 using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
 
-std::vector<std::int32_t> someTokens(const ModelShape& shape, const char* name) {
+std::vector<std::int32_t> someTokens(const ModelShape& shape, const char* name)
+{
     std::vector<std::int32_t> tokens(std::size_t(shape.tokens()));
     for (std::size_t i = 0; i < tokens.size(); ++i)
         tokens[i] = std::int32_t(CounterRandom(3, name).bits(i) % std::uint64_t(shape.vocabulary));
@@ -40,7 +48,8 @@ std::vector<std::int32_t> someTokens(const ModelShape& shape, const char* name) 
 }
 
 /// Parameters far from their gentle start: every term of every gradient counts.
-std::vector<float> wildParameters(std::size_t count) {
+std::vector<float> wildParameters(std::size_t count)
+{
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i)
         values[i] = float(0.4 * CounterRandom(5, "wild").normal(i));
@@ -52,7 +61,8 @@ std::vector<float> wildParameters(std::size_t count) {
 class TestStageMaths : public QObject {
     Q_OBJECT
 private slots:
-    void gradientsOfAWholeModelAreTheSlopesOfItsLoss() {
+    void gradientsOfAWholeModelAreTheSlopesOfItsLoss()
+    {
         const ModelShape shape = smallShape();
         const StageMaths maths(workloadOf(shape), 0, shape.layers + 2, 2);
         const ParameterLayout& layout = maths.parameters();
@@ -82,11 +92,13 @@ private slots:
                 value = before;
                 worst = std::max(worst, std::abs((above - below) / (2 * step) - own[i]));
             }
-            QVERIFY2(worst < 2e-5 * largest, qPrintable(QString("%1: off by %2 of %3").arg(parameter.name.c_str()).arg(worst).arg(largest)));
+            QVERIFY2(worst < 2e-5 * largest,
+                     qPrintable(QString("%1: off by %2 of %3").arg(parameter.name.c_str()).arg(worst).arg(largest)));
         }
     }
 
-    void inputAndWeightHalvesEqualTheFullBackwardBitForBit() {
+    void inputAndWeightHalvesEqualTheFullBackwardBitForBit()
+    {
         const ModelShape shape = smallShape();
         const StageMaths maths(workloadOf(shape), 1, 3, 1); // middle stage: activations in, activations out
         const std::vector<float> parameters = wildParameters(maths.parameters().count());
@@ -110,7 +122,8 @@ private slots:
         QVERIFY(std::none_of(gradients[0].begin(), gradients[0].end(), [](float g) { return std::isnan(g); }));
     }
 
-    void gradientsAreAddedToWhatIsThere() {
+    void gradientsAreAddedToWhatIsThere()
+    {
         const ModelShape shape = smallShape(1);
         const StageMaths maths(workloadOf(shape), 0, 3, 1);
         const std::vector<float> parameters = wildParameters(maths.parameters().count());
@@ -125,7 +138,8 @@ private slots:
             QVERIFY(std::abs(twice[i] - 2 * once[i]) <= 1e-5f * (1 + std::abs(once[i])));
     }
 
-    void aStageNeedsItsInputOnlyDuringForward() {
+    void aStageNeedsItsInputOnlyDuringForward()
+    {
         const ModelShape shape = smallShape();
         const StageMaths maths(workloadOf(shape), 1, 3, 1);
         const std::vector<float> parameters = wildParameters(maths.parameters().count());
@@ -142,7 +156,8 @@ private slots:
         QCOMPARE(gradients[1], gradients[0]);
     }
 
-    void parametersAreArgumentsSoForwardAndBackwardMayUseDifferentVersions() {
+    void parametersAreArgumentsSoForwardAndBackwardMayUseDifferentVersions()
+    {
         const ModelShape shape = smallShape(1);
         const StageMaths maths(workloadOf(shape), 1, 2, 1);
         const std::vector<float> before = wildParameters(maths.parameters().count());
@@ -160,7 +175,8 @@ private slots:
         QVERIFY(same.inputGrad != mixed.inputGrad);
     }
 
-    void eachLayerCanBeAStageOfItsOwn() {
+    void eachLayerCanBeAStageOfItsOwn()
+    {
         const ModelShape shape = smallShape(1);
         const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
         const Workload workload = workloadOf(shape);
@@ -174,15 +190,16 @@ private slots:
         for (int layer = 0; layer < 3; ++layer) {
             const StageMaths maths(workload, layer, layer + 1, 1);
             StageRoom own(maths);
-            loss = maths.forward(std::span(parameters).subspan(offset, maths.parameters().count()), {tokens, activation, targets},
-                                 own.memory(), own.output);
+            loss = maths.forward(std::span(parameters).subspan(offset, maths.parameters().count()),
+                                 {tokens, activation, targets}, own.memory(), own.output);
             activation = own.output;
             offset += maths.parameters().count();
         }
         QCOMPARE(loss, expected);
     }
 
-    void noPassAllocates() {
+    void noPassAllocates()
+    {
         const ModelShape shape = smallShape();
         const StageMaths maths(workloadOf(shape), 0, 4, 1);
         const std::vector<float> parameters = wildParameters(maths.parameters().count());
@@ -195,7 +212,8 @@ private slots:
         QCOMPARE(long(allocations), before);
     }
 
-    void severalThreadsMayUseOneStageAtOnce() {
+    void severalThreadsMayUseOneStageAtOnce()
+    {
         ModelShape shape = smallShape();
         shape.hidden = 96; // large enough for the matrix library's packed path
         shape.heads = shape.keyValueHeads = 3;
@@ -221,7 +239,8 @@ private slots:
             QCOMPARE(own, gradients.front());
     }
 
-    void aModelThatCannotRunIsRefusedWithItsReasons() {
+    void aModelThatCannotRunIsRefusedWithItsReasons()
+    {
         ModelShape shape = smallShape();
         shape.dropout = true;
         shape.tiedHead = false;
@@ -233,7 +252,8 @@ private slots:
         }
     }
 
-    void aRangeOutsideTheModelIsRefused() {
+    void aRangeOutsideTheModelIsRefused()
+    {
         const Workload workload = workloadOf(smallShape());
         QVERIFY_THROWS_EXCEPTION(Error, StageMaths(workload, 2, 2, 1));
         QVERIFY_THROWS_EXCEPTION(Error, StageMaths(workload, 0, 5, 1));

@@ -14,12 +14,14 @@ using namespace pipewright::test;
 
 namespace {
 
-void write(const std::filesystem::path& path, const std::string& text) {
+void write(const std::filesystem::path& path, const std::string& text)
+{
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
 }
 
-std::string complaintOf(const std::function<void()>& action) {
+std::string complaintOf(const std::function<void()>& action)
+{
     try {
         action();
     } catch (const Error& error) {
@@ -33,7 +35,8 @@ std::string complaintOf(const std::function<void()>& action) {
 class TestTextData : public QObject {
     Q_OBJECT
 private slots:
-    void targetsAreTheTokensThatFollow() {
+    void targetsAreTheTokensThatFollow()
+    {
         const ModelShape shape = smallShape();
         const std::string text = "the quick brown fox jumps over the lazy dog";
         const TextData data = TextData::fromText(text, "test", shape, 1);
@@ -48,7 +51,8 @@ private slots:
         }
     }
 
-    void samplesDependOnSeedStepAndMicrobatchAlone() {
+    void samplesDependOnSeedStepAndMicrobatchAlone()
+    {
         const ModelShape shape = smallShape();
         std::string text;
         for (int i = 0; i < 1000; ++i)
@@ -65,7 +69,8 @@ private slots:
         QVERIFY(draw(1, 1, 12) != draw(1, 11, 2));
     }
 
-    void theShortestTextHasOneWindow() {
+    void theShortestTextHasOneWindow()
+    {
         const ModelShape shape = smallShape();
         const TextData data = TextData::fromText("0123456789", "test", shape, 1);
         std::vector<std::int32_t> tokens(std::size_t(shape.tokens())), targets(tokens.size());
@@ -74,7 +79,8 @@ private slots:
         QCOMPARE(targets[std::size_t(shape.sequence) - 1], '9');
     }
 
-    void aFolderIsReadInTheOrderOfItsPathsAndOnlyItsText() {
+    void aFolderIsReadInTheOrderOfItsPathsAndOnlyItsText()
+    {
         QTemporaryDir folder;
         const std::filesystem::path root = folder.path().toStdString();
         write(root / "b.cpp", "second file;");
@@ -84,10 +90,12 @@ private slots:
         write(root / "empty.txt", "");
         QCOMPARE(TextData::fromPath(root, smallShape(), 1).text(), std::string("first file;second file;"));
         write(root / "d.dat", "named alone, any file is text");
-        QCOMPARE(TextData::fromPath(root / "d.dat", smallShape(), 1).text(), std::string("named alone, any file is text"));
+        QCOMPARE(TextData::fromPath(root / "d.dat", smallShape(), 1).text(),
+                 std::string("named alone, any file is text"));
     }
 
-    void aLargeFolderIsCutAtTheLimit() {
+    void aLargeFolderIsCutAtTheLimit()
+    {
         QTemporaryDir folder;
         const std::filesystem::path root = folder.path().toStdString();
         write(root / "a.txt", std::string(TextData::byteLimit - 5, 'a'));
@@ -98,7 +106,8 @@ private slots:
         QVERIFY(data.text().ends_with("abbbbb"));
     }
 
-    void complaintsNameThePlaceAndTheRemedy() {
+    void complaintsNameThePlaceAndTheRemedy()
+    {
         QTemporaryDir folder;
         const std::filesystem::path root = folder.path().toStdString();
         const ModelShape shape = smallShape();
@@ -116,7 +125,8 @@ private slots:
         QVERIFY(tooShort.find("9 bytes, too short for sequences of 9") != std::string::npos);
         QVERIFY(tooShort.find("at least 10 bytes") != std::string::npos);
         QVERIFY(tooShort.find("short.txt") != std::string::npos);
-        QVERIFY(complaint(root / "latin.txt").find("byte 252 lies outside the model's vocabulary of 128") != std::string::npos);
+        QVERIFY(complaint(root / "latin.txt").find("byte 252 lies outside the model's vocabulary of 128")
+                != std::string::npos);
     }
 };
 

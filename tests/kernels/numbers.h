@@ -16,7 +16,8 @@ using Values = std::vector<double>;
 
 /// The same `count` values in (-spread, spread) for the same seed, already rounded to fp32 so that the
 /// fp32 and the fp64 side start from equal numbers.
-inline Values someValues(std::size_t count, unsigned seed, double spread = 1) {
+inline Values someValues(std::size_t count, unsigned seed, double spread = 1)
+{
     Values values(count);
     std::uint64_t state = 0x9e3779b97f4a7c15u * (seed + 1);
     for (double& value : values) {
@@ -26,18 +27,23 @@ inline Values someValues(std::size_t count, unsigned seed, double spread = 1) {
     return values;
 }
 
-inline std::vector<std::int32_t> someTokens(std::size_t count, int vocabulary, unsigned seed) {
+inline std::vector<std::int32_t> someTokens(std::size_t count, int vocabulary, unsigned seed)
+{
     std::vector<std::int32_t> tokens;
     for (const double value : someValues(count, seed))
         tokens.push_back(std::min(int((value + 1) / 2 * vocabulary), vocabulary - 1));
     return tokens;
 }
 
-inline std::vector<float> single(const Values& values) { return {values.begin(), values.end()}; }
+inline std::vector<float> single(const Values& values)
+{
+    return {values.begin(), values.end()};
+}
 
 /// Largest difference relative to the largest reference value; infinite for different sizes or NaN.
-template <class Number>
-double distance(const std::vector<Number>& result, const Values& reference) {
+template<class Number>
+double distance(const std::vector<Number>& result, const Values& reference)
+{
     if (result.size() != reference.size())
         return INFINITY;
     double worst = 0, largest = 1e-30;
@@ -52,7 +58,8 @@ double distance(const std::vector<Number>& result, const Values& reference) {
 }
 
 /// Sum over i of a[i] · b[i]: turns a tensor into a scalar whose gradient with respect to a is b.
-inline double dot(const Values& a, const Values& b) {
+inline double dot(const Values& a, const Values& b)
+{
     double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i)
         sum += a[i] * b[i];
@@ -60,7 +67,8 @@ inline double dot(const Values& a, const Values& b) {
 }
 
 /// The gradient of `loss` at `at` by central differences, error about step² · third derivative.
-inline Values finiteDifferences(Values at, const std::function<double(const Values&)>& loss, double step = 1e-5) {
+inline Values finiteDifferences(Values at, const std::function<double(const Values&)>& loss, double step = 1e-5)
+{
     Values gradient(at.size());
     for (std::size_t i = 0; i < at.size(); ++i) {
         const double value = at[i];

@@ -27,7 +27,8 @@ constexpr double tolerance = 2e-6; // of the largest value; fp32 keeps 6e-8 per 
 class TestKernels : public QObject {
     Q_OBJECT
 private slots:
-    void linearMatchesItsReference_data() {
+    void linearMatchesItsReference_data()
+    {
         QTest::addColumn<int>("rows");
         QTest::addColumn<int>("inputs");
         QTest::addColumn<int>("outputs");
@@ -36,7 +37,8 @@ private slots:
         QTest::newRow("wide") << 37 << 67 << 131;
         QTest::newRow("byte-gpt") << 64 << 128 << 128;
     }
-    void linearMatchesItsReference() {
+    void linearMatchesItsReference()
+    {
         QFETCH(int, rows);
         QFETCH(int, inputs);
         QFETCH(int, outputs);
@@ -53,7 +55,8 @@ private slots:
         QVERIFY(distance(dx, reference::linearInputGrad(shape, dy, w)) < tolerance);
     }
 
-    void linearAddsToWhatIsThereWhenAsked() {
+    void linearAddsToWhatIsThereWhenAsked()
+    {
         const kernels::LinearShape shape{5, 6, 7};
         const Values x = someValues(30, 1), w = someValues(42, 2), b = someValues(7, 3), before = someValues(35, 4);
         Values expected = reference::linearForward(shape, x, w, b);
@@ -64,7 +67,8 @@ private slots:
         QVERIFY(distance(y, expected) < tolerance);
     }
 
-    void linearWeightGradientAccumulates() {
+    void linearWeightGradientAccumulates()
+    {
         const kernels::LinearShape shape{37, 19, 70};
         const Values x = someValues(37 * 19, 1), dy = someValues(37 * 70, 2);
         reference::WeightGrads expected = reference::linearWeightGrad(shape, x, dy);
@@ -78,12 +82,14 @@ private slots:
         QVERIFY(distance(db, expected.bias) < tolerance);
     }
 
-    void layerNormMatchesItsReference_data() {
+    void layerNormMatchesItsReference_data()
+    {
         QTest::addColumn<int>("columns");
         for (const int columns : {1, 5, 16, 37, 128})
             QTest::addRow("%d columns", columns) << columns;
     }
-    void layerNormMatchesItsReference() {
+    void layerNormMatchesItsReference()
+    {
         QFETCH(int, columns);
         const int rows = 9;
         Values x = someValues(rows * columns, 1);
@@ -108,7 +114,8 @@ private slots:
         QVERIFY(distance(dBeta, expected.bias) < loose);
     }
 
-    void attentionMatchesItsReference_data() {
+    void attentionMatchesItsReference_data()
+    {
         QTest::addColumn<int>("sequences");
         QTest::addColumn<int>("length");
         QTest::addColumn<int>("heads");
@@ -117,14 +124,16 @@ private slots:
         QTest::newRow("odd") << 2 << 19 << 3 << 5;
         QTest::newRow("byte-gpt") << 1 << 64 << 4 << 32;
     }
-    void attentionMatchesItsReference() {
+    void attentionMatchesItsReference()
+    {
         QFETCH(int, sequences);
         QFETCH(int, length);
         QFETCH(int, heads);
         QFETCH(int, headSize);
         const kernels::AttentionShape shape{sequences, length, heads, headSize};
         const std::size_t count = shape.tokens() * shape.hidden();
-        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3),
+                     dy = someValues(count, 4);
         const reference::Attention expected = reference::attentionForward(shape, q, k, v);
         std::vector<float> p(shape.scores(), NAN), y(count, NAN), grads(3 * count, NAN), scratch(shape.scores(), NAN);
         kernels::attentionForward(shape, single(q), single(k), single(v), p, y);
@@ -134,7 +143,8 @@ private slots:
         QVERIFY(distance(grads, reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy)) < tolerance);
     }
 
-    void hugeScoresStayFinite() {
+    void hugeScoresStayFinite()
+    {
         const kernels::AttentionShape shape{1, 3, 1, 1};
         const std::vector<float> q(3, 300), k{-300, 0, 300}, v{1, 2, 3};
         std::vector<float> p(9), y(3);
@@ -143,7 +153,8 @@ private slots:
         QCOMPARE(y[2], 3.0f);
     }
 
-    void geluMatchesItsReferenceInPlaceToo() {
+    void geluMatchesItsReferenceInPlaceToo()
+    {
         for (const std::size_t count : {1u, 15u, 64u, 1003u}) {
             const Values x = someValues(count, 1, 12), dy = someValues(count, 2);
             std::vector<float> y(count, NAN), dx = single(dy);
@@ -157,14 +168,16 @@ private slots:
         }
     }
 
-    void geluOfExtremesIsTheInputOrZero() {
+    void geluOfExtremesIsTheInputOrZero()
+    {
         std::vector<float> y(2);
         kernels::geluForward(std::vector<float>{50, -50}, y);
         QCOMPARE(y[0], 50.0f);
         QVERIFY(std::abs(y[1]) < 1e-30f);
     }
 
-    void embeddingMatchesItsReference() {
+    void embeddingMatchesItsReference()
+    {
         const int length = 7, hidden = 19, vocabulary = 11;
         const auto tokens = someTokens(21, vocabulary, 1);
         const Values table = someValues(vocabulary * hidden, 2), positions = someValues(length * hidden, 3);
@@ -178,26 +191,32 @@ private slots:
         QVERIFY(distance(dPositions, expected.bias) < tolerance);
     }
 
-    void crossEntropyMatchesItsReference() {
+    void crossEntropyMatchesItsReference()
+    {
         const int rows = 9, classes = 37;
         const auto targets = someTokens(rows, classes, 1);
         const Values logits = someValues(rows * classes, 2, 8);
-        const reference::CrossEntropy expected = reference::crossEntropyForward(rows, classes, logits, targets, 1.0 / 16);
+        const reference::CrossEntropy expected =
+            reference::crossEntropyForward(rows, classes, logits, targets, 1.0 / 16);
         std::vector<float> p = single(logits), loss(1), grad(p.size(), NAN);
         kernels::crossEntropyForward(rows, classes, p, targets, 1.0f / 16, loss);
         kernels::crossEntropyInputGrad(rows, classes, p, targets, 1.0f / 16, grad);
         QVERIFY(distance(p, expected.probabilities) < tolerance);
         QVERIFY(std::abs(loss[0] / expected.loss - 1) < tolerance);
-        QVERIFY(distance(grad, reference::crossEntropyInputGrad(rows, classes, expected.probabilities, targets, 1.0 / 16)) < tolerance);
+        QVERIFY(
+            distance(grad, reference::crossEntropyInputGrad(rows, classes, expected.probabilities, targets, 1.0 / 16))
+            < tolerance);
     }
 
-    void crossEntropyOfAHopelessTargetIsItsMargin() {
+    void crossEntropyOfAHopelessTargetIsItsMargin()
+    {
         std::vector<float> p{200, -200}, loss(1);
         kernels::crossEntropyForward(1, 2, p, std::vector<std::int32_t>{1}, 1, loss);
         QCOMPARE(loss[0], 400.0f);
     }
 
-    void optimizersMatchTheirReferencesOverSeveralSteps() {
+    void optimizersMatchTheirReferencesOverSeveralSteps()
+    {
         Values p = someValues(77, 1), m(77), v(77), q = p, momentum(77);
         std::vector<float> fp = single(p), fm(77), fv(77), fq = fp, fMomentum(77);
         const kernels::AdamWSettings adam{.learningRate = 0.01f, .weightDecay = 0.1f};
@@ -213,13 +232,15 @@ private slots:
         QVERIFY(distance(fq, q) < tolerance && distance(fMomentum, momentum) < tolerance);
     }
 
-    void resultsDoNotDependOnWhereTheBuffersLie_data() {
+    void resultsDoNotDependOnWhereTheBuffersLie_data()
+    {
         QTest::addColumn<int>("rows");
         QTest::addColumn<int>("columns");
         QTest::newRow("small") << 5 << 37;
         QTest::newRow("byte-gpt") << 64 << 128;
     }
-    void resultsDoNotDependOnWhereTheBuffersLie() {
+    void resultsDoNotDependOnWhereTheBuffersLie()
+    {
         // The executor carves tensors out of larger buffers; alignment must not change a bit.
         QFETCH(int, rows);
         QFETCH(int, columns);
@@ -257,7 +278,8 @@ private slots:
             QCOMPARE(result, results.front());
     }
 
-    void matrixProductsFromSeveralThreadsAtOnceAreRight() {
+    void matrixProductsFromSeveralThreadsAtOnceAreRight()
+    {
         // Devices are threads. Different sizes per thread: shared work buffers would be overwritten.
         std::vector<int> wrong(6);
         std::vector<std::thread> threads;

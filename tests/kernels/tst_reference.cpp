@@ -20,33 +20,41 @@ constexpr double tolerance = 1e-8;
 class TestReference : public QObject {
     Q_OBJECT
 private slots:
-    void linearGradientsAreTheSlopesOfTheForward() {
+    void linearGradientsAreTheSlopesOfTheForward()
+    {
         const LinearShape shape{3, 4, 5};
         const Values x = someValues(12, 1), w = someValues(20, 2), b = someValues(5, 3), dy = someValues(15, 4);
         const auto loss = [&](const Values& x, const Values& w, const Values& b) {
             return dot(linearForward(shape, x, w, b), dy);
         };
         const WeightGrads grads = linearWeightGrad(shape, x, dy);
-        QVERIFY(distance(linearInputGrad(shape, dy, w), finiteDifferences(x, [&](auto& v) { return loss(v, w, b); })) < tolerance);
+        QVERIFY(distance(linearInputGrad(shape, dy, w), finiteDifferences(x, [&](auto& v) { return loss(v, w, b); }))
+                < tolerance);
         QVERIFY(distance(grads.weight, finiteDifferences(w, [&](auto& v) { return loss(x, v, b); })) < tolerance);
         QVERIFY(distance(grads.bias, finiteDifferences(b, [&](auto& v) { return loss(x, w, v); })) < tolerance);
     }
 
-    void layerNormGradientsAreTheSlopesOfTheForward() {
+    void layerNormGradientsAreTheSlopesOfTheForward()
+    {
         const Values x = someValues(18, 1), gamma = someValues(6, 2), beta = someValues(6, 3), dy = someValues(18, 4);
         const auto loss = [&](const Values& x, const Values& gamma, const Values& beta) {
             return dot(layerNormForward(3, 6, x, gamma, beta), dy);
         };
         const WeightGrads grads = layerNormWeightGrad(3, 6, x, dy);
-        QVERIFY(distance(layerNormInputGrad(3, 6, x, gamma, dy), finiteDifferences(x, [&](auto& v) { return loss(v, gamma, beta); })) < tolerance);
-        QVERIFY(distance(grads.weight, finiteDifferences(gamma, [&](auto& v) { return loss(x, v, beta); })) < tolerance);
+        QVERIFY(distance(layerNormInputGrad(3, 6, x, gamma, dy),
+                         finiteDifferences(x, [&](auto& v) { return loss(v, gamma, beta); }))
+                < tolerance);
+        QVERIFY(distance(grads.weight, finiteDifferences(gamma, [&](auto& v) { return loss(x, v, beta); }))
+                < tolerance);
         QVERIFY(distance(grads.bias, finiteDifferences(beta, [&](auto& v) { return loss(x, gamma, v); })) < tolerance);
     }
 
-    void attentionGradientsAreTheSlopesOfTheForward() {
+    void attentionGradientsAreTheSlopesOfTheForward()
+    {
         const AttentionShape shape{2, 5, 2, 3};
         const std::size_t count = shape.tokens() * shape.hidden();
-        const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+        const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3),
+                     dy = someValues(count, 4);
         const auto loss = [&](const Values& q, const Values& k, const Values& v) {
             return dot(attentionForward(shape, q, k, v).output, dy);
         };
@@ -63,7 +71,8 @@ private slots:
         QVERIFY(distance(part(2), finiteDifferences(v, [&](auto& x) { return loss(q, k, x); })) < tolerance);
     }
 
-    void attentionNeverLooksAhead() {
+    void attentionNeverLooksAhead()
+    {
         const AttentionShape shape{1, 4, 1, 2};
         const Values q = someValues(8, 1), k = someValues(8, 2);
         Values v = someValues(8, 3);
@@ -74,45 +83,62 @@ private slots:
         QVERIFY(before[6] != after[6]);
     }
 
-    void geluGradientIsTheSlopeOfTheForward() {
+    void geluGradientIsTheSlopeOfTheForward()
+    {
         const Values x = someValues(40, 1, 4), dy = someValues(40, 2);
-        QVERIFY(distance(geluInputGrad(x, dy), finiteDifferences(x, [&](auto& v) { return dot(geluForward(v), dy); })) < tolerance);
+        QVERIFY(distance(geluInputGrad(x, dy), finiteDifferences(x, [&](auto& v) { return dot(geluForward(v), dy); }))
+                < tolerance);
     }
 
-    void embeddingGradientsAreTheSlopesOfTheForward() {
+    void embeddingGradientsAreTheSlopesOfTheForward()
+    {
         const auto tokens = someTokens(6, 4, 1); // six tokens of four words: repeats for certain
         const Values table = someValues(12, 2), positions = someValues(9, 3), dy = someValues(18, 4);
         const WeightGrads grads = embeddingWeightGrad(3, 3, 4, tokens, dy);
-        QVERIFY(distance(grads.weight, finiteDifferences(table, [&](auto& v) { return dot(embeddingForward(3, 3, tokens, v, positions), dy); })) < tolerance);
-        QVERIFY(distance(grads.bias, finiteDifferences(positions, [&](auto& v) { return dot(embeddingForward(3, 3, tokens, table, v), dy); })) < tolerance);
+        QVERIFY(distance(grads.weight,
+                         finiteDifferences(
+                             table, [&](auto& v) { return dot(embeddingForward(3, 3, tokens, v, positions), dy); }))
+                < tolerance);
+        QVERIFY(distance(grads.bias,
+                         finiteDifferences(positions,
+                                           [&](auto& v) { return dot(embeddingForward(3, 3, tokens, table, v), dy); }))
+                < tolerance);
     }
 
-    void crossEntropyGradientIsTheSlopeOfTheLoss() {
+    void crossEntropyGradientIsTheSlopeOfTheLoss()
+    {
         const auto targets = someTokens(4, 5, 1);
         const Values logits = someValues(20, 2, 3);
-        const Values grad = crossEntropyInputGrad(4, 5, crossEntropyForward(4, 5, logits, targets, 0.25).probabilities, targets, 0.25);
-        QVERIFY(distance(grad, finiteDifferences(logits, [&](auto& v) { return crossEntropyForward(4, 5, v, targets, 0.25).loss; })) < tolerance);
+        const Values grad =
+            crossEntropyInputGrad(4, 5, crossEntropyForward(4, 5, logits, targets, 0.25).probabilities, targets, 0.25);
+        QVERIFY(distance(grad, finiteDifferences(
+                                   logits, [&](auto& v) { return crossEntropyForward(4, 5, v, targets, 0.25).loss; }))
+                < tolerance);
     }
 
-    void uniformLogitsCostTheLogarithmOfTheClasses() {
+    void uniformLogitsCostTheLogarithmOfTheClasses()
+    {
         const auto targets = someTokens(4, 8, 1);
         QVERIFY(std::abs(crossEntropyForward(4, 8, Values(32, 0.5), targets, 0.25).loss - std::log(8.0)) < 1e-12);
     }
 
-    void theFirstAdamStepMovesByTheLearningRate() {
+    void theFirstAdamStepMovesByTheLearningRate()
+    {
         // Bias correction makes the first step learningRate · sign(gradient), whatever the gradient's size.
         Values p{1, 1}, m{0, 0}, v{0, 0};
         adamWStep({.learningRate = 0.125f, .weightDecay = 0}, 1, p, {1e-3, -50}, m, v);
         QVERIFY(std::abs(p[0] - 0.875) < 1e-5 && std::abs(p[1] - 1.125) < 1e-5);
     }
 
-    void adamDecaysWeightsApartFromTheGradient() {
+    void adamDecaysWeightsApartFromTheGradient()
+    {
         Values p{2}, m{0}, v{0};
         adamWStep({.learningRate = 0.5f, .weightDecay = 0.5f}, 1, p, {0}, m, v);
         QVERIFY(std::abs(p[0] - 1.5) < 1e-12);
     }
 
-    void momentumAccumulatesGradients() {
+    void momentumAccumulatesGradients()
+    {
         Values p{0}, v{0};
         sgdMomentumStep({.learningRate = 0.5f, .momentum = 0.5f}, p, {1}, v);
         sgdMomentumStep({.learningRate = 0.5f, .momentum = 0.5f}, p, {1}, v);
