@@ -4,6 +4,7 @@
 #include <QEvent>
 #include <QGridLayout>
 #include <QLabel>
+#include <QTimer>
 
 namespace pipewright {
 
@@ -65,10 +66,13 @@ QString FactList::value(const QString& name) const
 void FactList::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) {
+    if (event->type() != QEvent::PaletteChange)
+        return;
+    // Later, since the labels are given the new style sheet after this widget.
+    QTimer::singleShot(0, this, [this] {
         for (std::size_t i = 0; i < m_facts.size(); ++i)
             setTone(m_rows[i].value, m_facts[i].tone);
-    }
+    });
 }
 
 } // namespace pipewright
