@@ -130,10 +130,16 @@ public:
     RunResult run()
     {
         createTrace();
-        Runtime runtime(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
-        doSteps(runtime);
-        m_result.peakBytes = runtime.peakBytes();
-        m_result.arenaBytes = runtime.arenaBytes();
+        std::optional<Runtime> runtime;
+        try {
+            runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
+        } catch (...) {
+            discardTrace();
+            throw;
+        }
+        doSteps(*runtime);
+        m_result.peakBytes = runtime->peakBytes();
+        m_result.arenaBytes = runtime->arenaBytes();
         if (m_recorder) {
             m_recorder->finish();
             m_result.droppedRecords = m_recorder->dropped();
@@ -195,6 +201,17 @@ private:
         m_recorder = std::make_unique<Recorder>(*m_sink, m_backend->devices(),
                                                 std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
         m_result.trace = m_options.trace;
+    }
+
+    /// A run that never began leaves nothing behind; one that broke off keeps what it recorded.
+    void discardTrace()
+    {
+        if (!m_writer)
+            return;
+        m_recorder.reset();
+        m_sink.reset();
+        m_writer.reset();
+        removeTrace(m_options.trace);
     }
 
     void doSteps(Runtime& runtime)

@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/host/hostlink.h"
 
+#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -11,15 +12,20 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
+constexpr std::size_t alignment = 64;
 
 class HostAllocation final : public Allocation {
 public:
+    /// Throws bad_alloc when there is not that much memory.
     explicit HostAllocation(Bytes bytes)
-        : m_region{static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), alignment)), bytes}
+        : m_region{static_cast<std::byte*>(
+                       std::aligned_alloc(alignment, (static_cast<std::size_t>(bytes) / alignment + 1) * alignment)),
+                   bytes}
     {
+        if (m_region.data == nullptr)
+            throw std::bad_alloc();
     }
-    ~HostAllocation() override { ::operator delete(m_region.data, alignment); }
+    ~HostAllocation() override { std::free(m_region.data); }
     HostAllocation(const HostAllocation&) = delete;
     HostAllocation& operator=(const HostAllocation&) = delete;
     Region region() const override { return m_region; }

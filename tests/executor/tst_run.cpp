@@ -71,6 +71,20 @@ class TestRun : public QObject {
     Q_OBJECT
 
 private slots:
+    void aRunThatCannotBeginLeavesNoTrace()
+    {
+        const QTemporaryDir folder;
+        Design design = costsOnly("1f1b");
+        for (StageCosts& stage : design.costs.stages)
+            stage.savedUntilWeightGrad = Bytes{1} << 55; // more than any machine has
+        RunOptions options;
+        options.steps = 1;
+        options.maths = RunOptions::Maths::Timed;
+        options.trace = folder.filePath("never.db").toStdString();
+        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+        QVERIFY(QDir(folder.path()).isEmpty());
+    }
+
     void everyFamilyTrainsToTheBitsOfTheReference_data() { rows(); }
     void everyFamilyTrainsToTheBitsOfTheReference()
     {
