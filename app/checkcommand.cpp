@@ -26,7 +26,25 @@ std::string_view word(Severity severity)
     return severity == Severity::Error ? "error" : severity == Severity::Warning ? "warning" : "note";
 }
 
-Json toJson(const std::string& file, const Diagnostics& diagnostics)
+Json toJson(const MemoryPeak& peak)
+{
+    Json saved = Json::array();
+    for (const MemoryPeak::Saved& stage : peak.saved)
+        saved.push_back({{"stage", stage.stage}, {"microbatches", stage.microbatches}, {"bytes", stage.bytes}});
+    return {{"device", peak.device},
+            {"limit_bytes", peak.limit},
+            {"peak_bytes", peak.peak},
+            {"time_ns", peak.time},
+            {"during", peak.during},
+            {"persistent_bytes", peak.persistent},
+            {"saved_bytes", peak.savedBytes()},
+            {"saved_by_stage", std::move(saved)},
+            {"received_bytes", peak.received},
+            {"made_bytes", peak.made},
+            {"workspace_bytes", peak.workspace}};
+}
+
+Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::vector<MemoryPeak>& crossed)
 {
     Json list = Json::array();
     for (const Diagnostic& diagnostic : diagnostics)
@@ -34,7 +52,13 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics)
                         {"where", diagnostic.where},
                         {"what", diagnostic.what},
                         {"hint", diagnostic.hint}});
-    return {{"design", file}, {"valid", !hasErrors(diagnostics)}, {"diagnostics", std::move(list)}};
+    Json memory = Json::array();
+    for (const MemoryPeak& peak : crossed)
+        memory.push_back(toJson(peak));
+    return {{"design", file},
+            {"valid", !hasErrors(diagnostics)},
+            {"diagnostics", std::move(list)},
+            {"memory_crossed", std::move(memory)}};
 }
 
 } // namespace
@@ -46,11 +70,12 @@ void addCheckCommand(CLI::App& app, int& exitCode)
     command->callback([options, &exitCode] {
         const LocatedDesign located = readLocatedDesign(options->file);
         const Design& design = located.design;
-        const Diagnostics diagnostics = located.locate(checkDesign(design));
+        std::vector<MemoryPeak> crossed;
+        const Diagnostics diagnostics = located.locate(checkDesign(design, &crossed));
         printDiagnostics(diagnostics);
         const bool valid = !hasErrors(diagnostics);
         if (options->json)
-            printJson(toJson(options->file, diagnostics));
+            printJson(toJson(options->file, diagnostics, crossed));
         else if (valid)
             fmt::print("{}: {} can run: {} blocks on {} devices\n", options->file, design.name, design.schedule.blocks(),
                        design.schedule.devices());

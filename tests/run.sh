@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, runs
 # everything, then the executor under the thread sanitizer and the rest under the address and
-# undefined-behaviour sanitizers. Ends with the runner's own summary; fails when any part fails.
+# undefined-behaviour sanitizers, and fuzzes every parser for some seconds where there is clang. Ends with
+# the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
-#   tests/run.sh --quick    without the sanitizers
+#   tests/run.sh --quick    without the sanitizers and the fuzzing
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"
 
@@ -21,12 +22,36 @@ run_tests() { # PRESET [ctest options…]
         ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error "$@"
 }
 
+# Whether clang++ links a libFuzzer program here.
+has_fuzzer() {
+    local folder ok=1
+    command -v clang++ >/dev/null 2>&1 || return 1
+    folder=$(mktemp -d)
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char *, unsigned long) { return 0; }' >"$folder/empty.cpp"
+    clang++ -fsanitize=fuzzer,address "$folder/empty.cpp" -o "$folder/empty" >/dev/null 2>&1 && ok=0
+    rm -rf "$folder"
+    return $ok
+}
+
+run_fuzzers() {
+    # Debian 12 keeps libFuzzer's runtime in a package of its own.
+    has_fuzzer || install_packages clang libclang-rt-14-dev || true
+    if ! has_fuzzer; then
+        say "No clang with libFuzzer here (packages clang and libclang-rt-14-dev): the parsers are not fuzzed"
+        return 0
+    fi
+    build fuzz fuzzers -- -DPIPEWRIGHT_BENCHMARKS=OFF "-DPIPEWRIGHT_FUZZ_SECONDS=$fuzz_seconds" || return 1
+    run_tests fuzz -R '^fuzz\.'
+}
+
+fuzz_seconds=15 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
     build tsan executor_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests tsan -R '^executor\.' || failed=1
     build asan library_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests asan -R '^(core|kernels|traces|executor)\.' || failed=1
+    run_fuzzers || failed=1
 fi
 build dev
 run_tests dev || failed=1

@@ -28,25 +28,78 @@ OrderedJson modelToJson(const Workload& workload)
     return json;
 }
 
-OrderedJson scheduleToJson(const Schedule& schedule)
+// Passes by operation and stage; lengths only where one differs from the usual.
+OrderedJson blockToJson(const RepeatedBlock& repeated)
+{
+    const BuildingBlock& block = repeated.block;
+    OrderedJson json;
+    if (!block.name.empty())
+        json["name"] = block.name;
+    json["interval"] = block.interval;
+    json["microbatches"] = repeated.microbatches;
+    json["placement"] = block.deviceOfStage;
+    json["backward"] = block.backward == BackwardStyle::Full ? "full" : "split";
+    if (!repeated.reorder)
+        json["reorder"] = false;
+    OrderedJson lengths;
+    for (const PassKey& key : passKeys) {
+        std::vector<int> starts(block.deviceOfStage.size(), 0), length(block.deviceOfStage.size(), key.length);
+        bool found = false, unusual = false;
+        for (const BuildingBlock::Pass& pass : block.passes) {
+            if (pass.op != key.op)
+                continue;
+            starts.at(static_cast<std::size_t>(pass.stage)) = pass.start;
+            length.at(static_cast<std::size_t>(pass.stage)) = pass.length;
+            found = true;
+            unusual = unusual || pass.length != key.length;
+        }
+        if (found)
+            json[key.key] = starts;
+        if (unusual)
+            lengths[key.key] = length;
+    }
+    if (!lengths.empty())
+        json["lengths"] = std::move(lengths);
+    return json;
+}
+
+/// What the block says by itself is left out; `unrolled` is null when there is none, or none that unrolls.
+OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
     OrderedJson json;
-    json["family"] = schedule.family;
-    json["microbatches"] = schedule.microbatches;
-    json["placement"] = schedule.deviceOfStage;
-    json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
-    if (schedule.firstStageMaySplit)
-        json["first_stage_may_split"] = true;
-    json["order"] = OrderedJson::array();
-    for (const std::vector<Block>& line : schedule.order) {
-        OrderedJson blocks = OrderedJson::array();
-        for (const Block& block : line)
-            blocks.push_back(toString(block));
-        json["order"].push_back(std::move(blocks));
+    if (unrolled == nullptr || schedule.family != unrolled->family)
+        json["family"] = schedule.family;
+    if (unrolled == nullptr || schedule.microbatches != unrolled->microbatches)
+        json["microbatches"] = schedule.microbatches;
+    if (unrolled == nullptr || schedule.deviceOfStage != unrolled->deviceOfStage)
+        json["placement"] = schedule.deviceOfStage;
+    if (unrolled == nullptr || schedule.backward != unrolled->backward)
+        json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
+    if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))
+        json["first_stage_may_split"] = schedule.firstStageMaySplit;
+    if (unrolled == nullptr || schedule.order != unrolled->order) {
+        json["order"] = OrderedJson::array();
+        for (const std::vector<Block>& line : schedule.order) {
+            OrderedJson blocks = OrderedJson::array();
+            for (const Block& block : line)
+                blocks.push_back(toString(block));
+            json["order"].push_back(std::move(blocks));
+        }
     }
     for (const Pin& pin : schedule.pins)
         json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
     return json;
+}
+
+/// Nothing when there is no block, or one that cannot be unrolled, which is then not worth keeping.
+std::optional<Schedule> unrolledBlock(const Design& design)
+{
+    try {
+        if (design.buildingBlock)
+            return unroll(*design.buildingBlock);
+    } catch (const Error&) {
+    }
+    return std::nullopt;
 }
 
 void addLinkCosts(const LinkCosts& link, OrderedJson& json)
@@ -127,7 +180,11 @@ std::string designToJson(const Design& design)
         json["layers_per_stage"] = design.layersPerStage;
     if (!(design.cluster == Cluster{}))
         json["cluster"] = clusterToJson(design.cluster);
-    json["schedule"] = scheduleToJson(design.schedule);
+    const std::optional<Schedule> unrolled = unrolledBlock(design);
+    if (unrolled)
+        json["building_block"] = blockToJson(*design.buildingBlock);
+    if (OrderedJson schedule = scheduleToJson(design.schedule, unrolled ? &*unrolled : nullptr); !schedule.empty())
+        json["schedule"] = std::move(schedule);
     json["costs"] = costsToJson(design.costs);
     if (!(design.dataflow == Dataflow{}))
         json["dataflow"] = dataflowToJson(design.dataflow);

@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Designs as JSON files. Reading is strict: an unknown key, a wrong type or an impossible value is a
 // diagnostic that names file and line. Writing is atomic (a temporary file in the same folder, renamed).
+//
+// A schedule may be given by a building block (schedule/buildingblock.h) instead of an order:
+//
+//   "building_block": {
+//     "name": "…",                 optional
+//     "interval": 6,               a new microbatch starts every 6 units
+//     "microbatches": 8,
+//     "placement": [0, 1, 1, 0],   stage -> device
+//     "backward": "split",         or "full", the default
+//     "reorder": true,             false: repeat and squeeze only
+//     "F": [0, 2, 5, 7],           start of every stage's pass, in units, in the first microbatch
+//     "I": […], "W": […],          of a split backward, one unit each; without "W" every W takes the first free cell
+//     "B": […],                    of a full one
+//     "lengths": {"F": […], "B": […]}   of a full one; 1 and 2 units when left out
+//   }
+//
+// Then "schedule" may be left out, and each of its keys; what is not there is taken from the unrolled block. An
+// "order" that is there counts, and the block is only kept.
 #pragma once
 
 #include "core/program/design.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // JSON -> Design, strictly. One section of the file, one function.
+#include "core/formats/blockreader.h"
 #include "core/formats/designfile.h"
 #include "core/formats/locateddesign.h"
 #include "core/formats/modeljson.h"
@@ -31,23 +32,9 @@ struct Reading {
     }
 };
 
-// Elements of a list of whole numbers; one fault for each that is none or out of range.
 std::vector<int> readIntegers(Reading& reading, const Json& list, const std::string& pointer, int low, int high)
 {
-    std::vector<int> numbers;
-    numbers.reserve(list.size());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        const Json& element = list[i];
-        const bool whole = element.is_number_integer() &&
-                           (!element.is_number_unsigned() || element.get<std::uint64_t>() <= std::uint64_t(INT64_MAX));
-        const std::int64_t number = whole ? element.get<std::int64_t>() : 0;
-        if (!whole || number < low || number > high)
-            reading.fault(fmt::format("{}/{}", pointer, i),
-                          whole ? fmt::format("{} is out of range", number) : fmt::format("element {} is not a whole number that fits", i),
-                          fmt::format("between {} and {}", low, high));
-        numbers.push_back(static_cast<int>(std::clamp<std::int64_t>(number, low, high)));
-    }
-    return numbers;
+    return readIntegers(reading.document, list, pointer, low, high, reading.diagnostics);
 }
 
 std::optional<Workload> readModel(Reading& reading, const Json& value)
@@ -139,17 +126,20 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
     }
 }
 
-Schedule readSchedule(Reading& reading, const Json& value)
+/// `schedule` comes with what a building block said, or empty, and then more is required.
+void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
-    Schedule schedule;
+    const Presence presence = unrolled ? Presence::Optional : Presence::Required;
+    const Schedule ofBlock = unrolled ? schedule : Schedule{};
     ObjectReader reader = reading.object(value, "/schedule");
     reader.read("family", schedule.family);
-    reader.read("microbatches", schedule.microbatches, 1, maxMicrobatches, Presence::Required);
-    if (const Json* placement = reader.array("placement", Presence::Required))
+    reader.read("microbatches", schedule.microbatches, 1, maxMicrobatches, presence);
+    if (const Json* placement = reader.array("placement", presence))
         schedule.deviceOfStage = readIntegers(reading, *placement, "/schedule/placement", 0, maxDevices - 1);
     reader.readName<BackwardStyle>("backward", schedule.backward, {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
-    if (const Json* order = reader.array("order", Presence::Required)) {
+    if (const Json* order = reader.array("order", presence)) {
+        schedule.order.clear();
         readOrder(reading, *order, schedule);
         for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage)
             if (schedule.deviceOfStage[stage] >= schedule.devices())
@@ -157,11 +147,19 @@ Schedule readSchedule(Reading& reading, const Json& value)
                               fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
                                           schedule.deviceOfStage[stage], schedule.devices()),
                               "add the device's list to \"order\"");
+    } else if (unrolled) {
+        const auto mustAgree = [&reader](bool agrees, std::string_view key) {
+            if (!agrees)
+                reader.fault(key, fmt::format("\"{}\" is not that of the building block, and there is no \"order\"", key),
+                             "leave it out, or change the building block");
+        };
+        mustAgree(schedule.microbatches == ofBlock.microbatches, "microbatches");
+        mustAgree(schedule.deviceOfStage == ofBlock.deviceOfStage, "placement");
+        mustAgree(schedule.backward == ofBlock.backward, "backward");
     }
     if (const Json* pins = reader.array("pins"))
         readPins(reading, *pins, schedule);
     reader.finish();
-    return schedule;
 }
 
 LinkCosts readLinkCosts(ObjectReader& reader)
@@ -308,8 +306,14 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
         design.layersPerStage = readIntegers(reading, *partition, "/layers_per_stage", 1, 1'000'000);
     if (const Json* cluster = reader.object("cluster"))
         design.cluster = readCluster(document, *cluster, "/cluster", reading.diagnostics);
-    if (const Json* schedule = reader.object("schedule", Presence::Required))
-        design.schedule = readSchedule(reading, *schedule);
+    const Json* block = reader.object("building_block");
+    if (block) {
+        BlockReading found = readBuildingBlock(document, *block, "/building_block", reading.diagnostics);
+        design.buildingBlock = std::move(found.repeated);
+        design.schedule = std::move(found.schedule);
+    }
+    if (const Json* schedule = reader.object("schedule", block ? Presence::Optional : Presence::Required))
+        readSchedule(reading, *schedule, design.schedule, block != nullptr);
     if (const Json* costs = reader.object("costs", Presence::Required))
         design.costs = readCosts(reading, *costs, design.schedule.stages());
     if (const Json* dataflow = reader.object("dataflow"))
@@ -321,10 +325,13 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
         throw Error(std::move(reading.diagnostics));
 
     result.source = where;
+    const auto given = [&document](const char* key) {
+        return document.value.contains("schedule") && document.value["schedule"].contains(key);
+    };
     for (int device = 0; device < design.schedule.devices(); ++device)
-        result.lineOfDevice.push_back(document.lineOf(fmt::format("/schedule/order/{}", device)));
-    result.lineOfSchedule = document.lineOf("/schedule");
-    result.lineOfPlacement = document.lineOf("/schedule/placement");
+        result.lineOfDevice.push_back(document.lineOf(given("order") ? fmt::format("/schedule/order/{}", device) : "/building_block"));
+    result.lineOfSchedule = document.lineOf(document.value.contains("schedule") ? "/schedule" : "/building_block");
+    result.lineOfPlacement = document.lineOf(given("placement") ? "/schedule/placement" : "/building_block/placement");
     result.lineOfCosts = document.lineOf("/costs");
     result.lineOfModel = document.lineOf("/model");
     return result;

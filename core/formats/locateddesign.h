@@ -28,6 +28,14 @@ struct LocatedDesign {
 LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& where);
 LocatedDesign readLocatedDesign(const std::string& path);
 
+/// The passes of a block in files: key, operation, length when none is given.
+struct PassKey {
+    const char* key;
+    Op op;
+    int length;
+};
+inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", Op::I, 1}, {"W", Op::W, 1}};
+
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
 template <class Stage, class Visit>
 void forEachByteField(Stage& stage, Visit visit)

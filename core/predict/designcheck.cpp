@@ -16,36 +16,33 @@ void append(Diagnostics& to, Diagnostics from)
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-/// The blocks whose activations are live on `device` when its memory is highest would be a long list; the
-/// moment and the amount is what a person needs to know where to look.
-void checkMemory(const Design& design, const Prediction& prediction, Diagnostics& diagnostics)
+std::vector<MemoryPeak> crossedLimits(const Design& design, const Prediction& prediction)
 {
-    for (std::size_t device = 0; device < prediction.program.devices.size(); ++device) {
-        if (device >= design.cluster.devices.size())
-            break;
+    std::vector<MemoryPeak> crossed;
+    const std::size_t devices = std::min(prediction.program.devices.size(), design.cluster.devices.size());
+    for (std::size_t device = 0; device < devices; ++device) {
         const DeviceSpec& spec = design.cluster.devices[device];
-        const Program::Device& use = prediction.program.devices[device];
-        if (spec.memory <= 0 || use.peakBytes <= spec.memory)
+        if (spec.memory <= 0 || prediction.program.devices[device].peakBytes <= spec.memory)
             continue;
-        Nanoseconds when = 0;
-        Bytes highest = 0;
-        for (const MemorySample& sample : prediction.timeline.memory[device])
-            if (sample.bytes > highest) {
-                highest = sample.bytes;
-                when = sample.time;
-            }
-        diagnostics.push_back(
-            {Severity::Error, fmt::format("device {}", device),
-             fmt::format("needs {} at {}, {} of them all the time, and {} has {}", formatSize(use.peakBytes),
-                         formatDuration(when), formatSize(use.persistentBytes),
-                         spec.name.empty() ? "the device" : spec.name, formatSize(spec.memory)),
-             "keep fewer microbatches alive, use smaller ones, or spread the layers over more devices"});
+        MemoryPeak& peak = crossed.emplace_back(memoryPeak(prediction.program, prediction.timeline, static_cast<int>(device)));
+        peak.deviceName = spec.name;
+        peak.limit = spec.memory;
     }
+    return crossed;
+}
+
+Diagnostic explain(const MemoryPeak& peak)
+{
+    return {Severity::Error, fmt::format("device {}", peak.device),
+            fmt::format("needs {} at {}{}, {} more than the {} of {}: {}", formatSize(peak.peak), formatDuration(peak.time),
+                        peak.during.empty() ? "" : " (" + peak.during + ")", formatSize(peak.peak - peak.limit),
+                        formatSize(peak.limit), peak.deviceName.empty() ? "the device" : peak.deviceName, describeParts(peak)),
+            remedy(peak)};
 }
 
 } // namespace
 
-Diagnostics checkDesign(const Design& design)
+Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
 {
     Diagnostics diagnostics = validate(design.schedule, design.dataflow.skips);
     if (hasErrors(diagnostics))
@@ -59,7 +56,11 @@ Diagnostics checkDesign(const Design& design)
                 blocking.what = "with blocking communication: " + blocking.what;
                 diagnostics.push_back(std::move(blocking));
             }
-        checkMemory(design, prediction, diagnostics);
+        std::vector<MemoryPeak> peaks = crossedLimits(design, prediction);
+        for (const MemoryPeak& peak : peaks)
+            diagnostics.push_back(explain(peak));
+        if (crossed != nullptr)
+            *crossed = std::move(peaks);
     } catch (const Error& error) {
         append(diagnostics, error.diagnostics());
     }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/predict/memorypeak.h"
 #include "core/program/design.h"
 
 namespace pipewright {
 
 /// Empty when the design can run. Exceeded memory is an error; communication that would hang only where
-/// sends and receives block is a warning. O(blocks).
-Diagnostics checkDesign(const Design& design);
+/// sends and receives block is a warning. `crossed` receives, for every device whose memory is too small, what
+/// fills it at its peak. O(blocks).
+Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed = nullptr);
 
 } // namespace pipewright

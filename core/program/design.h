@@ -6,6 +6,7 @@
 #include "core/cluster/cluster.h"
 #include "core/program/costs.h"
 #include "core/program/dataflow.h"
+#include "core/schedule/buildingblock.h"
 #include "core/schedule/schedule.h"
 #include "core/workload/workload.h"
 
@@ -20,6 +21,7 @@ struct Design {
     std::vector<int> layersPerStage;   ///< partition; sums to the workload's layers (embedding and head included)
     Cluster cluster;
     Schedule schedule;
+    std::optional<RepeatedBlock> buildingBlock; ///< a person's own, of which the schedule was made; the schedule counts
     Costs costs;
     Dataflow dataflow;
     bool operator==(const Design&) const = default;

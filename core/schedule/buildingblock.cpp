@@ -211,4 +211,33 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
     return schedule;
 }
 
+BuildingBlock completed(const RepeatedBlock& repeated)
+{
+    BuildingBlock block = repeated.block;
+    const auto isWeightGrad = [](const BuildingBlock::Pass& pass) { return pass.op == Op::W; };
+    const bool placed = std::all_of(block.deviceOfStage.begin(), block.deviceOfStage.end(), [](int device) { return device >= 0; })
+                        && std::all_of(block.passes.begin(), block.passes.end(), [&block](const BuildingBlock::Pass& pass) {
+                               return pass.stage >= 0 && pass.stage < block.stages() && pass.start >= 0;
+                           });
+    if (placed && block.backward == BackwardStyle::Split && block.interval > 0 // otherwise checkBlock() has more to say
+        && std::none_of(block.passes.begin(), block.passes.end(), isWeightGrad))
+        placeWeightGrads(block);
+    return block;
+}
+
+Schedule unroll(const RepeatedBlock& repeated)
+{
+    std::int64_t end = 0;
+    for (const BuildingBlock::Pass& pass : repeated.block.passes)
+        end = std::max(end, std::int64_t(pass.start) + pass.length);
+    const std::int64_t passes = static_cast<std::int64_t>(repeated.block.passes.size()) * repeated.microbatches;
+    const std::int64_t cells = repeated.block.devices() * (end + std::int64_t(repeated.block.interval) * repeated.microbatches);
+    if (std::max(passes, cells) > maxBlocks)
+        throw Error("block", fmt::format("{} passes on {} cells", passes, cells),
+                    fmt::format("at most {}: fewer microbatches, a shorter interval, or smaller offsets", maxBlocks));
+    UnrollOptions options;
+    options.reorder = repeated.reorder;
+    return unroll(completed(repeated), repeated.microbatches, options);
+}
+
 } // namespace pipewright

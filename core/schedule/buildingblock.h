@@ -63,4 +63,19 @@ struct UnrollOptions {
 /// holes (reorder.h). Throws Error with checkBlock()'s errors. The family is "custom".
 Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOptions& options = {});
 
+/// A block as a person writes it: W may be left open, and it says how often it repeats.
+struct RepeatedBlock {
+    BuildingBlock block;
+    int microbatches = 0;
+    bool reorder = true; ///< see UnrollOptions
+    bool operator==(const RepeatedBlock&) const = default;
+};
+
+/// The block with the W that it leaves open: placeWeightGrads() when the backward is split and it has no W.
+BuildingBlock completed(const RepeatedBlock& repeated);
+
+/// Its schedule. Throws Error as unroll() and placeWeightGrads() do, and when the stamped block would be larger
+/// than maxBlocks in passes or in cells.
+Schedule unroll(const RepeatedBlock& repeated);
+
 } // namespace pipewright

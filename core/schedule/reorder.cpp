@@ -28,7 +28,7 @@ struct CellLane {
         hasWeightGrads = lane.holds(Op::W);
         alive.resize(cells.size());
         owed.resize(cells.size());
-        recount(0, static_cast<int>(cells.size()));
+        recount(0);
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
     }
 
@@ -44,14 +44,14 @@ struct CellLane {
         owing += op == Op::I ? 1 : op == Op::W ? -1 : 0;
     }
 
-    void recount(int from, int to)
+    void recount(int from)
     {
         int live = from > 0 ? alive[static_cast<std::size_t>(from) - 1] : 0;
         int owing = from > 0 ? owed[static_cast<std::size_t>(from) - 1] : 0;
-        for (int t = from; t < to; ++t) {
-            step(cells[static_cast<std::size_t>(t)], live, owing);
-            alive[static_cast<std::size_t>(t)] = live;
-            owed[static_cast<std::size_t>(t)] = owing;
+        for (std::size_t t = static_cast<std::size_t>(from); t < cells.size(); ++t) {
+            step(cells[t], live, owing);
+            alive[t] = live;
+            owed[t] = owing;
         }
     }
 
@@ -71,10 +71,20 @@ struct CellLane {
         return true;
     }
 
+    /// Counts anew from `to` only until nothing differs any more, which is soon after `from`: to the end of the
+    /// lane it would be quadratic in the microbatches.
     void move(int from, int to)
     {
         std::swap(cells[static_cast<std::size_t>(from)], cells[static_cast<std::size_t>(to)]);
-        recount(to, static_cast<int>(cells.size()));
+        int live = to > 0 ? alive[static_cast<std::size_t>(to) - 1] : 0;
+        int owing = to > 0 ? owed[static_cast<std::size_t>(to) - 1] : 0;
+        for (std::size_t t = static_cast<std::size_t>(to); t < cells.size(); ++t) {
+            step(cells[t], live, owing);
+            if (t >= static_cast<std::size_t>(from) && live == alive[t] && owing == owed[t])
+                return;
+            alive[t] = live;
+            owed[t] = owing;
+        }
     }
 };
 

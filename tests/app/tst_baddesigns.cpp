@@ -105,9 +105,17 @@ private Q_SLOTS:
         QByteArray bad = m_good;
         bad.replace("\"memory\": \"0B\"", "\"memory\": \"10MiB\"");
         m_work.write("small.json", bad);
-        const Outcome outcome = m_work.run("check small.json");
+        const Outcome outcome = m_work.run("check small.json --json");
         QCOMPARE(outcome.code, 1);
         QVERIFY2(outcome.errors.contains("device 0") && outcome.errors.contains("16 MiB") && outcome.errors.contains("10 MiB"),
+                 qPrintable(outcome.errors));
+        const QJsonObject crossed = outcome.json()["memory_crossed"].toArray().first().toObject();
+        QCOMPARE(crossed["device"].toInt(-1), 0);
+        QCOMPARE(crossed["limit_bytes"].toInteger(), 10LL << 20);
+        QCOMPARE(crossed["peak_bytes"].toInteger(), 16LL << 20);
+        QCOMPARE(crossed["saved_bytes"].toInteger(), 16LL << 20);
+        QCOMPARE(crossed["saved_by_stage"].toArray().first()["microbatches"].toInt(), 2);
+        QVERIFY2(outcome.errors.contains(crossed["during"].toString()) && !crossed["during"].toString().isEmpty(),
                  qPrintable(outcome.errors));
     }
 

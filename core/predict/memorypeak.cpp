@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/memorypeak.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+bool isSaved(BufferKind kind)
+{
+    return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
+           || kind == BufferKind::SavedFromInputGrad;
+}
+
+bool runs(InstructionKind kind)
+{
+    return kind == InstructionKind::Compute || kind == InstructionKind::Reduce || kind == InstructionKind::Update;
+}
+
+/// The buffers of a device that are live, summed by what they are for.
+class LiveParts {
+public:
+    LiveParts(const Program& program, MemoryPeak& peak) : m_program(program), m_peak(peak) {}
+
+    /// Sends define nothing; what a task writes on another device is that device's.
+    void define(const Instruction& instruction)
+    {
+        if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Free)
+            return;
+        for (const BufferId id : m_program.writes(instruction.task))
+            if (m_program.buffers[id].device == m_peak.device)
+                add(m_program.buffers[id], 1);
+    }
+
+    /// After it ran: its workspace goes, and what a Free names.
+    void leave(const Instruction& instruction)
+    {
+        m_peak.workspace = 0;
+        if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
+            add(m_program.buffers[instruction.buffer], -1);
+    }
+
+    void sumUpStages()
+    {
+        std::map<int, std::pair<int, Bytes>> stages;
+        for (const auto& [of, live] : m_saved)
+            if (live.first > 0) {
+                ++stages[of.first].first;
+                stages[of.first].second += live.second;
+            }
+        for (const auto& [stage, sum] : stages)
+            m_peak.saved.push_back({stage, sum.first, sum.second});
+    }
+
+private:
+    void add(const Buffer& buffer, int sign)
+    {
+        const Bytes bytes = sign * buffer.bytes;
+        if (buffer.kind == BufferKind::Workspace)
+            m_peak.workspace += bytes;
+        else if (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient
+                 || buffer.kind == BufferKind::ReduceInbox)
+            m_peak.received += bytes;
+        else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient)
+            m_peak.made += bytes;
+        else if (isSaved(buffer.kind)) {
+            auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
+            count += sign;
+            sum += bytes;
+        }
+    }
+
+    const Program& m_program;
+    MemoryPeak& m_peak;
+    /// (stage, microbatch and replica) -> live buffers and their bytes
+    std::map<std::pair<int, std::int64_t>, std::pair<int, Bytes>> m_saved;
+};
+
+} // namespace
+
+Bytes MemoryPeak::savedBytes() const
+{
+    Bytes sum = 0;
+    for (const Saved& stage : saved)
+        sum += stage.bytes;
+    return sum;
+}
+
+int MemoryPeak::savedActivations() const
+{
+    int sum = 0;
+    for (const Saved& stage : saved)
+        sum += stage.microbatches;
+    return sum;
+}
+
+MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int device)
+{
+    const Program::Device& lane = program.devices[static_cast<std::size_t>(device)];
+    MemoryPeak peak;
+    peak.device = device;
+    peak.peak = lane.peakBytes;
+    peak.persistent = lane.persistentBytes;
+    const auto highest = std::find(lane.liveBytes.begin(), lane.liveBytes.end(), lane.peakBytes);
+    if (highest == lane.liveBytes.end())
+        return peak; // nothing but what is there all the time
+    const auto last = static_cast<std::size_t>(highest - lane.liveBytes.begin());
+    LiveParts parts(program, peak);
+    Nanoseconds now = 0; // as in memoryCurve()
+    for (std::size_t i = 0; i <= last; ++i) {
+        const Instruction& instruction = lane.instructions[i];
+        parts.define(instruction);
+        if (i == last) {
+            peak.time = runs(instruction.kind) ? std::max(now, timeline.start[instruction.task]) : now;
+            peak.during = instruction.task == none ? std::string() : program.label(instruction.task);
+            break;
+        }
+        parts.leave(instruction);
+        if (runs(instruction.kind))
+            now = std::max(now, timeline.end[instruction.task]);
+    }
+    parts.sumUpStages();
+    return peak;
+}
+
+std::string describeParts(const MemoryPeak& peak)
+{
+    std::string text;
+    const auto part = [&text](Bytes bytes, std::string_view what) {
+        if (bytes > 0)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", formatSize(bytes), what);
+    };
+    part(peak.persistent, "all the time (parameters, gradients, optimizer)");
+    if (peak.savedBytes() > 0) {
+        std::string stages;
+        for (const MemoryPeak::Saved& saved : peak.saved)
+            stages += fmt::format("{}stage {}: {} of {} microbatch{}", stages.empty() ? "" : ", ", saved.stage,
+                                  formatSize(saved.bytes), saved.microbatches, saved.microbatches == 1 ? "" : "es");
+        part(peak.savedBytes(), fmt::format("of saved activations ({})", stages));
+    }
+    part(peak.received, "received");
+    part(peak.made, "made here and not yet sent or used");
+    part(peak.workspace, "of workspace");
+    return text;
+}
+
+std::string remedy(const MemoryPeak& peak)
+{
+    const std::string more = "spread the layers over more devices, or take devices with more memory";
+    if (peak.persistent >= peak.limit)
+        return "the weights and their state alone fill it: " + more;
+    const Bytes saved = peak.savedBytes(), others = peak.peak - peak.persistent - saved;
+    const Bytes room = peak.limit - peak.persistent - others; // for saved activations
+    if (saved >= others) {
+        // Activations differ in size where stages do; in proportion is as near as one number can be.
+        const auto fit = room <= 0 ? 0 : static_cast<int>(static_cast<double>(room) / static_cast<double>(saved) * peak.savedActivations());
+        if (fit > 0)
+            return fmt::format("about {} of its {} saved activations fit: keep fewer microbatches alive (a family of lower peak, "
+                               "--memory-limit), use smaller microbatches, or {}", fit, peak.savedActivations(), more);
+    }
+    return "use smaller microbatches, or " + more;
+}
+
+} // namespace pipewright
