@@ -7,12 +7,14 @@
 #include "gui/dialogs/diagnosticlist.h"
 #include "gui/panels/bubblepanel.h"
 #include "gui/panels/editdifferences.h"
+#include "gui/panels/explain.h"
 #include "gui/panels/familylist.h"
 #include "gui/panels/inspector.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/memorypanel.h"
 #include "gui/panels/numberbar.h"
 #include "gui/panels/runerrors.h"
+#include "gui/panels/suggestionlist.h"
 #include "gui/panels/topbar.h"
 #include "gui/panels/tray.h"
 #include "gui/panels/words.h"
@@ -145,7 +147,12 @@ QWidget* MainWindow::buildRight()
     m_inspector = new Inspector(m_document, column);
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
-    layout->addWidget(m_inspector);
+    m_suggestions = new SuggestionList(m_document, column);
+    auto* answers = new QVBoxLayout; // what is wrong and what would help belong together
+    answers->setSpacing(12);
+    answers->addWidget(m_inspector);
+    answers->addWidget(m_suggestions);
+    layout->addLayout(answers);
     layout->addWidget(makeHairline(Qt::Horizontal, column));
     layout->addWidget(m_differences);
     layout->addWidget(m_runErrors, 1);
@@ -203,6 +210,9 @@ void MainWindow::connectViews()
     };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
+    connect(m_families, &FamilyList::estimatesChanged, m_suggestions, [this] { m_suggestions->setEstimates(m_families->estimates()); });
+    connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
+    connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
     connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
@@ -268,21 +278,40 @@ void MainWindow::alignCharts()
 
 void MainWindow::showGap(int device, qint64 start, qint64 end)
 {
-    // Time that is idle is explained by the block that ends it; after the last block, by the last one.
+    // Idle time is explained by the block that ends it; behind a device's last block, by the one that all
+    // devices wait for in the end.
     const Prediction* prediction = m_document.prediction();
     if (!prediction)
         return;
+    std::optional<Block> ends, before;
+    // With a recording laid over, the lanes show measured times, and so did the gap.
+    const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
         const Task& task = prediction->program.tasks[t];
-        if (task.kind != TaskKind::Compute || task.device != device)
+        if ((task.kind != TaskKind::Compute && task.kind != TaskKind::Update) || task.device != device)
             continue;
-        if (prediction->timeline.start[t] == end) {
-            m_document.select(task.block());
-            return;
-        }
-        if (prediction->timeline.end[t] == start)
-            m_document.select(task.block());
+        if (shown.start[t] == end)
+            ends = task.block();
+        if (shown.end[t] == start)
+            before = task.block();
     }
+    TimelineView::Reason reason{device, start, end, {}, {}};
+    if (ends) {
+        m_document.select(ends);
+        reason.waiting = ends;
+        for (const WaitLink& link : waitingChain(*prediction, *ends))
+            reason.chain.push_back(link.block);
+    } else {
+        if (before)
+            m_document.select(before);
+        m_inspector->explainTail(device, start, end);
+        if (const std::optional<Block> last = lastBlock(*prediction)) {
+            reason.chain.push_back(*last);
+            for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+                reason.chain.push_back(link.block);
+        }
+    }
+    m_timeline->showReason(std::move(reason));
 }
 
 void MainWindow::placeNext()

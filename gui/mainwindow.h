@@ -24,6 +24,7 @@ class Inspector;
 class MemoryPanel;
 class NumberBar;
 class RunErrors;
+class SuggestionList;
 class TimelineView;
 class TopBar;
 class Tray;
@@ -48,6 +49,7 @@ public:
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
     Inspector& inspector() { return *m_inspector; }
+    SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
@@ -110,6 +112,7 @@ private:
     MemoryPanel* m_memory = nullptr;
     BubblePanel* m_bubbles = nullptr;
     Inspector* m_inspector = nullptr;
+    SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;

@@ -51,6 +51,17 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     painter.setRenderHint(QPainter::Antialiasing);
     painter.save();
     painter.setClipRect(m_content.plot);
+    if (m_content.idle) {
+        QColor wash = theme.accent;
+        wash.setAlphaF(0.16f);
+        painter.setPen(QPen(theme.accent, 1.5));
+        painter.setBrush(wash);
+        painter.drawRoundedRect(*m_content.idle, Theme::blockRadius, Theme::blockRadius);
+    }
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(theme.accent, 2.5));
+    for (const QRectF& rect : m_content.chain)
+        painter.drawRoundedRect(rect.adjusted(-1, -1, 1, 1), Theme::blockRadius, Theme::blockRadius);
     const QColor arrowColor = m_content.ghost && !m_content.legal ? theme.bad : theme.selection;
     for (const OverlayContent::Arrow& arrow : m_content.arrows) {
         // A halo of the background keeps the line apart from the blocks it crosses.

@@ -27,6 +27,8 @@ struct OverlayContent {
         int chunk = 0;
     };
     std::optional<Ghost> ghost;
+    std::optional<QRectF> idle;  ///< idle time that is being explained …
+    std::vector<QRectF> chain;   ///< … by these blocks
     std::optional<QLineF> caret; ///< where the block will be inserted
     bool legal = true;
     QString title, detail;       ///< the label at the cursor; empty: none

@@ -37,6 +37,17 @@ public:
     void zoomBy(double factor, double anchorX);
     void ensureVisible(const Block& block);
 
+    /// Idle time and the chain of blocks that explains it, nearest first: outlined and joined by arrows until
+    /// the selection or the design changes.
+    struct Reason {
+        int device = -1;
+        Nanoseconds start = 0, end = 0;
+        std::vector<Block> chain;
+        std::optional<Block> waiting; ///< the block that ends the idle time
+    };
+    void showReason(Reason reason);
+    const Reason* reason() const; ///< null: none is shown
+
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
     /// Height that shows every lane without scrolling.
@@ -61,6 +72,7 @@ public:
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
     void moveSelection(int places);       ///< one place earlier or later on its device
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
+    void explainIdleBefore();             ///< as a click on the idle time before the selected block
     void unplaceSelection();              ///< back to the tray
     void cancel();                        ///< ends a drag without a change, or else clears the selection
 

@@ -46,6 +46,7 @@ void TimelineView::Private::addActions()
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
     add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
     add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
+    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); });
     add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); });
     add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); });
     add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); });
@@ -163,6 +164,22 @@ void TimelineView::followDependency(int direction)
         return;
     d->document.select(next);
     ensureVisible(*next);
+}
+
+void TimelineView::explainIdleBefore()
+{
+    const TimelineLayout& layout = d->shown();
+    const std::optional<TimelineLayout::Place> place =
+        d->document.selection() ? layout.find(*d->document.selection()) : std::nullopt;
+    if (!place)
+        return;
+    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
+    const Nanoseconds start = place->index > 0 ? blocks[place->index - 1].end : 0;
+    const Nanoseconds end = blocks[place->index].start;
+    if (end > start)
+        Q_EMIT gapClicked(place->device, start, end);
+    else
+        Q_EMIT editRefused(tr("Nothing is idle before this block"));
 }
 
 // ---- Edits by keyboard ----------------------------------------------------------------------------

@@ -103,7 +103,29 @@ void TimelineView::Private::updateOverlay()
 
     const std::optional<Block> subject =
         plan ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
-    if (subject && from.find(*subject)) {
+    if (reason && !plan && !(drag && drag->moving)) {
+        // The arrows of the chain take the place of the selection's own.
+        const auto rectOf = [&](const Block& block) {
+            int device = -1;
+            const std::optional<LaneBlock> found = findShown(block, &device);
+            return found ? blockRect(*found, axis, blockArea(device), scale()) : QRectF();
+        };
+        const QRectF area = blockArea(reason->device);
+        const double left = std::max(axis.xOf(static_cast<double>(reason->start)), axis.left - 8.0);
+        const double right = std::min(axis.xOf(static_cast<double>(reason->end)), axis.right() + 8.0);
+        content.idle = QRectF(left, area.top(), std::max(1.0, right - left), area.height());
+        QRectF next = reason->waiting ? rectOf(*reason->waiting) : QRectF();
+        for (const Block& block : reason->chain) {
+            const QRectF rect = rectOf(block);
+            if (rect.isNull())
+                break;
+            content.chain.push_back(rect);
+            // A block that merely stands before the next one touches it; the outlines say enough.
+            if (!next.isNull() && rect.top() != next.top())
+                content.arrows.push_back({{rect.right(), rect.center().y()}, {next.left(), next.center().y()}, false});
+            next = rect;
+        }
+    } else if (subject && from.find(*subject)) {
         const Design& design = plan && plan->prediction ? plan->edit.design : document.design();
         struct Shown {
             QRectF rect;

@@ -37,6 +37,8 @@ struct TimelineView::Private {
     std::vector<char> critical;             ///< per task; empty: not shown
     bool showCritical = false;
 
+    std::optional<Reason> reason; ///< of idle time that was clicked
+
     // A drag of a block, by mouse or from the tray.
     struct Drag {
         Block block;
