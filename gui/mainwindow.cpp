@@ -18,7 +18,9 @@
 #include "gui/panels/topbar.h"
 #include "gui/panels/tray.h"
 #include "gui/panels/words.h"
+#include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/timeline/timelinelayout.h"
 #include "gui/windowactions.h"
 
 #include <QAction>
@@ -29,6 +31,9 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
+
+#include <algorithm>
+#include <tuple>
 
 namespace pipewright {
 
@@ -130,6 +135,8 @@ QWidget* MainWindow::buildCentre()
     m_memory = new MemoryPanel(column);
     m_bubbles = new BubblePanel(column);
     m_memory->setMaximumHeight(tallestMemory);
+    m_minimap = new Minimap(*m_timeline, column);
+    layout->addWidget(m_minimap);
     layout->addWidget(m_timeline, 3);
     layout->addSpacing(8);
     layout->addWidget(m_memory, 2);
@@ -195,16 +202,8 @@ void MainWindow::connectViews()
 
     connect(m_actions->find, &QAction::triggered, m_topBar->searchField(), [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
-    connect(m_topBar, &TopBar::searched, this, [this](const QString& text) {
-        const auto block = parseBlock(text.trimmed().toUpper().toStdString());
-        if (!block) {
-            m_numbers->setHint(tr("A block is written like F0.3: operation, stage, microbatch"));
-            return;
-        }
-        m_document.select(block);
-        m_timeline->ensureVisible(*block);
-        m_timeline->setFocus();
-    });
+    connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
+    connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
     const auto refuse = [this](const Diagnostics& faults) {
         complain(tr("That is not possible"), QString::fromStdString(toString(faults)));
     };
@@ -312,6 +311,50 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
         }
     }
     m_timeline->showReason(std::move(reason));
+}
+
+void MainWindow::findBlock(const QString& text, int direction)
+{
+    const QString begin = text.trimmed().toUpper();
+    if (begin.isEmpty())
+        return;
+    struct Hit {
+        Nanoseconds start;
+        int device;
+        Block block;
+    };
+    std::vector<Hit> hits;
+    const std::optional<Block> exact = parseBlock(begin.toStdString());
+    const std::vector<Lane>& lanes = m_timeline->layout().lanes();
+    for (std::size_t device = 0; device < lanes.size(); ++device)
+        for (const LaneBlock& block : lanes[device].blocks())
+            if (exact ? block.block == *exact : QString::fromStdString(toString(block.block)).startsWith(begin))
+                hits.push_back({block.start, static_cast<int>(device), block.block});
+    std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
+    if (hits.empty()) {
+        // A block in the tray has no place in a lane, but it can be selected.
+        const std::vector<Block> tray = unplacedBlocks(m_document.design().schedule);
+        if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
+            m_document.select(exact);
+        else
+            m_numbers->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
+        return;
+    }
+    const auto count = static_cast<int>(hits.size());
+    const auto now = std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
+    int index = direction > 0 ? 0 : count - 1;
+    if (now != hits.end())
+        index = (static_cast<int>(now - hits.begin()) + direction + count) % count;
+    const Block found = hits[static_cast<std::size_t>(index)].block;
+    m_document.select(found);
+    m_timeline->ensureVisible(found);
+    if (count == 1) {
+        m_topBar->searchField()->clear();
+        m_timeline->setFocus();
+        return;
+    }
+    m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
+                           .arg(QString::fromStdString(toString(found))).arg(index + 1).arg(count));
 }
 
 void MainWindow::placeNext()

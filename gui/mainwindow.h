@@ -22,6 +22,7 @@ class EditDifferences;
 class FamilyList;
 class Inspector;
 class MemoryPanel;
+class Minimap;
 class NumberBar;
 class RunErrors;
 class SuggestionList;
@@ -46,6 +47,7 @@ public:
 
     Document& document() { return m_document; }
     TimelineView& timeline() { return *m_timeline; }
+    Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
     Inspector& inspector() { return *m_inspector; }
@@ -95,6 +97,7 @@ private:
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
     void takeRun(const ChildResult& result, bool calibrate);
+    void findBlock(const QString& text, int direction); ///< the next or previous one whose name begins so
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
 
@@ -109,6 +112,7 @@ private:
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
     TimelineView* m_timeline = nullptr;
+    Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
     BubblePanel* m_bubbles = nullptr;
     Inspector* m_inspector = nullptr;

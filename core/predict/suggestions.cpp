@@ -354,9 +354,9 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
     for (const Tried* tried : byTime) {
         if (tried->makespan >= makespan || result.size() >= limits.most)
             break;
-        // The same first move continued otherwise is no other idea, unless it is a shorter way.
+        // The same first move continued otherwise is no other idea.
         const bool known = std::any_of(result.begin(), result.end(), [tried](const Suggestion& s) {
-            return s.moves.front().block == tried->moves.front().block && s.moves.size() <= tried->moves.size();
+            return s.moves.front().block == tried->moves.front().block;
         });
         if (!known)
             add(*tried);

@@ -123,6 +123,7 @@ void TimelineView::Private::reload()
                         : TimelineLayout::fromOrder(document.design());
     headers = laneHeaders(document.design(), prediction);
     slack.clear();
+    greatestSlack = -1;
     critical.clear();
     if (prediction && showCritical) {
         critical.assign(prediction->program.tasks.size(), 0);
@@ -295,6 +296,16 @@ void TimelineView::showReason(Reason reason)
 {
     d->reason = std::move(reason);
     d->updateOverlay();
+}
+
+bool TimelineView::showsSlack() const
+{
+    return d->showSlack;
+}
+
+bool TimelineView::showsCriticalPath() const
+{
+    return d->showCritical;
 }
 
 const TimelineView::Reason* TimelineView::reason() const

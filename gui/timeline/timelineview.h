@@ -18,6 +18,8 @@ namespace pipewright {
 /// Drags that carry one block (from the tray) use this type; the data is toString(block) as UTF-8.
 inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 
+class TimelineLayout;
+
 class TimelineView : public QAbstractScrollArea {
     Q_OBJECT
 
@@ -36,6 +38,17 @@ public:
     void frameSelection(); ///< the selected block and its neighbours; when they are framed already: everything
     void zoomBy(double factor, double anchorX);
     void ensureVisible(const Block& block);
+
+    // Reading times: marks, and one measured range.
+    void toggleMark(Nanoseconds time); ///< sets a mark, or takes the one that is there away
+    const std::vector<Nanoseconds>& marks() const; ///< sorted
+    void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const;
+    void measure(); ///< range over the explained idle time, the selected block, or the marks; again: none
+    const TimelineLayout& layout() const; ///< of what the lanes show now
+    Nanoseconds total() const;            ///< end of what can be shown
+    bool showsSlack() const;
+    bool showsCriticalPath() const;
 
     /// Idle time and the chain of blocks that explains it, nearest first: outlined and joined by arrows until
     /// the selection or the design changes.

@@ -57,6 +57,15 @@ void TimelineView::Private::addActions()
         reload();
     });
     critical->setCheckable(true);
+    QAction* bySlack = add(tr("Shade blocks by slack"), {Qt::Key_X}, [this](bool on) {
+        showSlack = on;
+        view.viewport()->update();
+    });
+    bySlack->setCheckable(true);
+    add(tr("Set or remove a mark at the cursor"), {Qt::Key_M}, [this, v, anchor] {
+        v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
+    });
+    add(tr("Measure the selection, the explained idle time or the marks"), {Qt::Key_R}, [v] { v->measure(); });
     add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); });
 }
 

@@ -154,6 +154,7 @@ void TimelineView::Private::updateOverlay()
         for (const Block& output : dependencies.outputs)
             connect(*subject, output);
     }
+    addReadings(content);
     if (plan) {
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
         content.title = plan->title;
@@ -201,6 +202,11 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
     if (event->button() != Qt::LeftButton)
         return;
     setFocus(Qt::MouseFocusReason);
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
+        d->rulerPress = d->snapped(event->position().x(), position.y(), event->modifiers());
+        setRange(std::nullopt);
+        return;
+    }
     const std::optional<Block> block = blockAt(position);
     d->document.select(block);
     if (block) {
@@ -234,6 +240,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
             verticalScrollBar()->setValue(verticalScrollBar()->value() - moved.y());
         return;
     }
+    if (d->rulerPress && event->buttons() & Qt::LeftButton) {
+        setRange(std::pair(*d->rulerPress, d->snapped(event->position().x(), position.y(), event->modifiers())));
+        return;
+    }
     if (d->drag && event->buttons() & Qt::LeftButton) {
         const bool draggable = d->drag->block.op != Op::U; // updates follow from the stages, they are not ordered
         if (!d->drag->moving && draggable &&
@@ -264,6 +274,12 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
     if (event->button() == Qt::MiddleButton) {
         d->panFrom.reset();
         viewport()->setCursor(Qt::ArrowCursor);
+        return;
+    }
+    if (event->button() == Qt::LeftButton && d->rulerPress) {
+        d->rulerPress.reset();
+        if (d->range && d->range->first == d->range->second)
+            setRange(std::nullopt);
         return;
     }
     if (event->button() != Qt::LeftButton || !d->drag)
@@ -337,7 +353,17 @@ void TimelineView::cancel()
         d->setPlan(std::nullopt);
         return;
     }
-    d->document.select(std::nullopt);
+    // One thing after the other: what was chosen last goes first.
+    if (d->document.selection()) {
+        d->document.select(std::nullopt);
+    } else if (d->reason || d->range) {
+        d->reason.reset();
+        d->rulerPress.reset();
+        setRange(std::nullopt);
+    } else {
+        d->marks.clear();
+        d->updateOverlay();
+    }
 }
 
 } // namespace pipewright

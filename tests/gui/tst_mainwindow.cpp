@@ -203,6 +203,45 @@ private Q_SLOTS:
         QVERIFY(timeline.reason() && timeline.reason()->chain.size() == 2);
     }
 
+    void searchingByABeginningGoesOnWithEnterAndBackWithShiftEnter()
+    {
+        Fixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        QLineEdit* field = fixture.window.topBar().searchField();
+        QTest::keyClick(&fixture.window.timeline(), Qt::Key_Slash);
+        QVERIFY(field->hasFocus());
+        QTest::keyClicks(field, QStringLiteral("w1."));
+        QTest::keyClick(field, Qt::Key_Return);
+        const auto first = fixture.document().selection();
+        QVERIFY(first && first->op == Op::W && first->stage == 1);
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY(fixture.document().selection() != first);
+        QTest::keyClick(field, Qt::Key_Return, Qt::ShiftModifier);
+        QVERIFY(fixture.document().selection() == first);
+        QTest::keyClick(field, Qt::Key_Escape);
+        QVERIFY(field->text().isEmpty());
+    }
+
+    void idleTimeBehindTheLastBlockIsExplainedByTheOneThatFinishesLast()
+    {
+        Fixture fixture;
+        TimelineView& timeline = fixture.window.timeline();
+        const std::optional<Block> last = lastBlock(*fixture.document().prediction());
+        // A device that is done well before the step ends.
+        QRect rect;
+        for (int device = 0; device < timeline.laneCount(); ++device) {
+            const QRect end = timeline.rectOfBlock(timeline.visibleBlocks(device).back());
+            if (end.right() + 12 < timeline.rectOfBlock(*last).right())
+                rect = end;
+        }
+        QVERIFY(!rect.isNull());
+        QTest::mouseClick(timeline.viewport(), Qt::LeftButton, {}, QPoint(rect.right() + 6, rect.center().y()));
+        QVERIFY(timeline.reason());
+        QVERIFY(timeline.reason()->chain.front() == *last);
+        const QString why = fixture.window.inspector().why();
+        QVERIFY2(why.contains(QString::fromStdString(toString(*last))), qPrintable(why));
+    }
+
     void undoAndRedoButtonsWork()
     {
         Fixture fixture;
