@@ -153,10 +153,11 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         return;
     const Theme& theme = Theme::of(view);
     painter.setFont(Theme::words(TextSize::Small));
-    constexpr int left = 18;
+    constexpr int left = 8; // the header's own indent would leave too little room for a time
+    painter.fillRect(QRect(0, 0, plotLeft(), TimelinePainter::rulerHeight - 1), theme.background);
     int top = showCritical && showSlack ? 3 : 11;
     if (showCritical) {
-        painter.fillRect(QRect(left, top + 7, 14, 3), theme.accent);
+        painter.fillRect(QRect(left, top + 7, 14, 3), theme.selection);
         painter.setPen(theme.dim);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, tr("critical path"));
         top += 17;
@@ -171,7 +172,7 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         painter.fillRect(QRect(left, top + 4, 14, 9), shade);
         painter.setPen(theme.dim);
         const QString most = greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
-        const QString text = tr("slack to %1").arg(most);
+        const QString text = tr("slack %1").arg(most);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
     }
 }
