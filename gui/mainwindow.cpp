@@ -7,16 +7,20 @@
 #include "gui/dialogs/diagnosticlist.h"
 #include "gui/panels/bubblepanel.h"
 #include "gui/panels/editdifferences.h"
+#include "gui/panels/explain.h"
 #include "gui/panels/familylist.h"
 #include "gui/panels/inspector.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/memorypanel.h"
 #include "gui/panels/numberbar.h"
 #include "gui/panels/runerrors.h"
+#include "gui/panels/suggestionlist.h"
 #include "gui/panels/topbar.h"
 #include "gui/panels/tray.h"
 #include "gui/panels/words.h"
+#include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/timeline/timelinelayout.h"
 #include "gui/windowactions.h"
 
 #include <QAction>
@@ -27,6 +31,9 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QVBoxLayout>
+
+#include <algorithm>
+#include <tuple>
 
 namespace pipewright {
 
@@ -128,6 +135,8 @@ QWidget* MainWindow::buildCentre()
     m_memory = new MemoryPanel(column);
     m_bubbles = new BubblePanel(column);
     m_memory->setMaximumHeight(tallestMemory);
+    m_minimap = new Minimap(*m_timeline, column);
+    layout->addWidget(m_minimap);
     layout->addWidget(m_timeline, 3);
     layout->addSpacing(8);
     layout->addWidget(m_memory, 2);
@@ -145,7 +154,12 @@ QWidget* MainWindow::buildRight()
     m_inspector = new Inspector(m_document, column);
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
-    layout->addWidget(m_inspector);
+    m_suggestions = new SuggestionList(m_document, column);
+    auto* answers = new QVBoxLayout; // what is wrong and what would help belong together
+    answers->setSpacing(12);
+    answers->addWidget(m_inspector);
+    answers->addWidget(m_suggestions);
+    layout->addLayout(answers);
     layout->addWidget(makeHairline(Qt::Horizontal, column));
     layout->addWidget(m_differences);
     layout->addWidget(m_runErrors, 1);
@@ -188,21 +202,16 @@ void MainWindow::connectViews()
 
     connect(m_actions->find, &QAction::triggered, m_topBar->searchField(), [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
-    connect(m_topBar, &TopBar::searched, this, [this](const QString& text) {
-        const auto block = parseBlock(text.trimmed().toUpper().toStdString());
-        if (!block) {
-            m_numbers->setHint(tr("A block is written like F0.3: operation, stage, microbatch"));
-            return;
-        }
-        m_document.select(block);
-        m_timeline->ensureVisible(*block);
-        m_timeline->setFocus();
-    });
+    connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
+    connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
     const auto refuse = [this](const Diagnostics& faults) {
         complain(tr("That is not possible"), QString::fromStdString(toString(faults)));
     };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
+    connect(m_families, &FamilyList::estimatesChanged, m_suggestions, [this] { m_suggestions->setEstimates(m_families->estimates()); });
+    connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
+    connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
     connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
@@ -268,21 +277,84 @@ void MainWindow::alignCharts()
 
 void MainWindow::showGap(int device, qint64 start, qint64 end)
 {
-    // Time that is idle is explained by the block that ends it; after the last block, by the last one.
+    // Idle time is explained by the block that ends it; behind a device's last block, by the one that all
+    // devices wait for in the end.
     const Prediction* prediction = m_document.prediction();
     if (!prediction)
         return;
+    std::optional<Block> ends, before;
+    // With a recording laid over, the lanes show measured times, and so did the gap.
+    const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
         const Task& task = prediction->program.tasks[t];
-        if (task.kind != TaskKind::Compute || task.device != device)
+        if ((task.kind != TaskKind::Compute && task.kind != TaskKind::Update) || task.device != device)
             continue;
-        if (prediction->timeline.start[t] == end) {
-            m_document.select(task.block());
-            return;
-        }
-        if (prediction->timeline.end[t] == start)
-            m_document.select(task.block());
+        if (shown.start[t] == end)
+            ends = task.block();
+        if (shown.end[t] == start)
+            before = task.block();
     }
+    TimelineView::Reason reason{device, start, end, {}, {}};
+    if (ends) {
+        m_document.select(ends);
+        reason.waiting = ends;
+        for (const WaitLink& link : waitingChain(*prediction, *ends))
+            reason.chain.push_back(link.block);
+    } else {
+        if (before)
+            m_document.select(before);
+        m_inspector->explainTail(device, start, end);
+        if (const std::optional<Block> last = lastBlock(*prediction)) {
+            reason.chain.push_back(*last);
+            for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+                reason.chain.push_back(link.block);
+        }
+    }
+    m_timeline->showReason(std::move(reason));
+}
+
+void MainWindow::findBlock(const QString& text, int direction)
+{
+    const QString begin = text.trimmed().toUpper();
+    if (begin.isEmpty())
+        return;
+    struct Hit {
+        Nanoseconds start;
+        int device;
+        Block block;
+    };
+    std::vector<Hit> hits;
+    const std::optional<Block> exact = parseBlock(begin.toStdString());
+    const std::vector<Lane>& lanes = m_timeline->layout().lanes();
+    for (std::size_t device = 0; device < lanes.size(); ++device)
+        for (const LaneBlock& block : lanes[device].blocks())
+            if (exact ? block.block == *exact : QString::fromStdString(toString(block.block)).startsWith(begin))
+                hits.push_back({block.start, static_cast<int>(device), block.block});
+    std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
+    if (hits.empty()) {
+        // A block in the tray has no place in a lane, but it can be selected.
+        const std::vector<Block> tray = unplacedBlocks(m_document.design().schedule);
+        if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
+            m_document.select(exact);
+        else
+            m_numbers->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
+        return;
+    }
+    const auto count = static_cast<int>(hits.size());
+    const auto now = std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
+    int index = direction > 0 ? 0 : count - 1;
+    if (now != hits.end())
+        index = (static_cast<int>(now - hits.begin()) + direction + count) % count;
+    const Block found = hits[static_cast<std::size_t>(index)].block;
+    m_document.select(found);
+    m_timeline->ensureVisible(found);
+    if (count == 1) {
+        m_topBar->searchField()->clear();
+        m_timeline->setFocus();
+        return;
+    }
+    m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
+                           .arg(QString::fromStdString(toString(found))).arg(index + 1).arg(count));
 }
 
 void MainWindow::placeNext()

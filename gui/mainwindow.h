@@ -22,8 +22,10 @@ class EditDifferences;
 class FamilyList;
 class Inspector;
 class MemoryPanel;
+class Minimap;
 class NumberBar;
 class RunErrors;
+class SuggestionList;
 class TimelineView;
 class TopBar;
 class Tray;
@@ -45,9 +47,11 @@ public:
 
     Document& document() { return m_document; }
     TimelineView& timeline() { return *m_timeline; }
+    Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
     Inspector& inspector() { return *m_inspector; }
+    SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
@@ -93,6 +97,7 @@ private:
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
     void takeRun(const ChildResult& result, bool calibrate);
+    void findBlock(const QString& text, int direction); ///< the next or previous one whose name begins so
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
 
@@ -107,9 +112,11 @@ private:
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
     TimelineView* m_timeline = nullptr;
+    Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
     BubblePanel* m_bubbles = nullptr;
     Inspector* m_inspector = nullptr;
+    SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;

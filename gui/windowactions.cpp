@@ -27,6 +27,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     window->addActions({undo, redo});
     place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_P)}, tr("At the first position where it can run"));
     completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block that is in the tray"));
+    takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)}, tr("Make the edit that the panel at the right suggests first"));
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
     run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
     openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)}, tr("Lay a trace over the prediction"));
@@ -50,7 +51,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     for (QAction* action : {undo, redo})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
-    for (QAction* action : {place, completeRest, find, diagnostics})
+    for (QAction* action : {place, completeRest, takeSuggestion, find, diagnostics})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
@@ -87,7 +88,7 @@ void WindowActions::addView(const QString& name, QWidget* view)
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, quit}},
-                                      {tr("Edit"), {undo, redo, place, completeRest, find}},
+                                      {tr("Edit"), {undo, redo, place, completeRest, takeSuggestion, find}},
                                       {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
                                       {tr("Window"), {diagnostics, theme, shortcuts}}};
     return groups + m_views;

@@ -56,32 +56,24 @@ QString labelOnDevice(const Design& design, const Program& program, TaskId task)
     return QStringLiteral("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
 }
 
-/// How the awaited block came to end so late: the chain of blocks that each wait for the one before, as far
-/// back as three devices, written from the far end.
-QString chainBehind(const Design& design, const Prediction& prediction, TaskId task)
+/// How the awaited block came to end so late, and what part of the whole chain is transfer.
+QString chainBehind(const Design& design, const Prediction& prediction, const Block& block)
 {
-    const Program& program = prediction.program;
-    std::vector<TaskId> chain;
-    for (int hops = 0; hops < 3; ++hops) {
-        const Cause cause = latestInput(prediction, task);
-        const TaskId before = producer(program, cause.after);
-        const TaskId onDevice = program.afterOnDevice[task];
-        const bool deviceDecides = onDevice != none && prediction.timeline.end[onDevice] >= cause.ready;
-        if (before == none || deviceDecides)
-            break;
-        chain.push_back(before);
-        task = before;
+    const std::vector<WaitLink> chain = waitingChain(prediction, block);
+    QString text;
+    Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+        const QString name = QString::fromStdString(toString(chain[i].block));
+        text += i == 1 ? QStringLiteral(" That one ") : QStringLiteral(", which ");
+        text += chain[i].byOrder ? QStringLiteral("follows %1 there").arg(name)
+                                 : QStringLiteral("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
+        transfer += chain[i].transfer;
     }
-    if (chain.empty()) {
-        const TaskId onDevice = program.afterOnDevice[task];
-        if (onDevice == none)
-            return {};
-        return QStringLiteral(" That one runs as soon as %1 leaves its device.").arg(label(program, onDevice));
-    }
-    QStringList words;
-    for (const TaskId link : chain)
-        words << labelOnDevice(design, program, link);
-    return QStringLiteral(" That one waits for %1.").arg(words.join(QStringLiteral(", which waits for ")));
+    if (chain.size() > 1)
+        text += QLatin1Char('.');
+    if (chain.size() > 1 && transfer > chain.front().transfer)
+        text += QStringLiteral(" %1 of this chain is transfer.").arg(durationText(transfer));
+    return text;
 }
 
 QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers, const Cause& cause)
@@ -108,7 +100,7 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     if (onItsWay > 0)
         text += QStringLiteral(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
     text += QLatin1Char('.');
-    return text + chainBehind(design, prediction, source);
+    return text + chainBehind(design, prediction, program.tasks[answers.task].block());
 }
 
 /// Frees follow the instruction of last use, so those between the block and the next compute are its own
@@ -139,6 +131,38 @@ TaskId taskOf(const Program& program, const Block& block)
             return t;
     }
     return none;
+}
+
+std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    std::vector<WaitLink> chain;
+    TaskId task = taskOf(program, block);
+    while (task != none && static_cast<int>(chain.size()) < links) {
+        const Cause cause = latestInput(prediction, task);
+        const TaskId onDevice = program.afterOnDevice[task];
+        const bool byOrder = onDevice != none && timeline.end[onDevice] >= cause.ready;
+        const TaskId before = byOrder ? onDevice : producer(program, cause.after);
+        if (before == none || program.tasks[before].kind == TaskKind::Reduce)
+            break;
+        chain.push_back({program.tasks[before].block(), program.tasks[before].device, byOrder,
+                         byOrder ? 0 : cause.ready - timeline.end[before]});
+        task = before;
+    }
+    return chain;
+}
+
+std::optional<Block> lastBlock(const Prediction& prediction)
+{
+    TaskId last = none;
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
+        const TaskKind kind = prediction.program.tasks[t].kind;
+        const bool runs = kind == TaskKind::Compute || kind == TaskKind::Update;
+        if (runs && (last == none || prediction.timeline.end[t] > prediction.timeline.end[last]))
+            last = t;
+    }
+    return last == none ? std::nullopt : std::optional(prediction.program.tasks[last].block());
 }
 
 std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block)

@@ -33,6 +33,20 @@ struct BlockAnswers {
     QString why;                         ///< one sentence, or two
 };
 
+/// One step back along what made a block start when it did.
+struct WaitLink {
+    Block block;
+    int device = -1;
+    bool byOrder = false;      ///< it stood before on the same device; otherwise its result was awaited
+    Nanoseconds transfer = 0;  ///< time its result was on the way
+    bool operator==(const WaitLink&) const = default;
+};
+/// From the block that `block` waited for, back to what that one waited for, at most `links` of them; ends
+/// where a block starts for no such reason (the beginning of the step, a pin).
+std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links = 4);
+/// The block that ends last on any device.
+std::optional<Block> lastBlock(const Prediction& prediction);
+
 /// Nothing when the block is not in the prediction.
 std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block);
 

@@ -129,6 +129,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
             m_items[i]->setText(Bubble, QStringLiteral("…"));
             m_items[i]->setText(Memory, {});
         }
+        Q_EMIT estimatesChanged();
     });
     connect(&m_document, &Document::designChanged, this, [this] {
         markPresent();
@@ -153,6 +154,7 @@ void FamilyList::showEstimate(const FamilyEstimate& estimate)
                             : tr("%1\nNot for the present parameters: %2").arg(about, estimate.reason);
     for (int column = Title; column <= Memory; ++column)
         item->setToolTip(column, tip);
+    Q_EMIT estimatesChanged();
     item->setFlags(estimate.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
 }
 

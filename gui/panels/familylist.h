@@ -26,6 +26,7 @@ public:
 
 Q_SIGNALS:
     void refused(const Diagnostics& diagnostics);
+    void estimatesChanged();
 
 protected:
     void changeEvent(QEvent* event) override;

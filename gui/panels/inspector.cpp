@@ -100,6 +100,25 @@ QString Inspector::why() const
     return m_why->text();
 }
 
+void Inspector::explainTail(int device, Nanoseconds start, Nanoseconds end)
+{
+    const Prediction* prediction = m_document.prediction();
+    const std::optional<Block> last = prediction ? lastBlock(*prediction) : std::nullopt;
+    if (!last)
+        return;
+    const Design& design = m_document.design();
+    m_whyHeading->setText(tr("Why %1 is idle at the end").arg(deviceLabel(design, device)));
+    QString text = tr("%1 until the step ends: %2 has nothing left to do while %3 on %4 is still to finish.")
+                       .arg(durationText(end - start), deviceLabel(design, device), QString::fromStdString(toString(*last)),
+                            deviceLabel(design, pipewright::find(design.schedule, *last).device));
+    QStringList links;
+    for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+        links << tr("%1 on %2").arg(QString::fromStdString(toString(link.block)), deviceLabel(design, link.device));
+    if (!links.isEmpty())
+        text += QLatin1Char(' ') + tr("Before that one come %1.").arg(links.join(QStringLiteral(", ")));
+    m_why->setText(text);
+}
+
 void Inspector::showNothing()
 {
     m_chip->hide();

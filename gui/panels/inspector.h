@@ -22,6 +22,9 @@ class Inspector : public QWidget {
 public:
     explicit Inspector(Document& document, QWidget* parent = nullptr);
     QString why() const;
+    /// Idle time behind the last block of a device, which no block of its own explains. Shown until the
+    /// selection or the design changes.
+    void explainTail(int device, Nanoseconds start, Nanoseconds end);
     const FactList& facts() const { return *m_facts; }
 
 private:

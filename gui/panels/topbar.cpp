@@ -7,6 +7,7 @@
 #include <QEvent>
 #include <QFileInfo>
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
@@ -47,7 +48,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     setRunText(tr("Run"));
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
-    m_search->setToolTip(tr("A block by name: operation, stage, microbatch"));
+    m_search->setToolTip(tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter goes on, Shift+Enter back"));
     m_search->setFixedSize(110, buttonHeight);
     for (QWidget* button : {static_cast<QWidget*>(m_validity), static_cast<QWidget*>(m_run)})
         button->setFixedHeight(buttonHeight);
@@ -73,10 +74,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_run);
 
     connect(m_validity, &QPushButton::clicked, this, &TopBar::diagnosticsRequested);
-    connect(m_search, &QLineEdit::returnPressed, this, [this] {
-        Q_EMIT searched(m_search->text());
-        m_search->clear();
-    });
+    m_search->installEventFilter(this);
     connect(m_run, &QPushButton::clicked, actions.run, &QAction::trigger);
     connect(&m_document, &Document::designChanged, this, &TopBar::refresh);
     connect(&m_document, &Document::overlayChanged, this, &TopBar::refresh);
@@ -152,6 +150,23 @@ void TopBar::showTitle()
 {
     const int room = std::clamp(width() / 5, 120, widestTitle);
     m_title->setText(m_title->fontMetrics().elidedText(m_fullTitle, Qt::ElideMiddle, room));
+}
+
+bool TopBar::eventFilter(QObject* watched, QEvent* event)
+{
+    if (watched == m_search && event->type() == QEvent::KeyPress) {
+        const auto* key = static_cast<QKeyEvent*>(event);
+        if (key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter) {
+            Q_EMIT searched(m_search->text(), key->modifiers() & Qt::ShiftModifier ? -1 : 1);
+            return true;
+        }
+        if (key->key() == Qt::Key_Escape) {
+            m_search->clear();
+            Q_EMIT searchLeft();
+            return true;
+        }
+    }
+    return QWidget::eventFilter(watched, event);
 }
 
 void TopBar::changeEvent(QEvent* event)

@@ -42,9 +42,11 @@ public:
 
 Q_SIGNALS:
     void diagnosticsRequested();
-    void searched(const QString& text); ///< Return in the search field
+    void searched(const QString& text, int direction); ///< +1: the next hit, -1: the one before
+    void searchLeft(); ///< Escape in the field
 
 protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 

@@ -49,8 +49,20 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     const Theme& theme = Theme::of(*this);
     QPainter painter(this);
     painter.setRenderHint(QPainter::Antialiasing);
+    paintReadings(painter);
     painter.save();
     painter.setClipRect(m_content.plot);
+    if (m_content.idle) {
+        QColor wash = theme.accent;
+        wash.setAlphaF(0.16f);
+        painter.setPen(QPen(theme.accent, 1.5));
+        painter.setBrush(wash);
+        painter.drawRoundedRect(*m_content.idle, Theme::blockRadius, Theme::blockRadius);
+    }
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(theme.accent, 2.5));
+    for (const QRectF& rect : m_content.chain)
+        painter.drawRoundedRect(rect.adjusted(-1, -1, 1, 1), Theme::blockRadius, Theme::blockRadius);
     const QColor arrowColor = m_content.ghost && !m_content.legal ? theme.bad : theme.selection;
     for (const OverlayContent::Arrow& arrow : m_content.arrows) {
         // A halo of the background keeps the line apart from the blocks it crosses.
@@ -87,6 +99,46 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
         painter.setPen(theme.dim);
         painter.drawText(rect().adjusted(0, 0, -6, -4), Qt::AlignRight | Qt::AlignBottom, m_content.frameTime);
     }
+}
+
+void TimelineOverlay::paintReadings(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    painter.save();
+    painter.setClipRect(QRect(m_content.plot.left(), 0, m_content.plot.width(), height()));
+    const QFontMetrics metrics(Theme::numbers(TextSize::Small));
+    painter.setFont(Theme::numbers(TextSize::Small));
+    const auto tag = [&](double middle, int top, const QString& text, const QColor& ground, const QColor& ink) {
+        const int width = metrics.horizontalAdvance(text) + 10;
+        // Beside an end of the plot the tag moves inward; its line stays.
+        const double left = std::clamp(middle - width / 2.0, double(m_content.plot.left()), std::max(double(m_content.plot.left()), double(m_content.plot.right() - width)));
+        const QRectF box(left, top, width, 15);
+        painter.setPen(Qt::NoPen);
+        painter.setBrush(ground);
+        painter.drawRoundedRect(box, Theme::blockRadius, Theme::blockRadius);
+        painter.setPen(ink);
+        painter.drawText(box, Qt::AlignCenter, text);
+    };
+    if (m_content.range) {
+        const auto [from, to] = *m_content.range;
+        QColor wash = theme.accent;
+        wash.setAlphaF(0.10f);
+        painter.fillRect(QRectF(from, 0, to - from, height()), wash);
+        painter.setPen(QPen(theme.accent, 1));
+        painter.drawLine(QPointF(from, 0), QPointF(from, height()));
+        painter.drawLine(QPointF(to, 0), QPointF(to, height()));
+        const double middle = (std::max(from, double(m_content.plot.left())) + std::min(to, double(m_content.plot.right()))) / 2;
+        if (to > m_content.plot.left() && from < m_content.plot.right())
+            tag(middle, 1, m_content.rangeText, theme.accent, theme.onAccent);
+    }
+    for (const OverlayContent::Mark& mark : m_content.marks) {
+        if (mark.x < m_content.plot.left() || mark.x > m_content.plot.right())
+            continue;
+        painter.setPen(QPen(theme.text, 1, Qt::DashLine));
+        painter.drawLine(QPointF(mark.x, 16), QPointF(mark.x, height()));
+        tag(mark.x, 1, mark.text, theme.text, theme.background);
+    }
+    painter.restore();
 }
 
 void TimelineOverlay::paintLabel(QPainter& painter) const

@@ -27,6 +27,15 @@ struct OverlayContent {
         int chunk = 0;
     };
     std::optional<Ghost> ghost;
+    struct Mark {
+        double x = 0;
+        QString text;
+    };
+    std::vector<Mark> marks;
+    std::optional<std::pair<double, double>> range; ///< x from and to
+    QString rangeText;
+    std::optional<QRectF> idle;  ///< idle time that is being explained …
+    std::vector<QRectF> chain;   ///< … by these blocks
     std::optional<QLineF> caret; ///< where the block will be inserted
     bool legal = true;
     QString title, detail;       ///< the label at the cursor; empty: none
@@ -45,6 +54,7 @@ protected:
     void paintEvent(QPaintEvent* event) override;
 
 private:
+    void paintReadings(class QPainter& painter) const;
     void paintLabel(class QPainter& painter) const;
     OverlayContent m_content;
 };

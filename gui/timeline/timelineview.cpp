@@ -36,6 +36,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
     connect(&document, &Document::selectionChanged, this, [this] {
         d->framed = false;
+        d->reason.reset();
         announceSelection(*this);
         viewport()->update();
         d->updateOverlay();
@@ -122,12 +123,14 @@ void TimelineView::Private::reload()
                         : TimelineLayout::fromOrder(document.design());
     headers = laneHeaders(document.design(), prediction);
     slack.clear();
+    greatestSlack = -1;
     critical.clear();
     if (prediction && showCritical) {
         critical.assign(prediction->program.tasks.size(), 0);
         for (const TaskId task : criticalPath(prediction->program, prediction->timeline))
             critical[task] = 1;
     }
+    reason.reset();
     setPlan(std::nullopt);
     drag.reset();
     updateScrollBars();
@@ -287,6 +290,27 @@ void TimelineView::ensureVisible(const Block& block)
 const Prediction* TimelineView::preview() const
 {
     return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
+}
+
+void TimelineView::showReason(Reason reason)
+{
+    d->reason = std::move(reason);
+    d->updateOverlay();
+}
+
+bool TimelineView::showsSlack() const
+{
+    return d->showSlack;
+}
+
+bool TimelineView::showsCriticalPath() const
+{
+    return d->showCritical;
+}
+
+const TimelineView::Reason* TimelineView::reason() const
+{
+    return d->reason ? &*d->reason : nullptr;
 }
 
 int TimelineView::naturalHeight() const

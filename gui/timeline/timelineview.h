@@ -18,6 +18,8 @@ namespace pipewright {
 /// Drags that carry one block (from the tray) use this type; the data is toString(block) as UTF-8.
 inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 
+class TimelineLayout;
+
 class TimelineView : public QAbstractScrollArea {
     Q_OBJECT
 
@@ -36,6 +38,28 @@ public:
     void frameSelection(); ///< the selected block and its neighbours; when they are framed already: everything
     void zoomBy(double factor, double anchorX);
     void ensureVisible(const Block& block);
+
+    // Reading times: marks, and one measured range.
+    void toggleMark(Nanoseconds time); ///< sets a mark, or takes the one that is there away
+    const std::vector<Nanoseconds>& marks() const; ///< sorted
+    void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const;
+    void measure(); ///< range over the explained idle time, the selected block, or the marks; again: none
+    const TimelineLayout& layout() const; ///< of what the lanes show now
+    Nanoseconds total() const;            ///< end of what can be shown
+    bool showsSlack() const;
+    bool showsCriticalPath() const;
+
+    /// Idle time and the chain of blocks that explains it, nearest first: outlined and joined by arrows until
+    /// the selection or the design changes.
+    struct Reason {
+        int device = -1;
+        Nanoseconds start = 0, end = 0;
+        std::vector<Block> chain;
+        std::optional<Block> waiting; ///< the block that ends the idle time
+    };
+    void showReason(Reason reason);
+    const Reason* reason() const; ///< null: none is shown
 
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
@@ -61,6 +85,7 @@ public:
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
     void moveSelection(int places);       ///< one place earlier or later on its device
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
+    void explainIdleBefore();             ///< as a click on the idle time before the selected block
     void unplaceSelection();              ///< back to the tray
     void cancel();                        ///< ends a drag without a change, or else clears the selection
 

@@ -46,6 +46,7 @@ void TimelineView::Private::addActions()
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
     add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
     add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
+    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); });
     add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); });
     add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); });
     add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); });
@@ -56,6 +57,15 @@ void TimelineView::Private::addActions()
         reload();
     });
     critical->setCheckable(true);
+    QAction* bySlack = add(tr("Shade blocks by slack"), {Qt::Key_X}, [this](bool on) {
+        showSlack = on;
+        view.viewport()->update();
+    });
+    bySlack->setCheckable(true);
+    add(tr("Set or remove a mark at the cursor"), {Qt::Key_M}, [this, v, anchor] {
+        v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
+    });
+    add(tr("Measure the selection, the explained idle time or the marks"), {Qt::Key_R}, [v] { v->measure(); });
     add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); });
 }
 
@@ -163,6 +173,22 @@ void TimelineView::followDependency(int direction)
         return;
     d->document.select(next);
     ensureVisible(*next);
+}
+
+void TimelineView::explainIdleBefore()
+{
+    const TimelineLayout& layout = d->shown();
+    const std::optional<TimelineLayout::Place> place =
+        d->document.selection() ? layout.find(*d->document.selection()) : std::nullopt;
+    if (!place)
+        return;
+    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
+    const Nanoseconds start = place->index > 0 ? blocks[place->index - 1].end : 0;
+    const Nanoseconds end = blocks[place->index].start;
+    if (end > start)
+        Q_EMIT gapClicked(place->device, start, end);
+    else
+        Q_EMIT editRefused(tr("Nothing is idle before this block"));
 }
 
 // ---- Edits by keyboard ----------------------------------------------------------------------------

@@ -103,7 +103,29 @@ void TimelineView::Private::updateOverlay()
 
     const std::optional<Block> subject =
         plan ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
-    if (subject && from.find(*subject)) {
+    if (reason && !plan && !(drag && drag->moving)) {
+        // The arrows of the chain take the place of the selection's own.
+        const auto rectOf = [&](const Block& block) {
+            int device = -1;
+            const std::optional<LaneBlock> found = findShown(block, &device);
+            return found ? blockRect(*found, axis, blockArea(device), scale()) : QRectF();
+        };
+        const QRectF area = blockArea(reason->device);
+        const double left = std::max(axis.xOf(static_cast<double>(reason->start)), axis.left - 8.0);
+        const double right = std::min(axis.xOf(static_cast<double>(reason->end)), axis.right() + 8.0);
+        content.idle = QRectF(left, area.top(), std::max(1.0, right - left), area.height());
+        QRectF next = reason->waiting ? rectOf(*reason->waiting) : QRectF();
+        for (const Block& block : reason->chain) {
+            const QRectF rect = rectOf(block);
+            if (rect.isNull())
+                break;
+            content.chain.push_back(rect);
+            // A block that merely stands before the next one touches it; the outlines say enough.
+            if (!next.isNull() && rect.top() != next.top())
+                content.arrows.push_back({{rect.right(), rect.center().y()}, {next.left(), next.center().y()}, false});
+            next = rect;
+        }
+    } else if (subject && from.find(*subject)) {
         const Design& design = plan && plan->prediction ? plan->edit.design : document.design();
         struct Shown {
             QRectF rect;
@@ -132,6 +154,7 @@ void TimelineView::Private::updateOverlay()
         for (const Block& output : dependencies.outputs)
             connect(*subject, output);
     }
+    addReadings(content);
     if (plan) {
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
         content.title = plan->title;
@@ -179,6 +202,11 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
     if (event->button() != Qt::LeftButton)
         return;
     setFocus(Qt::MouseFocusReason);
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
+        d->rulerPress = d->snapped(event->position().x(), position.y(), event->modifiers());
+        setRange(std::nullopt);
+        return;
+    }
     const std::optional<Block> block = blockAt(position);
     d->document.select(block);
     if (block) {
@@ -212,6 +240,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
             verticalScrollBar()->setValue(verticalScrollBar()->value() - moved.y());
         return;
     }
+    if (d->rulerPress && event->buttons() & Qt::LeftButton) {
+        setRange(std::pair(*d->rulerPress, d->snapped(event->position().x(), position.y(), event->modifiers())));
+        return;
+    }
     if (d->drag && event->buttons() & Qt::LeftButton) {
         const bool draggable = d->drag->block.op != Op::U; // updates follow from the stages, they are not ordered
         if (!d->drag->moving && draggable &&
@@ -242,6 +274,12 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
     if (event->button() == Qt::MiddleButton) {
         d->panFrom.reset();
         viewport()->setCursor(Qt::ArrowCursor);
+        return;
+    }
+    if (event->button() == Qt::LeftButton && d->rulerPress) {
+        d->rulerPress.reset();
+        if (d->range && d->range->first == d->range->second)
+            setRange(std::nullopt);
         return;
     }
     if (event->button() != Qt::LeftButton || !d->drag)
@@ -315,7 +353,17 @@ void TimelineView::cancel()
         d->setPlan(std::nullopt);
         return;
     }
-    d->document.select(std::nullopt);
+    // One thing after the other: what was chosen last goes first.
+    if (d->document.selection()) {
+        d->document.select(std::nullopt);
+    } else if (d->reason || d->range) {
+        d->reason.reset();
+        d->rulerPress.reset();
+        setRange(std::nullopt);
+    } else {
+        d->marks.clear();
+        d->updateOverlay();
+    }
 }
 
 } // namespace pipewright

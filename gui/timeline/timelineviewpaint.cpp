@@ -67,6 +67,7 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     // The ruler comes last: lanes scroll underneath it.
     painter.setClipRect(exposed);
     lanePainter.ruler(painter, view.m_axis, QRect(0, 0, viewportRect.width(), TimelinePainter::rulerHeight));
+    paintLegend(painter);
 }
 
 void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& lanePainter, int device)
@@ -91,6 +92,8 @@ void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& 
         const Lane& blocks = filled.lanes()[index];
         const LaneGeometry geometry = laneGeometry(blocks, axis, area, idleUntil, scale());
         lanePainter.blocks(painter, axis, blocks, geometry);
+        if (showSlack && !previewLayout)
+            veilBySlack(painter, blocks, area);
         const bool overlaid = measured && !previewLayout;
         if (!critical.empty() && !previewLayout) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {

@@ -36,6 +36,13 @@ struct TimelineView::Private {
     mutable std::vector<Nanoseconds> slack; ///< per task; computed when first asked for
     std::vector<char> critical;             ///< per task; empty: not shown
     bool showCritical = false;
+    bool showSlack = false;
+    Nanoseconds greatestSlack = -1; ///< of any block; -1: not known yet
+    std::vector<Nanoseconds> marks; ///< sorted
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
+    std::optional<Nanoseconds> rulerPress; ///< a range is being drawn on the ruler from here
+
+    std::optional<Reason> reason; ///< of idle time that was clicked
 
     // A drag of a block, by mouse or from the tray.
     struct Drag {
@@ -74,6 +81,12 @@ struct TimelineView::Private {
     void paintLane(QPainter& painter, const TimelinePainter& lanePainter, int device);
     QElapsedTimer frameClock;
     double worstFrame = 0; ///< milliseconds, of the present half second
+
+    // Readings (timelineviewruler.cpp).
+    Nanoseconds snapped(double x, int y, Qt::KeyboardModifiers modifiers) const;
+    void addReadings(OverlayContent& content) const;
+    void veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area);
+    void paintLegend(QPainter& painter);
 
     // Drags.
     /// While the cursor moves: at once, or for schedules that take long to predict, when it rests a moment.

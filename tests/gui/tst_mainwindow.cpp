@@ -7,6 +7,7 @@
 #include "gui/panels/bubblepanel.h"
 #include "gui/panels/chart.h"
 #include "gui/panels/errortable.h"
+#include "gui/panels/explain.h"
 #include "gui/panels/factlist.h"
 #include "gui/panels/familylist.h"
 #include "gui/panels/inspector.h"
@@ -14,6 +15,7 @@
 #include "gui/panels/memorypanel.h"
 #include "gui/panels/numberbar.h"
 #include "gui/panels/runerrors.h"
+#include "gui/panels/suggestionlist.h"
 #include "gui/panels/topbar.h"
 #include "gui/panels/tray.h"
 #include "gui/panels/words.h"
@@ -122,6 +124,122 @@ private Q_SLOTS:
             QVERIFY(std::abs(timelineX + axis.xOf(time) - (chartX + chart.xOf(time))) < 0.5);
             QVERIFY(chart.pointCount() <= 2 * 2 * axis.width + 16);
         }
+    }
+
+    void aSuggestedEditIsTriedWithOneClickAndUndoneExactly()
+    {
+        Fixture fixture;
+        // A weight gradient put where it delays the input gradients that others wait for.
+        const Block late{Op::I, 1, 2, 0};
+        const int index = find(fixture.document().design().schedule, late).index;
+        QVERIFY(!hasErrors(fixture.document().moveBlock(late, index + 4)));
+        const Design before = fixture.document().design();
+        const int steps = fixture.document().undoStack()->count();
+        const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
+        SuggestionList& list = fixture.window.suggestions();
+        QSignalSpy searched(&list, &SuggestionList::searched);
+        fixture.document().select(late);
+        QTRY_VERIFY_WITH_TIMEOUT(!searched.isEmpty(), 60'000);
+        QVERIFY(!list.cards().empty() && list.cards().front().edit);
+        const Nanoseconds promised = list.cards().front().edit->makespan;
+        QVERIFY(promised < 0);
+        QVERIFY(list.cards().front().gain.startsWith(QStringLiteral("\u2212")));
+        QTest::mouseClick(list.tryButtons().front(), Qt::LeftButton);
+        QCOMPARE(fixture.document().undoStack()->count(), steps + 1);
+        QCOMPARE(fixture.document().prediction()->metrics.makespan, makespan + promised);
+        fixture.document().undoStack()->undo();
+        QCOMPARE(fixture.document().design(), before);
+    }
+
+    void theFirstSuggestionIsTakenByKeyAndAFamilyThatIsFasterIsOffered()
+    {
+        Fixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        SuggestionList& list = fixture.window.suggestions();
+        std::vector<std::optional<FamilyEstimate>> estimates;
+        fixture.document().select(Block{Op::F, 0, 0, 0});
+        QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
+        for (std::size_t f = 0; f < families().size(); ++f)
+            estimates.push_back(FamilyEstimates::estimate(fixture.document().design(), f));
+        list.setEstimates(estimates);
+        const auto offered = std::find_if(list.cards().begin(), list.cards().end(), [](const auto& c) { return c.family.has_value(); });
+        QVERIFY(offered != list.cards().end());
+        const FamilyEstimate best = *estimates[*offered->family];
+        QTest::mouseClick(list.tryButtons().at(int(offered - list.cards().begin())), Qt::LeftButton);
+        QCOMPARE(fixture.document().undoStack()->count(), 1);
+        QCOMPARE(fixture.document().prediction()->metrics.makespan, best.makespan);
+        fixture.document().undoStack()->undo();
+
+        const Block late{Op::I, 1, 2, 0};
+        fixture.document().moveBlock(late, find(fixture.document().design().schedule, late).index + 4);
+        fixture.document().select(late);
+        QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
+        const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
+        fixture.window.timeline().setFocus();
+        QTest::keyClick(&fixture.window.timeline(), Qt::Key_T);
+        QVERIFY(fixture.document().prediction()->metrics.makespan < makespan);
+    }
+
+    void aClickOnABubbleExplainsItAndShowsTheChain()
+    {
+        Fixture fixture;
+        TimelineView& timeline = fixture.window.timeline();
+        const Block first{Op::F, 2, 0, 0};
+        const QRect rect = timeline.rectOfBlock(first);
+        QTest::mouseClick(timeline.viewport(), Qt::LeftButton, {}, QPoint(rect.left() - 8, rect.center().y()));
+        QVERIFY(fixture.document().selection() == first);
+        const TimelineView::Reason* reason = timeline.reason();
+        QVERIFY(reason);
+        QCOMPARE(reason->device, 2);
+        QCOMPARE(reason->start, Nanoseconds(0));
+        QCOMPARE(reason->chain, (std::vector<Block>{{Op::F, 1, 0, 0}, {Op::F, 0, 0, 0}}));
+        const QString why = fixture.window.inspector().why();
+        QVERIFY2(why.contains(QStringLiteral("F1.0")) && why.contains(QStringLiteral("F0.0")) && why.contains(QStringLiteral("transfer")), qPrintable(why));
+        // The keyboard's way to the same answer.
+        fixture.document().select(std::nullopt);
+        QVERIFY(!timeline.reason());
+        fixture.document().select(first);
+        QTest::keyClick(&timeline, Qt::Key_E);
+        QVERIFY(timeline.reason() && timeline.reason()->chain.size() == 2);
+    }
+
+    void searchingByABeginningGoesOnWithEnterAndBackWithShiftEnter()
+    {
+        Fixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        QLineEdit* field = fixture.window.topBar().searchField();
+        QTest::keyClick(&fixture.window.timeline(), Qt::Key_Slash);
+        QVERIFY(field->hasFocus());
+        QTest::keyClicks(field, QStringLiteral("w1."));
+        QTest::keyClick(field, Qt::Key_Return);
+        const auto first = fixture.document().selection();
+        QVERIFY(first && first->op == Op::W && first->stage == 1);
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY(fixture.document().selection() != first);
+        QTest::keyClick(field, Qt::Key_Return, Qt::ShiftModifier);
+        QVERIFY(fixture.document().selection() == first);
+        QTest::keyClick(field, Qt::Key_Escape);
+        QVERIFY(field->text().isEmpty());
+    }
+
+    void idleTimeBehindTheLastBlockIsExplainedByTheOneThatFinishesLast()
+    {
+        Fixture fixture;
+        TimelineView& timeline = fixture.window.timeline();
+        const std::optional<Block> last = lastBlock(*fixture.document().prediction());
+        // A device that is done well before the step ends.
+        QRect rect;
+        for (int device = 0; device < timeline.laneCount(); ++device) {
+            const QRect end = timeline.rectOfBlock(timeline.visibleBlocks(device).back());
+            if (end.right() + 12 < timeline.rectOfBlock(*last).right())
+                rect = end;
+        }
+        QVERIFY(!rect.isNull());
+        QTest::mouseClick(timeline.viewport(), Qt::LeftButton, {}, QPoint(rect.right() + 6, rect.center().y()));
+        QVERIFY(timeline.reason());
+        QVERIFY(timeline.reason()->chain.front() == *last);
+        const QString why = fixture.window.inspector().why();
+        QVERIFY2(why.contains(QString::fromStdString(toString(*last))), qPrintable(why));
     }
 
     void undoAndRedoButtonsWork()

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The timeline through real mouse, wheel, key and drop events.
+#include "core/predict/criticalpath.h"
 #include "gui/theme.h"
+#include "gui/timeline/minimap.h"
+#include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/designs.h"
 
@@ -222,6 +225,111 @@ private Q_SLOTS:
         stage.document.undoStack()->undo();
         stage.document.undoStack()->undo();
         QVERIFY(stage.document.design() == before);
+    }
+
+    void marksAreSetAndTakenAwayByKeyAtTheCursor()
+    {
+        Stage stage;
+        QCursor::setPos(stage.view->viewport()->mapToGlobal(QPoint(500, 100)));
+        QTest::keyClick(stage.view.get(), Qt::Key_M);
+        QCOMPARE(stage.view->marks().size(), std::size_t(1));
+        QTest::keyClick(stage.view.get(), Qt::Key_M);
+        QVERIFY(stage.view->marks().empty());
+        QTest::keyClick(stage.view.get(), Qt::Key_M);
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(stage.view->marks().empty());
+    }
+
+    void theSelectionBecomesAMeasuredRange()
+    {
+        Stage stage;
+        stage.document.select(f10);
+        QTest::keyClick(stage.view.get(), Qt::Key_R);
+        QVERIFY(stage.view->range());
+        QCOMPARE(stage.view->range()->first, Nanoseconds(11'000'000));
+        QCOMPARE(stage.view->range()->second, Nanoseconds(21'000'000));
+        QTest::keyClick(stage.view.get(), Qt::Key_R);
+        QVERIFY(!stage.view->range());
+    }
+
+    void aDragOnTheRulerMeasuresFromEdgeToEdgeAndEscapeEndsIt()
+    {
+        Stage stage;
+        const QRect rect = stage.view->rectOfBlock(f10);
+        stage.press(QPoint(rect.left() + 2, 12));
+        stage.move(QPoint(rect.right() - 2, 12));
+        stage.release(QPoint(rect.right() - 2, 12));
+        QVERIFY(stage.view->range());
+        QVERIFY(stage.view->range()->second > stage.view->range()->first);
+        const auto isEdge = [&](Nanoseconds time) {
+            for (const Lane& lane : stage.view->layout().lanes())
+                for (const LaneBlock& block : lane.blocks())
+                    if (block.start == time || block.end == time)
+                        return true;
+            return false;
+        };
+        QVERIFY(isEdge(stage.view->range()->first) && isEdge(stage.view->range()->second));
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(!stage.view->range());
+        stage.press(QPoint(400, 12));
+        stage.release(QPoint(400, 12));
+        QVERIFY(!stage.view->range());
+    }
+
+    void shadingBySlackPalesWhatCouldWait()
+    {
+        Stage stage;
+        const Block roomy = stage.document.design().schedule.order[3].front();
+        Block loose = roomy;
+        Nanoseconds most = 0;
+        const Prediction& prediction = *stage.document.prediction();
+        const std::vector<Nanoseconds> room = slack(prediction.program, prediction.timeline);
+        for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+            if (prediction.program.tasks[t].kind == TaskKind::Compute && room[t] > most) {
+                most = room[t];
+                loose = prediction.program.tasks[t].block();
+            }
+        QVERIFY(most > 0);
+        const QPoint at = stage.view->rectOfBlock(loose).topLeft() + QPoint(4, 4);
+        const QColor before = stage.view->viewport()->grab().toImage().pixelColor(at);
+        QTest::keyClick(stage.view.get(), Qt::Key_X);
+        QVERIFY(stage.view->showsSlack());
+        const QColor after = stage.view->viewport()->grab().toImage().pixelColor(at);
+        QVERIFY(before != after);
+        QTest::keyClick(stage.view.get(), Qt::Key_X);
+        QVERIFY(stage.view->viewport()->grab().toImage().pixelColor(at) == before);
+        QTest::keyClick(stage.view.get(), Qt::Key_C);
+        QVERIFY(stage.view->showsCriticalPath());
+    }
+
+    void theOverviewsFramePansAndZooms()
+    {
+        Stage stage;
+        Minimap map(*stage.view);
+        map.resize(stage.view->width(), Minimap::stripHeight);
+        map.show();
+        const Nanoseconds total = stage.view->total();
+        stage.view->showRange(0, total / 4);
+        const QRect frame = map.frame();
+        const int y = map.height() / 2;
+        QTest::mousePress(&map, Qt::LeftButton, {}, frame.center());
+        QMouseEvent move(QEvent::MouseMove, QPointF(frame.center().x() + 300, y), map.mapToGlobal(QPointF(frame.center().x() + 300, y)), Qt::NoButton, Qt::LeftButton, {});
+        QApplication::sendEvent(&map, &move);
+        QTest::mouseRelease(&map, Qt::LeftButton, {}, QPoint(frame.center().x() + 300, y));
+        QVERIFY(std::abs(map.frame().left() - frame.left() - 300) <= 1);
+        QVERIFY(std::abs(map.frame().width() - frame.width()) <= 1);
+        QTest::mouseClick(&map, Qt::LeftButton, {}, QPoint(frame.center().x(), y)); // beside the frame: goes there
+        QVERIFY(std::abs(map.frame().center().x() - frame.center().x()) <= 12); // not past the beginning
+        const double detail = stage.view->axis().nsPerPixel;
+        const QRect now = map.frame();
+        QTest::mousePress(&map, Qt::LeftButton, {}, QPoint(now.right(), y));
+        QMouseEvent widen(QEvent::MouseMove, QPointF(now.right() + 100, y), map.mapToGlobal(QPointF(now.right() + 100, y)), Qt::NoButton, Qt::LeftButton, {});
+        QApplication::sendEvent(&map, &widen);
+        QTest::mouseRelease(&map, Qt::LeftButton, {}, QPoint(now.right() + 100, y));
+        QVERIFY(stage.view->axis().nsPerPixel > detail);
+        QTest::mouseDClick(&map, Qt::LeftButton, {}, QPoint(500, y));
+        QVERIFY(stage.view->axis().end() > static_cast<double>(total));
     }
 
     void droppingOutsideOfTheLanesDoesNothing()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The whole schedule as a strip above the timeline, with a frame around what the timeline shows. The frame
+// is dragged to pan, its edges to zoom; a press beside it goes there, a double click shows everything. The
+// picture is painted once per design and size, so moving the frame costs nothing that grows with blocks.
+#pragma once
+
+#include "gui/timeline/timelineview.h"
+
+#include <QPixmap>
+#include <QWidget>
+
+namespace pipewright {
+
+class Minimap : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Minimap(TimelineView& timeline, QWidget* parent = nullptr);
+    QRect frame() const; ///< around what the timeline shows, in this widget's coordinates
+    static constexpr int stripHeight = 34;
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    enum class Grip { None, Frame, Left, Right };
+    TimeAxis whole() const; ///< the axis of this strip
+    Grip gripAt(int x) const;
+    void drop(); ///< the picture: it is painted anew when next needed
+    void render();
+
+    TimelineView& m_timeline;
+    QPixmap m_picture;
+    Grip m_grip = Grip::None;
+    double m_offset = 0; ///< pixels from the frame's left edge to the press
+};
+
+} // namespace pipewright

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Marks, the measured range, and shading by slack: what TimelineView lays over the lanes for reading.
+#include "core/base/units.h"
+#include "core/predict/criticalpath.h"
+#include "gui/timeline/timelineviewprivate.h"
+
+#include <QPainter>
+
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+constexpr double markReach = 5;  // pixels beside a mark that still mean it
+constexpr double snapReach = 8;  // pixels beside an edge of a block to which a range snaps
+constexpr double deepestVeil = 0.82;
+
+} // namespace
+
+void TimelineView::toggleMark(Nanoseconds time)
+{
+    const double reach = markReach * m_axis.nsPerPixel;
+    const auto near = std::find_if(d->marks.begin(), d->marks.end(), [&](Nanoseconds mark) {
+        return std::abs(static_cast<double>(mark - time)) <= reach;
+    });
+    if (near != d->marks.end())
+        d->marks.erase(near);
+    else
+        d->marks.insert(std::lower_bound(d->marks.begin(), d->marks.end(), time), time);
+    d->updateOverlay();
+}
+
+const std::vector<Nanoseconds>& TimelineView::marks() const
+{
+    return d->marks;
+}
+
+void TimelineView::setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range)
+{
+    if (range && range->first > range->second)
+        std::swap(range->first, range->second);
+    d->range = range;
+    d->updateOverlay();
+}
+
+std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::range() const
+{
+    return d->range;
+}
+
+void TimelineView::measure()
+{
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> wanted;
+    if (d->reason)
+        wanted = {d->reason->start, d->reason->end};
+    else if (const std::optional<LaneBlock> block = d->document.selection() ? d->findShown(*d->document.selection(), nullptr) : std::nullopt)
+        wanted = {block->start, block->end};
+    else if (d->marks.size() >= 2)
+        wanted = {d->marks.front(), d->marks.back()};
+    setRange(wanted == d->range ? std::nullopt : wanted);
+}
+
+const TimelineLayout& TimelineView::layout() const
+{
+    return d->shown();
+}
+
+Nanoseconds TimelineView::total() const
+{
+    return d->total();
+}
+
+Nanoseconds TimelineView::Private::snapped(double x, int y, Qt::KeyboardModifiers modifiers) const
+{
+    const auto time = static_cast<Nanoseconds>(std::llround(std::clamp(view.m_axis.timeAt(x), 0.0, static_cast<double>(total()))));
+    if (modifiers & Qt::AltModifier)
+        return time;
+    // Edges of the lane under the cursor; on the ruler, of every lane.
+    const int lane = laneAt(y);
+    const double reach = snapReach * view.m_axis.nsPerPixel;
+    Nanoseconds best = time;
+    double distance = reach;
+    const auto consider = [&](Nanoseconds edge) {
+        if (const double off = std::abs(static_cast<double>(edge - time)); off < distance) {
+            distance = off;
+            best = edge;
+        }
+    };
+    const std::vector<Lane>& all = shown().lanes();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (lane >= 0 && static_cast<int>(i) != lane)
+            continue;
+        const std::vector<LaneBlock>& blocks = all[i].blocks();
+        const std::size_t next = all[i].firstEndingAfter(static_cast<double>(time));
+        if (next > 0)
+            consider(blocks[next - 1].end);
+        if (next < blocks.size()) {
+            consider(blocks[next].start);
+            consider(blocks[next].end);
+        }
+    }
+    return best;
+}
+
+void TimelineView::Private::addReadings(OverlayContent& content) const
+{
+    const TimeAxis& axis = view.m_axis;
+    for (const Nanoseconds mark : marks)
+        content.marks.push_back({axis.xOf(static_cast<double>(mark)), QString::fromStdString(formatDuration(mark))});
+    if (range) {
+        content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
+        content.rangeText = QString::fromStdString(formatDuration(range->second - range->first));
+    }
+}
+
+void TimelineView::Private::veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area)
+{
+    const Prediction* prediction = document.prediction();
+    if (!prediction)
+        return;
+    if (slack.empty())
+        slack = pipewright::slack(prediction->program, prediction->timeline);
+    if (greatestSlack < 0) {
+        greatestSlack = 0;
+        for (std::size_t t = 0; t < slack.size(); ++t)
+            if (prediction->program.tasks[t].kind == TaskKind::Compute)
+                greatestSlack = std::max(greatestSlack, slack[t]);
+    }
+    if (greatestSlack == 0)
+        return;
+    QColor veil = Theme::of(view).lane;
+    const TimeAxis& axis = view.m_axis;
+    std::size_t i = lane.firstEndingAfter(axis.start);
+    const std::vector<LaneBlock>& blocks = lane.blocks();
+    // At most one block per pixel column: where several share one, the first stands for them.
+    while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
+        const LaneBlock& block = blocks[i];
+        const std::size_t next = std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
+        if (block.task != none && slack[block.task] > 0) {
+            const auto [first, last] = columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
+            const double share = static_cast<double>(slack[block.task]) / static_cast<double>(greatestSlack);
+            veil.setAlphaF(static_cast<float>(deepestVeil * (0.25 + 0.75 * share)));
+            painter.fillRect(QRectF(first / scale(), area.top(), (last - first) / scale(), area.height()), veil);
+        }
+        i = next;
+    }
+}
+
+void TimelineView::Private::paintLegend(QPainter& painter)
+{
+    if (!showCritical && !showSlack)
+        return;
+    const Theme& theme = Theme::of(view);
+    painter.setFont(Theme::words(TextSize::Small));
+    constexpr int left = 8; // the header's own indent would leave too little room for a time
+    painter.fillRect(QRect(0, 0, plotLeft(), TimelinePainter::rulerHeight - 1), theme.background);
+    int top = showCritical && showSlack ? 3 : 11;
+    if (showCritical) {
+        painter.fillRect(QRect(left, top + 7, 14, 3), theme.selection);
+        painter.setPen(theme.dim);
+        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, tr("critical path"));
+        top += 17;
+    }
+    if (showSlack) {
+        QLinearGradient shade(left, 0, left + 14, 0);
+        const QColor full = theme.fill(Op::F);
+        QColor faint = full;
+        faint.setAlphaF(static_cast<float>(1 - deepestVeil));
+        shade.setColorAt(0, full);
+        shade.setColorAt(1, faint);
+        painter.fillRect(QRect(left, top + 4, 14, 9), shade);
+        painter.setPen(theme.dim);
+        const QString most = greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
+        const QString text = tr("slack %1").arg(most);
+        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
+    }
+}
+
+} // namespace pipewright
