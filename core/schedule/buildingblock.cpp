@@ -190,6 +190,14 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
         throw Error(diagnostics);
     if (microbatches < 1 || microbatches > maxMicrobatches)
         throw Error("microbatches", fmt::format("{} microbatches", microbatches), fmt::format("use 1 to {}", maxMicrobatches));
+    // Squeezing and reordering look at all microbatches in flight for each one that starts.
+    constexpr std::int64_t mostLooks = std::int64_t{1} << 24;
+    std::int64_t inFlight = 1;
+    for (int stage = 0; stage < block.stages(); ++stage)
+        inFlight = std::max<std::int64_t>(inFlight, std::int64_t{lifespan(block, stage)} / block.interval + 1);
+    if (std::min<std::int64_t>(inFlight, microbatches) * microbatches > mostLooks)
+        throw Error("building block", fmt::format("{} microbatches with {} of them in flight", microbatches, inFlight),
+                    "use smaller offsets or fewer microbatches");
     Schedule schedule;
     schedule.family = "custom";
     schedule.microbatches = microbatches;
