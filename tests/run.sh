@@ -18,7 +18,7 @@ run_tests() { # PRESET [ctest options…]
     local preset=$1; shift
     say "Testing ($preset)"
     # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented.
-    TSAN_OPTIONS="halt_on_error=1 suppressions=$root/tests/executor/tsan.supp ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 allocator_may_return_null=1 ${ASAN_OPTIONS:-}" \
+    TSAN_OPTIONS="halt_on_error=1 allocator_may_return_null=1 suppressions=$root/tests/executor/tsan.supp ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 allocator_may_return_null=1 ${ASAN_OPTIONS:-}" \
         ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error "$@"
 }
 
