@@ -143,6 +143,14 @@ void Runtime::actorThread(std::size_t device)
 
 StepOutcome Runtime::runStep(int step)
 {
+    // Here too, not only while watching: a step may be over before anyone watches.
+    if (cancelled()) {
+        StepOutcome outcome;
+        outcome.start = outcome.end = steadyNow();
+        outcome.loss = noLoss;
+        outcome.cancelled = true;
+        return outcome;
+    }
     for (const auto& link : m_run.links)
         link->reset();
     for (std::size_t i = 0; i < m_run.arrived.size(); ++i) {
@@ -197,7 +205,7 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     std::unique_lock lock(m_mutex);
     while (!m_finished.wait_for(lock, watchInterval, [this] { return m_running == 0; })) {
         lock.unlock();
-        if (m_options.cancel && m_options.cancel->load(std::memory_order_relaxed)) {
+        if (cancelled()) {
             verdict = Verdict::Cancelled;
         } else {
             // A snapshot counts only if nothing moved while it was taken.
@@ -234,6 +242,11 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
         return Verdict::Failed;
     }
     return Verdict::Finished;
+}
+
+bool Runtime::cancelled() const
+{
+    return m_options.cancel != nullptr && m_options.cancel->load(std::memory_order_relaxed);
 }
 
 RunSnapshot Runtime::takeSnapshot() const

@@ -55,6 +55,7 @@ private:
     void startActors();
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);
+    bool cancelled() const;
     RunSnapshot takeSnapshot() const;
     std::uint64_t totalProgress() const;
     void stopActors();

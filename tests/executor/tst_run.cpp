@@ -71,6 +71,24 @@ class TestRun : public QObject {
     Q_OBJECT
 
 private slots:
+    void aRunOfShortStepsCanBeCancelled()
+    {
+        // Virtual steps are over long before the watcher looks for the first time.
+        std::atomic<bool> cancel{false};
+        RunOptions options;
+        options.steps = 1'000'000;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        options.cancel = &cancel;
+        options.progress = [&](const RunProgress& progress) {
+            if (progress.step == 3)
+                cancel = true;
+        };
+        const RunResult result = run(costsOnly("1f1b"), options);
+        QVERIFY(result.cancelled);
+        QCOMPARE(result.stepTimes.size(), std::size_t{3});
+    }
+
     void aRunThatCannotBeginLeavesNoTrace()
     {
         const QTemporaryDir folder;
