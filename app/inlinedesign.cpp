@@ -49,6 +49,7 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(ac
     group.add_option("--microbatches", m_microbatches, "microbatches per step")->type_name("M");
     group.add_option("--chunks", m_chunks, "stages per device")->type_name("V");
     group.add_option("--group", m_group, "interleaving: microbatches per group")->type_name("G");
+    group.add_option("--pieces", m_pieces, "seq1f1b: pieces of each microbatch's sequence (4)")->type_name("K");
     group.add_option("--forward", m_forward, "time of one device's worth of layers (1ms)")->type_name("T");
     group.add_option("--input-grad", m_inputGrad, "time of the input-gradient half (1ms)")->type_name("T");
     group.add_option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)")->type_name("T");
@@ -95,6 +96,7 @@ DesignRequest InlineDesign::request() const
     request.microbatches = m_microbatches;
     request.chunks = number("--chunks", m_chunks);
     request.group = number("--group", m_group);
+    request.pieces = number("--pieces", m_pieces);
     if (given("--memory-limit"))
         request.memoryLimit = parseFactor(m_memoryLimit, "--memory-limit");
     request.forward = duration("--forward", m_forward);

@@ -79,6 +79,8 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 {
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
+    if (program.replicas > 1 || program.sequencePieces > 1)
+        throw Error("run", "the training work does not know replicas and sequence pieces yet", "run it with timed work");
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
@@ -109,6 +111,7 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
         case BufferKind::ReceivedOutput:
         case BufferKind::Gradient:
         case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+        case BufferKind::SequenceGradient:
         case BufferKind::ReduceInbox: break;
         }
         if (expected != static_cast<std::size_t>(buffer.bytes))

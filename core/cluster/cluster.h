@@ -25,6 +25,7 @@ struct LinkSpec {
     std::string name; ///< "NVLink 4", "PCIe 5 x16", "host memory"
     Nanoseconds latency = 0;
     double bandwidth = 0; ///< bytes/s in one direction; 0: unlimited
+    std::string bus{};    ///< links of the same name share one wire; empty: a wire of its own
     bool operator==(const LinkSpec&) const = default;
 };
 

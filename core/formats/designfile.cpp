@@ -8,6 +8,7 @@
 #include "core/formats/textfile.h"
 #include "core/workload/transformer.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace pipewright {
@@ -63,6 +64,19 @@ OrderedJson blockToJson(const RepeatedBlock& repeated)
     return json;
 }
 
+/// One string per block; the two of an overlapped pair in one, joined by "&".
+OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap>& overlaps)
+{
+    OrderedJson blocks = OrderedJson::array();
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        std::string text = toString(line[i]);
+        if (i + 1 < line.size() && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{line[i], line[i + 1]}))
+            text += "&" + toString(line[++i]);
+        blocks.push_back(std::move(text));
+    }
+    return blocks;
+}
+
 /// What the block says by itself is left out; `unrolled` is null when there is none, or none that unrolls.
 OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
@@ -73,18 +87,18 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["microbatches"] = schedule.microbatches;
     if (unrolled == nullptr || schedule.deviceOfStage != unrolled->deviceOfStage)
         json["placement"] = schedule.deviceOfStage;
+    if (!schedule.morePlacements.empty())
+        json["replica_placements"] = schedule.morePlacements;
+    if (schedule.sequencePieces != 1)
+        json["sequence_pieces"] = schedule.sequencePieces;
     if (unrolled == nullptr || schedule.backward != unrolled->backward)
         json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
     if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))
         json["first_stage_may_split"] = schedule.firstStageMaySplit;
-    if (unrolled == nullptr || schedule.order != unrolled->order) {
+    if (unrolled == nullptr || schedule.order != unrolled->order || !schedule.overlaps.empty()) {
         json["order"] = OrderedJson::array();
-        for (const std::vector<Block>& line : schedule.order) {
-            OrderedJson blocks = OrderedJson::array();
-            for (const Block& block : line)
-                blocks.push_back(toString(block));
-            json["order"].push_back(std::move(blocks));
-        }
+        for (const std::vector<Block>& line : schedule.order)
+            json["order"].push_back(lineToJson(line, schedule.overlaps));
     }
     for (const Pin& pin : schedule.pins)
         json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
@@ -106,6 +120,8 @@ void addLinkCosts(const LinkCosts& link, OrderedJson& json)
 {
     json["latency"] = exactDuration(link.latency);
     json["bytes_per_second"] = plainNumber(link.bytesPerSecond);
+    if (!link.bus.empty())
+        json["bus"] = link.bus;
 }
 
 OrderedJson stageCostsToJson(const StageCosts& stage)
@@ -137,6 +153,12 @@ OrderedJson costsToJson(const Costs& costs)
         addLinkCosts(link, entry);
         json["links"].push_back(std::move(entry));
     }
+    if (costs.blockingTransfers)
+        json["blocking_transfers"] = true;
+    if (costs.overlapFactor != 1)
+        json["overlap_factor"] = plainNumber(costs.overlapFactor);
+    for (const MicrobatchScale& scale : costs.microbatches)
+        json["microbatches"].push_back({{"time", plainNumber(scale.time)}, {"bytes", plainNumber(scale.bytes)}});
     if (costs.reduce != 0)
         json["reduce"] = exactDuration(costs.reduce);
     json["stages"] = OrderedJson::array();

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace pipewright {
@@ -92,21 +93,31 @@ void readOrder(Reading& reading, const Json& order, Schedule& schedule)
         line.reserve(order[device].size());
         for (std::size_t i = 0; i < order[device].size(); ++i) {
             const Json& element = order[device][i];
-            const auto block = element.is_string() ? parseBlock(element.get_ref<const std::string&>()) : std::nullopt;
+            const std::string_view text = element.is_string() ? std::string_view(element.get_ref<const std::string&>()) : "";
+            const std::size_t joint = std::min(text.find('&'), text.size());
+            const auto block = parseBlock(text.substr(0, joint));
+            const auto partner = joint < text.size() ? parseBlock(text.substr(joint + 1)) : block;
             const auto fault = [&](std::string what, std::string hint) {
                 reading.fault(fmt::format("{}/{}", pointer, i), fmt::format("device {}, position {}: {}", device, i, what),
                               std::move(hint));
             };
-            if (!block)
+            if (!block || !partner) {
                 fault(fmt::format("{} is not a block", element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
-                      "write operation, stage, dot, microbatch: \"F0.3\"");
-            else if (block->stage >= schedule.stages())
-                fault(fmt::format("{} is of stage {}, but there are {} stages", toString(*block), block->stage, schedule.stages()),
-                      "add the stage to \"placement\"");
-            else
-                line.push_back(*block);
+                      "write operation, stage, dot, microbatch: \"F0.3\"; two that overlap: \"F0.3&B7.1\"");
+                continue;
+            }
+            for (const Block& found : {*block, *partner})
+                if (found.stage >= schedule.stages())
+                    fault(fmt::format("{} is of stage {}, but there are {} stages", toString(found), found.stage, schedule.stages()),
+                          "add the stage to \"placement\"");
+            line.push_back(*block);
+            if (joint < text.size()) {
+                line.push_back(*partner);
+                schedule.overlaps.push_back({*block, *partner});
+            }
         }
     }
+    std::sort(schedule.overlaps.begin(), schedule.overlaps.end());
 }
 
 void readPins(Reading& reading, const Json& pins, Schedule& schedule)
@@ -136,10 +147,24 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     reader.read("microbatches", schedule.microbatches, 1, maxMicrobatches, presence);
     if (const Json* placement = reader.array("placement", presence))
         schedule.deviceOfStage = readIntegers(reading, *placement, "/schedule/placement", 0, maxDevices - 1);
+    if (const Json* placements = reader.array("replica_placements")) {
+        if (placements->size() > static_cast<std::size_t>(maxDevices))
+            reader.fault("replica_placements", fmt::format("{} replicas", placements->size()), fmt::format("at most {}", maxDevices));
+        else
+            for (std::size_t i = 0; i < placements->size(); ++i) {
+                const std::string pointer = fmt::format("/schedule/replica_placements/{}", i);
+                if ((*placements)[i].is_array())
+                    schedule.morePlacements.push_back(readIntegers(reading, (*placements)[i], pointer, 0, maxDevices - 1));
+                else
+                    reading.fault(pointer, "this is not a placement", "write the device of each stage: [3, 2, 1, 0]");
+            }
+    }
+    reader.read("sequence_pieces", schedule.sequencePieces, 1, maxMicrobatches);
     reader.readName<BackwardStyle>("backward", schedule.backward, {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
     if (const Json* order = reader.array("order", presence)) {
         schedule.order.clear();
+        schedule.overlaps.clear();
         readOrder(reading, *order, schedule);
         for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage)
             if (schedule.deviceOfStage[stage] >= schedule.devices())
@@ -167,6 +192,7 @@ LinkCosts readLinkCosts(ObjectReader& reader)
     LinkCosts link;
     reader.readDuration("latency", link.latency);
     reader.readRate("bytes_per_second", link.bytesPerSecond);
+    reader.read("bus", link.bus);
     return link;
 }
 
@@ -203,6 +229,19 @@ Costs readCosts(Reading& reading, const Json& value, int stages)
             entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
             if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
                 entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second), "keep one of them");
+            entry.finish();
+        }
+    }
+    reader.read("blocking_transfers", costs.blockingTransfers);
+    reader.readRate("overlap_factor", costs.overlapFactor);
+    if (const Json* list = reader.array("microbatches")) {
+        if (list->size() > static_cast<std::size_t>(maxMicrobatches))
+            reader.fault("microbatches", fmt::format("{} microbatches", list->size()), fmt::format("at most {}", maxMicrobatches));
+        for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxMicrobatches)); ++i) {
+            ObjectReader entry = reading.object((*list)[i], fmt::format("/costs/microbatches/{}", i));
+            MicrobatchScale& scale = costs.microbatches.emplace_back();
+            entry.readRate("time", scale.time);
+            entry.readRate("bytes", scale.bytes);
             entry.finish();
         }
     }

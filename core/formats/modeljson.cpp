@@ -79,6 +79,8 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
     json["ffn"] = shape.ffn;
     json["vocabulary"] = shape.vocabulary;
     json["sequence"] = shape.sequence;
+    if (shape.sequencePieces != 1)
+        json["sequence_pieces"] = shape.sequencePieces;
     json["microbatch_size"] = shape.microbatchSize;
     json["data_type"] = nameIn(dataTypes, shape.dataType);
     json["attention"] = nameIn(attentionMemories, shape.attention);
@@ -108,6 +110,7 @@ ModelShape readShape(ObjectReader& reader)
     reader.read("ffn", shape.ffn, 1, anySize, Presence::Required);
     reader.read("vocabulary", shape.vocabulary, 1, anySize, Presence::Required);
     reader.read("sequence", shape.sequence, 1, anySize, Presence::Required);
+    reader.read("sequence_pieces", shape.sequencePieces, 1, 1 << 20);
     reader.read("microbatch_size", shape.microbatchSize, 1, anySize, Presence::Required);
     reader.readName("data_type", shape.dataType, dataTypes, Presence::Required);
     reader.readName("attention", shape.attention, attentionMemories);
@@ -143,6 +146,8 @@ nlohmann::ordered_json linkToJson(const LinkSpec& link)
     json["name"] = link.name;
     json["latency"] = exactDuration(link.latency);
     json["bandwidth"] = plainNumber(link.bandwidth);
+    if (!link.bus.empty())
+        json["bus"] = link.bus;
     return json;
 }
 
@@ -152,6 +157,7 @@ LinkSpec readLink(ObjectReader& reader)
     reader.read("name", link.name);
     reader.readDuration("latency", link.latency);
     reader.readRate("bandwidth", link.bandwidth);
+    reader.read("bus", link.bus);
     return link;
 }
 

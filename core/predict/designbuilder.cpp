@@ -46,6 +46,7 @@ FamilyParameters familyParameters(const DesignRequest& request)
     parameters.microbatches = request.microbatches;
     parameters.chunks = request.chunks;
     parameters.group = request.group;
+    parameters.pieces = request.pieces;
     parameters.memoryLimit = request.memoryLimit;
     parameters.saved = request.saved.value_or(0);
     parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
@@ -67,11 +68,12 @@ Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
     worth.perChunk = request.perChunk;
     worth.saved = request.saved.value_or(0);
     worth.savedForWeightGrad = request.savedForWeightGrad.value_or(worth.saved);
+    worth.pieces = schedule.sequencePieces;
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
 /// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
-Workload workloadOf(const DesignRequest& request, int stages)
+Workload workloadOf(const DesignRequest& request, int stages, int pieces)
 {
     ModelShape shape; // byte-gpt
     std::string source = "built in: " + shape.name;
@@ -85,6 +87,10 @@ Workload workloadOf(const DesignRequest& request, int stages)
         shape.sequence = *request.sequence;
     if (request.microbatchSize)
         shape.microbatchSize = *request.microbatchSize;
+    if (shape.sequence % pieces != 0)
+        throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
+                    "use a divisor of --sequence");
+    shape.sequencePieces = pieces;
     return makeWorkload(shape, Optimizer::AdamW, source);
 }
 
@@ -167,7 +173,7 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     const int stages = expectedStages(request);
     if (request.devices < 1 || stages > maxDevices)
         return; // makeSchedule() says what is wrong
-    const Workload workload = workloadOf(request, stages);
+    const Workload workload = workloadOf(request, stages, 1);
     std::vector<int> deviceOfStage;
     for (int stage = 0; stage < stages; ++stage)
         deviceOfStage.push_back(stage % request.devices);
@@ -203,7 +209,7 @@ Design makeDesign(const DesignRequest& request)
     const Costs given = givenCosts(request, design.schedule);
     design.costs = given;
     if (!request.saved) {
-        design.workload = workloadOf(request, design.schedule.stages());
+        design.workload = workloadOf(request, design.schedule.stages(), design.schedule.sequencePieces);
         design.layersPerStage = partitionOf(request, *design.workload, design.schedule.stages());
     }
     if (byFormula) {

@@ -18,7 +18,7 @@ struct DesignRequest {
     std::string family;
     int devices = 4;
     int microbatches = 8;
-    std::optional<int> chunks, group;
+    std::optional<int> chunks, group, pieces;
     std::optional<double> memoryLimit; ///< x devices microbatches of activations
 
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.

@@ -5,6 +5,22 @@
 
 namespace pipewright {
 
+namespace {
+
+/// A shared parameter's takes what the costs say; a stage's over two replicas as long as sending it.
+Nanoseconds reductionTime(const Program& program, TaskId t, const Costs& costs)
+{
+    const Task& task = program.tasks[t];
+    if (task.microbatch != task.stage)
+        return costs.reduce;
+    if (task.device == task.peer)
+        return 0;
+    const Bytes bytes = costs.stages[static_cast<std::size_t>(task.stage)].gradients;
+    return costs.linkBetween(task.device, task.peer).transferTime(bytes);
+}
+
+} // namespace
+
 Evaluator::Evaluator(const Program& program, const Costs& costs) : m_program(program)
 {
     const std::size_t count = program.tasks.size();
@@ -26,9 +42,9 @@ void Evaluator::setCosts(const Costs& costs)
         const Task& task = m_program.tasks[t];
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
-        case TaskKind::Compute:
+        case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
         case TaskKind::Update: duration = costs.duration(task.op, task.stage); break;
-        case TaskKind::Reduce: duration = costs.reduce; break;
+        case TaskKind::Reduce: duration = reductionTime(m_program, t, costs); break;
         case TaskKind::Transfer: {
             if (task.device != source || task.peer != destination) {
                 source = task.device;
@@ -42,6 +58,29 @@ void Evaluator::setCosts(const Costs& costs)
         }
         }
     }
+    for (const Program::Overlap& pair : m_program.overlaps) {
+        Nanoseconds& first = m_nodes[pair.first].duration;
+        m_nodes[pair.second].duration = first = costs.overlapped(first, m_nodes[pair.second].duration);
+    }
+    m_latency.clear();
+    for (const Program::ExtraDependency& extra : m_program.extraDependencies) {
+        const bool shared = extra.when == Program::ExtraDependency::When::LinkFree;
+        const Task* task = shared ? &m_program.tasks[extra.after] : nullptr;
+        m_latency.push_back(shared ? costs.linkBetween(task->device, task->peer).latency : 0);
+    }
+}
+
+Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Timeline& timeline) const
+{
+    if (extra.after == none)
+        return 0;
+    switch (extra.when) {
+    case Program::ExtraDependency::When::Ended: return timeline.end[extra.after];
+    case Program::ExtraDependency::When::Started: return timeline.start[extra.after];
+    case Program::ExtraDependency::When::LinkFree:
+        return timeline.end[extra.after] - m_latency[static_cast<std::size_t>(&extra - m_program.extraDependencies.data())];
+    }
+    return 0;
 }
 
 void Evaluator::evaluate(Timeline& timeline) const
@@ -68,7 +107,7 @@ void Evaluator::evaluate(Timeline& timeline) const
         end[t] = 0;
         Nanoseconds begin = std::max(end[nodes[t].after[0]], end[nodes[t].after[1]]);
         for (; extra != m_program.extraDependencies.end() && extra->task == t; ++extra)
-            begin = std::max({begin, extra->earliestStart, extra->after == none ? 0 : end[extra->after]});
+            begin = std::max({begin, extra->earliestStart, reached(*extra, timeline)});
         start[t] = begin;
         end[t] = begin + nodes[t].duration;
         ++t;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
-// arrays in topological order. Transfers overlap with compute and do not contend.
+// arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
+// they block or share a bus.
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -24,8 +25,11 @@ private:
         TaskId after[2]; ///< the task itself where there is none
         Nanoseconds duration;
     };
+    Nanoseconds reached(const Program::ExtraDependency& extra, const Timeline& timeline) const;
+
     const Program& m_program;
     std::vector<Node> m_nodes;
+    std::vector<Nanoseconds> m_latency; ///< per extra dependency: of the shared link that it waits for
 };
 
 } // namespace pipewright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/memorypeak.h"
 
+#include "core/program/overlaps.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +19,6 @@ bool isSaved(BufferKind kind)
            || kind == BufferKind::SavedFromInputGrad;
 }
 
-bool runs(InstructionKind kind)
-{
-    return kind == InstructionKind::Compute || kind == InstructionKind::Reduce || kind == InstructionKind::Update;
-}
-
 /// The buffers of a device that are live, summed by what they are for.
 class LiveParts {
 public:
@@ -32,15 +29,21 @@ public:
     {
         if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Free)
             return;
-        for (const BufferId id : m_program.writes(instruction.task))
-            if (m_program.buffers[id].device == m_peak.device)
-                add(m_program.buffers[id], 1);
+        const bool staysUntilFreed = overlapsWith(m_program, instruction.task) != none;
+        for (const BufferId id : m_program.writes(instruction.task)) {
+            const Buffer& buffer = m_program.buffers[id];
+            if (buffer.device != m_peak.device)
+                continue;
+            add(buffer, 1);
+            if (buffer.kind == BufferKind::Workspace && !staysUntilFreed)
+                m_passing += buffer.bytes;
+        }
     }
 
     /// After it ran: its workspace goes, and what a Free names.
     void leave(const Instruction& instruction)
     {
-        m_peak.workspace = 0;
+        m_peak.workspace -= std::exchange(m_passing, 0);
         if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
             add(m_program.buffers[instruction.buffer], -1);
     }
@@ -66,7 +69,8 @@ private:
         else if (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient
                  || buffer.kind == BufferKind::ReduceInbox)
             m_peak.received += bytes;
-        else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient)
+        else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient
+                 || buffer.kind == BufferKind::SequenceGradient)
             m_peak.made += bytes;
         else if (isSaved(buffer.kind)) {
             auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
@@ -77,6 +81,7 @@ private:
 
     const Program& m_program;
     MemoryPeak& m_peak;
+    Bytes m_passing = 0; ///< workspace of the instruction that runs
     /// (stage, microbatch and replica) -> live buffers and their bytes
     std::map<std::pair<int, std::int64_t>, std::pair<int, Bytes>> m_saved;
 };
@@ -111,18 +116,16 @@ MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int devi
         return peak; // nothing but what is there all the time
     const auto last = static_cast<std::size_t>(highest - lane.liveBytes.begin());
     LiveParts parts(program, peak);
-    Nanoseconds now = 0; // as in memoryCurve()
+    IssueClock clock(program, timeline);
     for (std::size_t i = 0; i <= last; ++i) {
         const Instruction& instruction = lane.instructions[i];
         parts.define(instruction);
+        peak.time = clock.next(instruction);
         if (i == last) {
-            peak.time = runs(instruction.kind) ? std::max(now, timeline.start[instruction.task]) : now;
             peak.during = instruction.task == none ? std::string() : program.label(instruction.task);
             break;
         }
         parts.leave(instruction);
-        if (runs(instruction.kind))
-            now = std::max(now, timeline.end[instruction.task]);
     }
     parts.sumUpStages();
     return peak;

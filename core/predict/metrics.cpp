@@ -20,11 +20,27 @@ struct LaneState {
     Nanoseconds compute = 0;
 };
 
+/// What arrives last of a task's inputs; none when it has none but its device's.
+TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t)
+{
+    TaskId arrival = program.afterData[t];
+    const auto& extras = program.extraDependencies;
+    if (extras.empty())
+        return arrival;
+    auto extra = std::lower_bound(extras.begin(), extras.end(), t,
+                                  [](const Program::ExtraDependency& e, TaskId task) { return e.task < task; });
+    for (; extra != extras.end() && extra->task == t; ++extra)
+        if (extra->after != none && extra->when == Program::ExtraDependency::When::Ended
+            && (arrival == none || timeline.end[extra->after] > timeline.end[arrival]))
+            arrival = extra->after;
+    return arrival;
+}
+
 /// Splits the gap before a task between computing its input, moving it, and anything else.
 void attributeGap(const Program& program, const Timeline& timeline, TaskId t, Nanoseconds from, Nanoseconds gap,
                   IdleCauses& causes)
 {
-    const TaskId arrival = program.afterData[t];
+    const TaskId arrival = lastArrival(program, timeline, t);
     if (arrival == none || program.tasks[t].kind != TaskKind::Compute || timeline.start[arrival] == notRun) {
         causes.other += gap;
         return;
@@ -62,12 +78,14 @@ Metrics measure(const Program& program, const Timeline& timeline)
         LaneState& lane = lanes[d];
         if (lane.previousEnd >= 0 && start > lane.previousEnd)
             attributeGap(program, timeline, t, lane.previousEnd, start - lane.previousEnd, metrics.idleCauses[d]);
+        // Blocks that overlap keep the device busy once.
+        const Nanoseconds busy = std::max<Nanoseconds>(0, end - std::max(start, lane.previousEnd));
         lane.previousEnd = std::max(lane.previousEnd, end);
-        metrics.devices[d].busy += end - start;
+        metrics.devices[d].busy += busy;
         if (task.kind == TaskKind::Compute) {
             lane.first = std::min(lane.first, start);
             lane.last = std::max(lane.last, end);
-            lane.compute += end - start;
+            lane.compute += busy;
         } else {
             lane.first = std::min(lane.first, start);
         }

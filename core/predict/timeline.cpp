@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/timeline.h"
 
+#include "core/program/overlaps.h"
+
 #include <algorithm>
 
 namespace pipewright {
@@ -23,21 +25,33 @@ void addSample(std::vector<MemorySample>& curve, Nanoseconds time, Bytes bytes)
 
 } // namespace
 
+Nanoseconds IssueClock::next(const Instruction& instruction)
+{
+    const bool runs = instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Reduce
+                      || instruction.kind == InstructionKind::Update;
+    if (!runs)
+        return m_now;
+    const Nanoseconds begin = std::max(m_now, m_timeline.start[instruction.task]);
+    const Nanoseconds end = std::max(begin, m_timeline.end[instruction.task]);
+    if (overlapsWith(m_program, instruction.task) != none) {
+        m_now = begin;
+        m_pairEnd = end;
+    } else {
+        m_now = std::max(end, m_pairEnd);
+        m_pairEnd = 0;
+    }
+    return begin;
+}
+
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device)
 {
     const Program::Device& lane = program.devices[static_cast<std::size_t>(device)];
     std::vector<MemorySample> curve{{0, lane.persistentBytes}};
-    Nanoseconds now = 0; // the device issues sends, receives and frees as soon as it has ended its last block
-    for (std::size_t i = 0; i < lane.instructions.size(); ++i) {
-        const Instruction& instruction = lane.instructions[i];
-        const bool runs = instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Reduce
-                          || instruction.kind == InstructionKind::Update;
-        addSample(curve, runs ? std::max(now, timeline.start[instruction.task]) : now, lane.liveBytes[i]);
-        if (runs)
-            now = std::max(now, timeline.end[instruction.task]);
-    }
+    IssueClock clock(program, timeline);
+    for (std::size_t i = 0; i < lane.instructions.size(); ++i)
+        addSample(curve, clock.next(lane.instructions[i]), lane.liveBytes[i]);
     if (!lane.liveBytes.empty())
-        addSample(curve, now, lane.persistentBytes);
+        addSample(curve, clock.now(), lane.persistentBytes);
     return curve;
 }
 

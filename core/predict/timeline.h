@@ -18,6 +18,21 @@ struct Timeline {
     bool operator==(const Timeline&) const = default;
 };
 
+/// When a device issues its instructions: sends, receives and frees as soon as its last block has ended, the
+/// second of an overlapped pair at once behind the first.
+class IssueClock {
+public:
+    /// Keeps references to both. Instructions are asked for in the order of the device's list.
+    IssueClock(const Program& program, const Timeline& timeline) : m_program(program), m_timeline(timeline) {}
+    Nanoseconds next(const Instruction& instruction);
+    Nanoseconds now() const { return m_now; } ///< after the instruction asked for last
+
+private:
+    const Program& m_program;
+    const Timeline& m_timeline;
+    Nanoseconds m_now = 0, m_pairEnd = 0;
+};
+
 /// The memory curve that follows from a Program's instruction lists at the given times.
 /// O(instructions of the device).
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device);

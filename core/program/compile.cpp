@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/compile.h"
 
-#include "core/program/globalorder.h"
 #include "core/program/projection.h"
 #include "core/program/tasksequence.h"
 #include "core/schedule/ordergraph.h"
@@ -25,6 +24,19 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
             diagnostics.push_back({Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time",
                                    "times are 0 or more"});
     }
+    if (!costs.microbatches.empty() && costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
+        diagnostics.push_back({Severity::Error, "costs.microbatches",
+                               fmt::format("scales of {} microbatches for a schedule of {}", costs.microbatches.size(),
+                                           schedule.microbatches),
+                               "give one entry per microbatch, or none"});
+    for (const MicrobatchScale& scale : costs.microbatches)
+        if (!(scale.time >= 0 && scale.time <= 1e6 && scale.bytes >= 0 && scale.bytes <= 1e6))
+            diagnostics.push_back({Severity::Error, "costs.microbatches",
+                                   fmt::format("a microbatch {} times as long and {} times as large", scale.time, scale.bytes),
+                                   "scales are between 0 and 1e6; 1 is the usual microbatch"});
+    if (!(costs.overlapFactor >= 0 && costs.overlapFactor <= 1e6))
+        diagnostics.push_back({Severity::Error, "costs.overlap_factor", fmt::format("{}", costs.overlapFactor),
+                               "1: as long as one after the other; 0.5: both in the time of one"});
     for (const SharedParameter& shared : dataflow.shared)
         if (std::min(shared.rootStage, shared.otherStage) < 0
             || std::max(shared.rootStage, shared.otherStage) >= schedule.stages() || shared.rootStage == shared.otherStage)
@@ -57,7 +69,7 @@ std::vector<Nanoseconds> earliestStarts(const Schedule& schedule, const OrderGra
     for (const Pin& pin : schedule.pins) {
         const Block& b = pin.block;
         if (b.op > Op::W || b.stage < 0 || b.stage >= schedule.stages() || b.microbatch < 0
-            || b.microbatch >= schedule.microbatches)
+            || b.microbatch >= schedule.microbatches || b.replica != schedule.replicaOf(b.microbatch))
             continue;
         const BlockIndex index = graph.indexOf(b.op, b.stage, b.microbatch);
         if (index == noBlock)
@@ -69,21 +81,35 @@ std::vector<Nanoseconds> earliestStarts(const Schedule& schedule, const OrderGra
 }
 
 /// Transfer time of the chain value that arrives at each stage: activations from the stage before,
-/// gradients from the stage after; 0 on the same device.
-struct ArrivalDelays {
-    std::vector<Nanoseconds> activation, gradient;
-
+/// gradients from the stage after; 0 on the same device. As for a usual microbatch: it only decides the order.
+class ArrivalDelays {
+public:
     ArrivalDelays(const Schedule& schedule, const Costs& costs)
-        : activation(costs.stages.size(), 0), gradient(costs.stages.size(), 0)
+        : m_stages(costs.stages.size()), m_activation(m_stages * static_cast<std::size_t>(schedule.replicas()), 0),
+          m_gradient(m_activation)
     {
-        for (std::size_t s = 0; s + 1 < costs.stages.size(); ++s) {
-            const int here = schedule.deviceOfStage[s], there = schedule.deviceOfStage[s + 1];
-            if (here == there)
-                continue;
-            activation[s + 1] = costs.linkBetween(here, there).transferTime(costs.stages[s].output);
-            gradient[s] = costs.linkBetween(there, here).transferTime(costs.stages[s].output);
+        for (int replica = 0; replica < schedule.replicas(); ++replica) {
+            const std::vector<int>& placement = schedule.placement(replica);
+            const std::size_t first = m_stages * static_cast<std::size_t>(replica);
+            for (std::size_t s = 0; s + 1 < m_stages; ++s) {
+                const int here = placement[s], there = placement[s + 1];
+                if (here == there)
+                    continue;
+                m_activation[first + s + 1] = costs.linkBetween(here, there).transferTime(costs.stages[s].output);
+                m_gradient[first + s] = costs.linkBetween(there, here).transferTime(costs.stages[s].output);
+            }
         }
     }
+
+    Nanoseconds of(const Block& block) const
+    {
+        const std::size_t at = m_stages * static_cast<std::size_t>(block.replica) + static_cast<std::size_t>(block.stage);
+        return block.op == Op::F ? m_activation[at] : m_gradient[at];
+    }
+
+private:
+    std::size_t m_stages;
+    std::vector<Nanoseconds> m_activation, m_gradient; ///< per replica and stage
 };
 
 } // namespace
@@ -102,15 +128,19 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
 
     const std::vector<Nanoseconds> earliest = earliestStarts(schedule, graph);
     const ArrivalDelays delays(schedule, costs);
-    const auto duration = [&](BlockIndex i) {
-        const StageCosts& stage = costs.stages[static_cast<std::size_t>(graph.blocks[i].stage)];
+    const auto alone = [&](BlockIndex i) {
+        const Block& block = graph.blocks[i];
+        const StageCosts& stage = costs.stages[static_cast<std::size_t>(block.stage)];
         const Nanoseconds times[] = {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad};
-        return times[static_cast<std::size_t>(graph.blocks[i].op)];
+        const Nanoseconds usual = times[static_cast<std::size_t>(block.op)];
+        return costs.microbatches.empty() ? usual : costs.duration(block.op, block.stage, block.microbatch);
+    };
+    const auto duration = [&](BlockIndex i) {
+        return graph.unitSize(i) == 1 ? alone(i) : costs.overlapped(alone(i), alone(i + 1));
     };
     const auto delay = [&](BlockIndex input, BlockIndex block) {
-        const auto stage = static_cast<std::size_t>(graph.blocks[block].stage);
         if (graph.chainInput[block] == input)
-            return graph.blocks[block].op == Op::F ? delays.activation[stage] : delays.gradient[stage];
+            return delays.of(graph.blocks[block]);
         const int from = graph.deviceOfBlock[input], to = graph.deviceOfBlock[block];
         return from == to ? 0 : costs.linkBetween(from, to).latency;
     };
@@ -122,8 +152,11 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.stages = schedule.stages();
     program.chunks = schedule.chunks();
     program.microbatches = schedule.microbatches;
+    program.replicas = schedule.replicas();
+    program.sequencePieces = schedule.sequencePieces;
+    program.blockingTransfers = costs.blockingTransfers;
     program.deviceOfStage = schedule.deviceOfStage;
-    buildTaskSequence(program, graph, sortedByStart(run), run.start, earliest, costs, dataflow, options);
+    buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, options);
     projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
     return program;
 }

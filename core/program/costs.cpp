@@ -5,11 +5,11 @@
 
 namespace pipewright {
 
-Nanoseconds LinkCosts::transferTime(Bytes bytes) const
+Nanoseconds LinkCosts::wireTime(Bytes bytes) const
 {
     if (bytesPerSecond <= 0 || bytes <= 0)
-        return latency;
-    return latency + std::llround(static_cast<double>(bytes) / bytesPerSecond * 1e9);
+        return 0;
+    return std::llround(static_cast<double>(bytes) / bytesPerSecond * 1e9);
 }
 
 Nanoseconds Costs::duration(Op op, int stage) const
@@ -26,6 +26,26 @@ Nanoseconds Costs::duration(Op op, int stage) const
     return 0;
 }
 
+Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
+{
+    const Nanoseconds usual = duration(op, stage);
+    if (microbatches.empty() || op == Op::U)
+        return usual;
+    return std::llround(static_cast<double>(usual) * microbatches[static_cast<std::size_t>(microbatch)].time);
+}
+
+Nanoseconds Costs::overlapped(Nanoseconds first, Nanoseconds second) const
+{
+    return std::llround(static_cast<double>(first + second) * overlapFactor);
+}
+
+Bytes Costs::scaled(Bytes bytes, int microbatch) const
+{
+    if (microbatches.empty())
+        return bytes;
+    return std::llround(static_cast<double>(bytes) * microbatches[static_cast<std::size_t>(microbatch)].bytes);
+}
+
 const LinkCosts& Costs::linkBetween(int fromDevice, int toDevice) const
 {
     const auto pair = linkOfPair.find({fromDevice, toDevice});
@@ -34,15 +54,15 @@ const LinkCosts& Costs::linkBetween(int fromDevice, int toDevice) const
 
 Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
 {
-    const Nanoseconds share = worth.perChunk ? 1 : chunks;
+    const Nanoseconds share = (worth.perChunk ? 1 : chunks) * Nanoseconds{worth.pieces};
     StageCosts stage;
     stage.forward = worth.forward / share;
     stage.inputGrad = worth.inputGrad / share;
     stage.weightGrad = worth.weightGrad / share;
     stage.backward = stage.inputGrad + stage.weightGrad;
     stage.recompute = stage.forward;
-    stage.savedUntilWeightGrad = worth.savedForWeightGrad / chunks;
-    stage.savedUntilInputGrad = worth.saved / chunks - stage.savedUntilWeightGrad;
+    stage.savedUntilWeightGrad = worth.savedForWeightGrad / (chunks * worth.pieces);
+    stage.savedUntilInputGrad = worth.saved / (chunks * worth.pieces) - stage.savedUntilWeightGrad;
     Costs costs;
     costs.stages.assign(static_cast<std::size_t>(stages), stage);
     costs.link.latency = worth.transfer;

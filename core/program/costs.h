@@ -30,6 +30,7 @@ struct StageCosts {
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
     Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
+    Bytes sequenceGradient = 0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
@@ -40,19 +41,36 @@ struct StageCosts {
 struct LinkCosts {
     Nanoseconds latency = 0;
     double bytesPerSecond = 0;
+    /// Links of the same name share one wire: their transfers pass it one after the other, in the Program's
+    /// order, each holding it for its bytes and not for its latency. Empty: a wire of its own, never busy.
+    std::string bus{};
 
-    Nanoseconds transferTime(Bytes bytes) const;
+    Nanoseconds transferTime(Bytes bytes) const { return latency + wireTime(bytes); }
+    Nanoseconds wireTime(Bytes bytes) const; ///< without the latency
     bool operator==(const LinkCosts&) const = default;
+};
+
+/// How much longer, and larger, a microbatch is than the usual one that StageCosts describe: a longer text,
+/// or a piece of a sequence with more to look back on.
+struct MicrobatchScale {
+    double time = 1, bytes = 1;
+    bool operator==(const MicrobatchScale&) const = default;
 };
 
 struct Costs {
     std::vector<StageCosts> stages;
+    std::vector<MicrobatchScale> microbatches;           ///< per microbatch; empty: all alike
     LinkCosts link;                                      ///< between any two devices …
     std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
+    bool blockingTransfers = false; ///< sends and receives hold up the compute stream on both devices
+    double overlapFactor = 1;       ///< an overlapped pair takes this times the sum of its two blocks
     Nanoseconds reduce = 0;  ///< one reduction of a shared parameter's gradient after the loop
     std::string source = "given"; ///< "given", "formula: …", "measured: run.db"; shown beside numbers
 
-    Nanoseconds duration(Op op, int stage) const;
+    Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
+    Nanoseconds duration(Op op, int stage, int microbatch) const;
+    Nanoseconds overlapped(Nanoseconds first, Nanoseconds second) const; ///< how long the pair takes
+    Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
     bool operator==(const Costs&) const = default;
 };
@@ -64,6 +82,7 @@ struct DeviceWorth {
     Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
     Bytes saved = 0, savedForWeightGrad = 0;
     bool perChunk = false; ///< the three pass times are per chunk already; bytes are always per device
+    int pieces = 1;        ///< a microbatch is cut into so many; times and bytes are of a whole one
 };
 Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks);
 

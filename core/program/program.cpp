@@ -24,8 +24,11 @@ std::string Program::label(TaskId id) const
     case TaskKind::Compute: return toString(task.block());
     case TaskKind::Transfer:
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
-    case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
-    case TaskKind::Update: return fmt::format("U{}", task.stage);
+    case TaskKind::Reduce:
+        if (task.microbatch == task.stage)
+            return fmt::format("reduce stage {} over replicas", task.stage);
+        return fmt::format("reduce shared parameter {}", task.stage);
+    case TaskKind::Update: return task.replica == 0 ? fmt::format("U{}", task.stage) : fmt::format("U{}/{}", task.stage, task.replica);
     }
     return {};
 }

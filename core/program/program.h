@@ -33,7 +33,7 @@ struct Task {
     Op op = Op::F;            ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
     std::uint16_t replica = 0;
     std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
-    std::int32_t microbatch = 0; ///< Reduce: the other owner's stage
+    std::int32_t microbatch = 0; ///< Reduce: the other owner's stage; the same stage: a sum over replicas 0 and `replica`
     std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
     std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner
 
@@ -47,6 +47,7 @@ enum class BufferKind : std::uint8_t {
     SavedUntilInputGrad,  ///< F -> I or B
     SavedUntilWeightGrad, ///< F -> W or B
     SavedFromInputGrad,   ///< I -> W (inside B for a full backward)
+    SequenceGradient,     ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
     Output,               ///< F's result where it was made
     ReceivedOutput,       ///< F's result on a consumer's device
     Gradient,             ///< gradient of a stage's input, where I or B made it
@@ -106,13 +107,24 @@ public:
     std::vector<TaskId> afterOnDevice;
     std::vector<TaskId> afterData;
     struct ExtraDependency {
+        enum class When : std::uint8_t {
+            Ended,   ///< `after` has ended
+            Started, ///< `after` has started: the second of an overlapped pair
+            LinkFree ///< `after` has left the shared link: it is still under way for the link's latency
+        };
         TaskId task = none;
         TaskId after = none;            ///< none: only the time counts
         Nanoseconds earliestStart = 0;  ///< a pin
+        When when = When::Ended;
     };
     std::vector<ExtraDependency> extraDependencies;
+    /// Pairs of Compute tasks that run at the same time; sorted. What the second waits for, the first does too.
+    struct Overlap {
+        TaskId first = none, second = none;
+    };
+    std::vector<Overlap> overlaps;
 
-    /// Persistent ones first: Parameters, Gradients and OptimizerState of stage 0, then of stage 1, … Saved
+    /// Persistent ones first: Parameters, Gradients and OptimizerState of replica 0's stage 0, stage 1, …, replica 1's … Saved
     /// and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.
     std::vector<Buffer> buffers;
 
@@ -128,7 +140,10 @@ public:
     int stages = 0;
     int chunks = 1;       ///< v: stages per device that make one activation unit
     int microbatches = 0;
-    std::vector<int> deviceOfStage;
+    int replicas = 1;
+    int sequencePieces = 1; ///< consecutive microbatch numbers that are one sequence
+    bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
+    std::vector<int> deviceOfStage; ///< of replica 0
 
     std::int64_t computeCount() const;
     std::int64_t transferCount() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/projection.h"
 
+#include "core/program/overlaps.h"
+
 #include <algorithm>
 
 namespace pipewright {
@@ -34,7 +36,8 @@ public:
     Projector(Program& program, int devices, int outstandingSends)
         : m_program(program), m_uses(program), m_outstanding(static_cast<std::size_t>(outstandingSends)),
           m_live(static_cast<std::size_t>(devices), 0), m_liveChunks(static_cast<std::size_t>(devices), 0),
-          m_mostChunks(static_cast<std::size_t>(devices), 0), m_channels(static_cast<std::size_t>(devices))
+          m_mostChunks(static_cast<std::size_t>(devices), 0), m_channels(static_cast<std::size_t>(devices)),
+          m_partner(overlapPartners(program))
     {
         program.devices.assign(static_cast<std::size_t>(devices), {});
         std::vector<std::size_t> expected(static_cast<std::size_t>(devices), 0);
@@ -70,7 +73,8 @@ public:
             }
         }
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
-            m_program.devices[d].peakActivations = static_cast<double>(m_mostChunks[d]) / m_program.chunks;
+            m_program.devices[d].peakActivations =
+                static_cast<double>(m_mostChunks[d]) / (m_program.chunks * m_program.sequencePieces);
     }
 
 private:
@@ -81,6 +85,12 @@ private:
         std::size_t first = 0;
     };
 
+    /// The task with which a task ends: what an overlapped pair uses goes when both are done.
+    TaskId endOfPair(TaskId t) const
+    {
+        return t == none || m_partner.empty() || m_partner[t] == none ? t : std::max(t, m_partner[t]);
+    }
+
     /// Buckets the buffers by the task after which they go: a local use, or a transfer.
     void sortFrees()
     {
@@ -89,8 +99,10 @@ private:
         m_freeBegin.assign(m_program.tasks.size() + 1, 0);
         for (std::size_t b = 0; b < count; ++b) {
             const BufferKind kind = m_program.buffers[b].kind;
-            const TaskId sent = m_uses.transfer[b], used = m_uses.local[b];
-            freedBy[b] = isPersistent(kind) || kind == BufferKind::Workspace ? none : sent != none && sent > used ? sent : used;
+            const TaskId sent = m_uses.transfer[b], used = endOfPair(m_uses.local[b]);
+            // The workspace of a pair's first block is still in use when the second is issued.
+            const bool transient = kind == BufferKind::Workspace && used == m_uses.local[b];
+            freedBy[b] = isPersistent(kind) || transient ? none : sent != none && sent > used ? sent : used;
             if (freedBy[b] != none)
                 ++m_freeBegin[freedBy[b] + 1];
         }
@@ -134,7 +146,7 @@ private:
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t)) {
             const Buffer& buffer = m_program.buffers[b];
-            (buffer.kind == BufferKind::Workspace ? workspace : kept) += buffer.bytes;
+            (buffer.kind == BufferKind::Workspace && endOfPair(t) == t ? workspace : kept) += buffer.bytes;
         }
         add(task.device, InstructionKind::Compute, t, none, kept, workspace);
         countActivation(task);
@@ -218,6 +230,7 @@ private:
     std::vector<Bytes> m_live;
     std::vector<int> m_liveChunks, m_mostChunks;
     std::vector<std::vector<Channel>> m_channels; ///< per source; few destinations each
+    std::vector<TaskId> m_partner;                ///< see overlapPartners()
     std::vector<std::uint32_t> m_freeBegin;       ///< per task, into m_freed
     std::vector<BufferId> m_freed;
 };

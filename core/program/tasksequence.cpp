@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/tasksequence.h"
 
+#include "core/program/globalorder.h"
+#include "core/program/overlaps.h"
+
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -18,16 +22,18 @@ struct Arrival {
 
 class SequenceBuilder {
 public:
-    SequenceBuilder(Program& program, const OrderGraph& graph, const Costs& costs, const Dataflow& dataflow,
-                    const CompileOptions& options)
-        : m_program(program), m_graph(graph), m_costs(costs), m_dataflow(dataflow), m_options(options),
-          m_lastOnDevice(graph.firstOfDevice.size() - 1, none)
+    SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
+                    const Dataflow& dataflow, const CompileOptions& options)
+        : m_program(program), m_schedule(schedule), m_graph(graph), m_costs(costs), m_dataflow(dataflow), m_options(options),
+          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice)
     {
         const std::size_t cells = static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches);
         for (auto* table : {&m_savedUntilInputGrad, &m_savedUntilWeightGrad, &m_savedFromInputGrad})
             table->assign(cells, none);
         m_output.resize(cells);
         m_gradient.resize(cells);
+        if (program.sequencePieces > 1)
+            m_sequenceGradient.assign(cells / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
             m_skipOutputs.push_back({input.input, input.block, input.skip});
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
@@ -37,21 +43,24 @@ public:
         addPersistentBuffers();
     }
 
-    void run(const std::vector<BlockIndex>& order, const std::vector<Nanoseconds>& start,
-             const std::vector<Nanoseconds>& earliestStart)
+    void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
+        const std::vector<BlockIndex> order = sortedByStart(simulated);
         m_rank.resize(order.size());
         for (std::uint32_t r = 0; r < order.size(); ++r)
             m_rank[order[r]] = r;
         Nanoseconds now = 0;
         for (const BlockIndex i : order) {
-            if (start[i] > now) {
-                now = start[i];
-                emitTransfers();
+            if (simulated.start[i] > now) {
+                now = simulated.start[i];
+                emitTransfers(now);
             }
+            if (m_costs.blockingTransfers)
+                m_dueOf = simulated.end[i];
             addCompute(i, earliestStart.empty() ? 0 : earliestStart[i]);
         }
         emitTransfers();
+        joinOverlaps(m_program);
         finishStep();
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
@@ -66,6 +75,7 @@ private:
         TaskId producer;
         std::int32_t destination;
         std::uint32_t firstConsumer; ///< rank in the global order
+        Nanoseconds due; ///< blocking transfers: not before, unless the consumer is next
         std::uint32_t firstValue, valueCount; ///< into m_pendingValues
     };
     struct PendingValue {
@@ -77,25 +87,42 @@ private:
     void reserve()
     {
         const std::size_t blocks = m_graph.blocks.size();
-        const std::size_t tasks = blocks + blocks + m_costs.stages.size() + m_dataflow.shared.size();
+        const std::size_t perReplica = 2 * m_costs.stages.size() + m_dataflow.shared.size();
+        const std::size_t tasks = blocks + blocks + perReplica * static_cast<std::size_t>(m_program.replicas);
         m_program.tasks.reserve(tasks);
         m_program.afterOnDevice.reserve(tasks);
         m_program.afterData.reserve(tasks);
         m_program.operandBegin.reserve(tasks + 1);
         m_program.operandSplit.reserve(tasks);
         m_program.operands.reserve(6 * blocks);
-        m_program.buffers.reserve(3 * blocks + 3 * m_costs.stages.size());
+        m_program.buffers.reserve(3 * blocks + 3 * m_costs.stages.size() * static_cast<std::size_t>(m_program.replicas));
     }
 
     void addPersistentBuffers()
     {
-        for (std::int32_t s = 0; s < m_program.stages; ++s) {
-            const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
-            const int device = m_program.deviceOfStage[static_cast<std::size_t>(s)];
-            addBuffer(BufferKind::Parameters, device, s, -1, costs.parameters);
-            addBuffer(BufferKind::Gradients, device, s, -1, costs.gradients);
-            addBuffer(BufferKind::OptimizerState, device, s, -1, costs.optimizerState);
-        }
+        for (std::int32_t r = 0; r < m_program.replicas; ++r)
+            for (std::int32_t s = 0; s < m_program.stages; ++s) {
+                const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
+                const int device = deviceOf(s, r);
+                const auto add = [&](BufferKind kind, Bytes bytes) {
+                    m_program.buffers[addBuffer(kind, device, s, -1, bytes)].replica = static_cast<std::uint16_t>(r);
+                };
+                add(BufferKind::Parameters, costs.parameters);
+                add(BufferKind::Gradients, costs.gradients);
+                add(BufferKind::OptimizerState, costs.optimizerState);
+            }
+    }
+
+    int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[static_cast<std::size_t>(stage)]; }
+
+    /// A microbatch's buffer: as much larger as the microbatch is.
+    BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
+                         bool skip = false)
+    {
+        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.scaled(bytes, block.microbatch),
+                                      consumerStage, skip);
+        m_program.buffers[id].replica = static_cast<std::uint16_t>(block.replica);
+        return id;
     }
 
     BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
@@ -163,10 +190,18 @@ private:
     {
         const Block& block = m_graph.blocks[index];
         const int device = m_graph.deviceOfBlock[index];
-        readyInputs(index);
+        TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
+        TaskId& firstOfPair = m_firstOfPair[static_cast<std::size_t>(device)];
+        const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
+        readyInputs(index + m_graph.unitSize(index) - 1);
         const TaskId task = beginTask(TaskKind::Compute, block.op, block.stage, block.microbatch, device, -1,
-                                      m_lastOnDevice[static_cast<std::size_t>(device)]);
-        m_lastOnDevice[static_cast<std::size_t>(device)] = task;
+                                      second ? m_program.afterOnDevice[firstOfPair] : last);
+        m_program.tasks[task].replica = static_cast<std::uint16_t>(block.replica);
+        if (second)
+            m_program.overlaps.push_back({firstOfPair, task});
+        else if (m_graph.unitSize(index) > 1)
+            firstOfPair = task;
+        last = task;
         if (earliestStart > 0)
             m_program.extraDependencies.push_back({task, none, earliestStart});
         if (block.op == Op::F)
@@ -198,6 +233,7 @@ private:
             waitFor(task, input.task);
         }
         readSkips(task, index, device);
+        readEarlierPieces(block);
         endReads();
         write(m_savedUntilInputGrad[here], BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
         write(m_savedUntilWeightGrad[here], BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
@@ -222,6 +258,9 @@ private:
                 waitFor(task, gradient.task);
             }
             operand(m_savedUntilInputGrad[here]);
+            readEarlierPieces(block);
+            if (!isLastPiece(block))
+                operand(sequenceGradient(block));
         }
         if (weightGrad)
             operand(m_savedUntilWeightGrad[here]);
@@ -231,6 +270,8 @@ private:
         endReads();
         if (inputGrad)
             write(m_savedFromInputGrad[here], BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
+        if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
+            write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
         if (inputGrad && block.stage > 0) {
             const BlockIndex consumer = m_graph.backwardOf(block.stage - 1, block.microbatch);
             hand(BufferKind::Gradient, block, device, consumer,
@@ -247,13 +288,29 @@ private:
     void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
     {
         if (bytes > 0)
-            operand(slot = addBuffer(kind, device, block.stage, block.microbatch, bytes));
+            operand(slot = addBufferOf(block, kind, device, bytes));
     }
 
     void writeWorkspace(const Block& block, int device, Bytes bytes)
     {
         if (bytes > 0)
-            operand(addBuffer(BufferKind::Workspace, device, block.stage, block.microbatch, bytes));
+            operand(addBufferOf(block, BufferKind::Workspace, device, bytes));
+    }
+
+    // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------
+
+    void readEarlierPieces(const Block& block)
+    {
+        for (int piece = block.microbatch % m_program.sequencePieces; piece > 0; --piece)
+            operand(m_savedUntilInputGrad[cell(block.stage, block.microbatch - piece)]);
+    }
+    bool isLastPiece(const Block& block) const
+    {
+        return (block.microbatch + 1) % m_program.sequencePieces == 0;
+    }
+    BufferId& sequenceGradient(const Block& block)
+    {
+        return m_sequenceGradient[cell(block.stage, block.microbatch) / static_cast<std::size_t>(m_program.sequencePieces)];
     }
 
     // --- values that leave a block -------------------------------------------------------------------
@@ -271,7 +328,7 @@ private:
         const bool away = consumer != noBlock && m_graph.deviceOfBlock[consumer] != device;
         if (bytes == 0 && !away)
             return;
-        arrival.buffer = addBuffer(kind, device, block.stage, block.microbatch, bytes, consumerStage);
+        arrival.buffer = addBufferOf(block, kind, device, bytes, consumerStage);
         operand(arrival.buffer);
         if (away)
             m_outgoing.push_back({m_graph.deviceOfBlock[consumer], m_rank[consumer], {arrival.buffer, &arrival, 0}});
@@ -307,8 +364,8 @@ private:
             const int destination = m_graph.deviceOfBlock[output->consumer];
             const Block& consumer = m_graph.blocks[output->consumer];
             if (gradient || shared == none) {
-                shared = addBuffer(gradient ? BufferKind::Gradient : BufferKind::Output, device, block.stage,
-                                   block.microbatch, skipBytes(output->skip), gradient ? consumer.stage : -1, true);
+                shared = addBufferOf(block, gradient ? BufferKind::Gradient : BufferKind::Output, device,
+                                     skipBytes(output->skip), gradient ? consumer.stage : -1, true);
                 operand(shared);
             }
             const std::uint32_t number = valueNumber(output->skip, gradient);
@@ -349,7 +406,7 @@ private:
         std::int32_t destination = -1;
         for (const Outgoing& outgoing : m_outgoing) {
             if (outgoing.destination != destination)
-                m_pending.push_back({task, outgoing.destination, outgoing.consumer,
+                m_pending.push_back({task, outgoing.destination, outgoing.consumer, m_dueOf,
                                      static_cast<std::uint32_t>(m_pendingValues.size()), 0});
             destination = outgoing.destination;
             m_pending.back().firstConsumer = std::min(m_pending.back().firstConsumer, outgoing.consumer);
@@ -359,8 +416,16 @@ private:
         m_outgoing.clear();
     }
 
-    void emitTransfers()
+    void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
     {
+        // Those that are not due stay. A blocking transfer would otherwise hold up its destination from the
+        // moment its producer starts.
+        std::vector<Pending> later;
+        if (m_costs.blockingTransfers) {
+            const auto due = std::stable_partition(m_pending.begin(), m_pending.end(), [&](const Pending& p) { return p.due <= until; });
+            later.assign(due, m_pending.end());
+            m_pending.erase(due, m_pending.end());
+        }
         // By first consumer, then as decided; not stable_sort, which would allocate each time.
         std::sort(m_pending.begin(), m_pending.end(), [](const Pending& a, const Pending& b) {
             return std::tie(a.firstConsumer, a.firstValue) < std::tie(b.firstConsumer, b.firstValue);
@@ -370,7 +435,12 @@ private:
             const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
             const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
                                           pending.destination, none);
+            m_program.tasks[task].replica = producer.replica;
             m_program.afterData[task] = pending.producer;
+            if (m_costs.blockingTransfers)
+                holdUp(task, producer.device, pending.destination);
+            else
+                queueOnBus(task, producer.device, pending.destination);
             const std::span values(m_pendingValues.data() + pending.firstValue, pending.valueCount);
             for (const PendingValue& value : values)
                 operand(value.source);
@@ -381,69 +451,108 @@ private:
                     source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
                 const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
                                                     source.consumerStage, source.skip);
+                m_program.buffers[received].replica = source.replica;
                 operand(received);
                 (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
             }
         }
         m_pending.clear();
-        m_pendingValues.clear();
+        if (later.empty())
+            m_pendingValues.clear();
+        else
+            m_pending = std::move(later);
+    }
+
+    /// Both devices compute nothing meanwhile: the transfer is a step of either's order.
+    void holdUp(TaskId task, int source, int destination)
+    {
+        TaskId& lastOfSource = m_lastOnDevice[static_cast<std::size_t>(source)];
+        TaskId& lastOfDestination = m_lastOnDevice[static_cast<std::size_t>(destination)];
+        m_program.afterOnDevice[task] = lastOfSource;
+        if (lastOfDestination != none)
+            m_program.extraDependencies.push_back({task, lastOfDestination, 0});
+        lastOfSource = lastOfDestination = task;
+    }
+
+    /// A shared link is passed in the order in which transfers were decided.
+    void queueOnBus(TaskId task, int source, int destination)
+    {
+        const std::string& bus = m_costs.linkBetween(source, destination).bus;
+        if (bus.empty())
+            return;
+        const auto [last, first] = m_lastOnBus.try_emplace(bus, task);
+        if (!first) {
+            m_program.extraDependencies.push_back({task, last->second, 0, Program::ExtraDependency::When::LinkFree});
+            last->second = task;
+        }
     }
 
     // --- after the loop ------------------------------------------------------------------------------
 
     void finishStep()
     {
-        for (const SharedParameter& shared : m_dataflow.shared)
-            if (m_options.commuteSharedGradients)
-                addReduction(shared);
-        for (std::int32_t s = 0; s < m_program.stages; ++s) {
-            const int device = m_program.deviceOfStage[static_cast<std::size_t>(s)];
-            TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
-            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
-            endReads();
-        }
+        for (std::int32_t r = 0; r < m_program.replicas; ++r)
+            for (const SharedParameter& shared : m_dataflow.shared)
+                if (m_options.commuteSharedGradients)
+                    addReduction(shared.rootStage, r, shared.otherStage, r, shared.bytes);
+        for (std::int32_t r = 1; r < m_program.replicas; ++r)
+            for (std::int32_t s = 0; s < m_program.stages; ++s)
+                addReduction(s, 0, s, r, m_costs.stages[static_cast<std::size_t>(s)].gradients);
+        for (std::int32_t r = 0; r < m_program.replicas; ++r)
+            for (std::int32_t s = 0; s < m_program.stages; ++s) {
+                const int device = deviceOf(s, r);
+                TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
+                last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
+                m_program.tasks[last].replica = static_cast<std::uint16_t>(r);
+                endReads();
+            }
     }
 
-    void addReduction(const SharedParameter& shared)
+    /// The sum of two owners' gradients: of a shared parameter within a replica, or of a stage over replicas.
+    void addReduction(int rootStage, int rootReplica, int otherStage, int otherReplica, Bytes bytes)
     {
-        const int root = m_program.deviceOfStage[static_cast<std::size_t>(shared.rootStage)];
-        const int other = m_program.deviceOfStage[static_cast<std::size_t>(shared.otherStage)];
-        const TaskId task = beginTask(TaskKind::Reduce, Op::U, shared.rootStage, shared.otherStage, root, other,
+        const int root = deviceOf(rootStage, rootReplica), other = deviceOf(otherStage, otherReplica);
+        const TaskId task = beginTask(TaskKind::Reduce, Op::U, rootStage, otherStage, root, other,
                                       m_lastOnDevice[static_cast<std::size_t>(root)]);
+        m_program.tasks[task].replica = static_cast<std::uint16_t>(otherReplica);
         endReads();
         if (other != root) {
             waitFor(task, m_lastOnDevice[static_cast<std::size_t>(other)]);
-            operand(addBuffer(BufferKind::ReduceInbox, root, shared.otherStage, -1, shared.bytes));
-            operand(addBuffer(BufferKind::ReduceInbox, other, shared.rootStage, -1, shared.bytes));
+            operand(addBuffer(BufferKind::ReduceInbox, root, otherStage, -1, bytes));
+            operand(addBuffer(BufferKind::ReduceInbox, other, rootStage, -1, bytes));
         }
         m_lastOnDevice[static_cast<std::size_t>(root)] = m_lastOnDevice[static_cast<std::size_t>(other)] = task;
     }
 
     Program& m_program;
+    const Schedule& m_schedule;
     const OrderGraph& m_graph;
     const Costs& m_costs;
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;
     std::vector<TaskId> m_lastOnDevice;
+    std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
     std::vector<std::uint32_t> m_rank; ///< per block: position in the global order
     // Per stage and microbatch.
     std::vector<BufferId> m_savedUntilInputGrad, m_savedUntilWeightGrad, m_savedFromInputGrad;
     std::vector<Arrival> m_output;   ///< F's result, where its consumer reads it
     std::vector<Arrival> m_gradient; ///< I's or B's result, likewise
+    std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
+    std::map<std::string, TaskId> m_lastOnBus;
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
     std::vector<Outgoing> m_outgoing;
     std::vector<Pending> m_pending;
     std::vector<PendingValue> m_pendingValues;
+    Nanoseconds m_dueOf = 0; ///< of the transfers that the present block gives rise to
 };
 
 } // namespace
 
-void buildTaskSequence(Program& program, const OrderGraph& graph, const std::vector<BlockIndex>& order,
-                       const std::vector<Nanoseconds>& start, const std::vector<Nanoseconds>& earliestStart,
-                       const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
+                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
 {
-    SequenceBuilder(program, graph, costs, dataflow, options).run(order, start, earliestStart);
+    SequenceBuilder(program, schedule, graph, costs, dataflow, options).run(run, earliestStart);
 }
 
 } // namespace pipewright

@@ -11,8 +11,8 @@
 namespace pipewright {
 
 /// Fills everything in the Program but its devices' instruction lists.
-void buildTaskSequence(Program& program, const OrderGraph& graph, const std::vector<BlockIndex>& order,
-                       const std::vector<Nanoseconds>& start, const std::vector<Nanoseconds>& earliestStart,
+void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
+                       const std::vector<Nanoseconds>& earliestStart,
                        const Costs& costs, const Dataflow& dataflow, const CompileOptions& options);
 
 /// Marks, in an OrderGraph's inputs, the per-microbatch gradient of a shared parameter (without loop

@@ -31,6 +31,7 @@ EditResult refuse(const Schedule& schedule, std::string where, std::string what,
 EditResult checked(Schedule edited, std::span<const SkipConnection> skips)
 {
     edited.family = "custom";
+    dropBrokenOverlaps(edited);
     Diagnostics diagnostics = checkPlaced(edited, skips);
     return {std::move(edited), std::move(diagnostics)};
 }
@@ -97,18 +98,21 @@ EditResult moveBlock(const Schedule& schedule, const Block& block, int index, st
 }
 
 EditResult moveStage(const Schedule& schedule, int stage, int device,
-                     const std::function<Nanoseconds(const Block&)>& startOf, std::span<const SkipConnection> skips)
+                     const std::function<Nanoseconds(const Block&)>& startOf, std::span<const SkipConnection> skips, int replica)
 {
-    if (stage < 0 || stage >= schedule.stages() || device < 0 || device >= schedule.devices())
+    if (stage < 0 || stage >= schedule.stages() || device < 0 || device >= schedule.devices() || replica < 0
+        || replica >= schedule.replicas())
         return refuse(schedule, fmt::format("stage {}", stage), fmt::format("it cannot move to device {}", device),
                       "choose a stage and a device of this schedule");
-    const int from = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+    const int from = schedule.placement(replica)[static_cast<std::size_t>(stage)];
     if (from == device)
         return {schedule, {}};
     Schedule edited = schedule;
-    edited.deviceOfStage[static_cast<std::size_t>(stage)] = device;
+    std::vector<int>& placement = replica == 0 ? edited.deviceOfStage : edited.morePlacements[static_cast<std::size_t>(replica) - 1];
+    placement[static_cast<std::size_t>(stage)] = device;
     std::vector<Block>& old = lane(edited, from);
-    const auto moved = std::stable_partition(old.begin(), old.end(), [&](const Block& b) { return b.stage != stage; });
+    const auto moved = std::stable_partition(old.begin(), old.end(),
+                                             [&](const Block& b) { return b.stage != stage || b.replica != replica; });
     const std::vector<Block> travellers(moved, old.end());
     old.erase(moved, old.end());
     std::vector<Block>& blocks = lane(edited, device);
@@ -128,7 +132,10 @@ EditResult placeBlock(const Schedule& schedule, const Block& block, int index, s
     if (block.stage < 0 || block.stage >= schedule.stages())
         return refuse(schedule, toString(block), fmt::format("unknown stage {}", block.stage), "choose a stage of this schedule");
     Schedule edited = schedule;
-    std::vector<Block>& blocks = lane(edited, schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]);
+    if (block.replica < 0 || block.replica >= schedule.replicas())
+        return refuse(schedule, toString(block), fmt::format("unknown replica {}", block.replica),
+                      "choose a replica of this schedule");
+    std::vector<Block>& blocks = lane(edited, schedule.deviceOf(block));
     blocks.insert(blocks.begin() + std::clamp(index, 0, static_cast<int>(blocks.size())), block);
     return checked(std::move(edited), skips);
 }
@@ -145,6 +152,7 @@ EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks
         lane_.erase(lane_.begin() + position.index);
         std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block == block; });
     }
+    dropBrokenOverlaps(edited);
     return {std::move(edited), {}};
 }
 
@@ -173,6 +181,11 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     }
     if (block.op == Op::W)
         inputs.push_back(graph.indexOf(Op::I, block.stage, block.microbatch));
+    const int pieces = schedule.sequencePieces, piece = block.microbatch % pieces;
+    if (block.op == Op::F && piece > 0)
+        inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch - 1));
+    if ((block.op == Op::B || block.op == Op::I) && piece + 1 < pieces)
+        inputs.push_back(graph.backwardOf(block.stage, block.microbatch + 1));
     if (std::find(inputs.begin(), inputs.end(), noBlock) != inputs.end())
         return refuseBecause({{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
 
@@ -185,7 +198,7 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     Nanoseconds ready = 0;
     for (const BlockIndex input : inputs)
         ready = std::max(ready, run.start[input] + 1);
-    const auto device = static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]);
+    const auto device = static_cast<std::size_t>(schedule.deviceOf(block));
     BlockIndex i = graph.firstOfDevice[device];
     while (i < graph.firstOfDevice[device + 1] && run.start[i] < ready)
         ++i;

@@ -31,11 +31,11 @@ Position find(const Schedule& schedule, const Block& block); ///< O(blocks of th
 /// (index = size: to the end).
 EditResult moveBlock(const Schedule& schedule, const Block& block, int index,
                      std::span<const SkipConnection> skips = {});
-/// Moves a stage and all its blocks to another device, merged into its order by `startOf` (predicted
+/// Moves a replica's stage and all its blocks to another device, merged into its order by `startOf` (predicted
 /// starts of the present schedule; blocks of equal start keep pass order).
 EditResult moveStage(const Schedule& schedule, int stage, int device,
                      const std::function<Nanoseconds(const Block&)>& startOf,
-                     std::span<const SkipConnection> skips = {});
+                     std::span<const SkipConnection> skips = {}, int replica = 0);
 /// Puts an unplaced block before `index` of the device that holds its stage.
 EditResult placeBlock(const Schedule& schedule, const Block& block, int index,
                       std::span<const SkipConnection> skips = {});

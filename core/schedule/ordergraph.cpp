@@ -31,6 +31,8 @@ OrderGraph::OrderGraph(const Schedule& schedule, std::span<const SkipConnection>
     if (hasErrors(diagnostics))
         return;
     checkLocalOrder(schedule, diagnostics);
+    checkPieceOrder(schedule, diagnostics);
+    linkOverlaps(schedule, diagnostics);
     if (!hasErrors(diagnostics))
         linkInputs(skips);
 }
@@ -52,13 +54,25 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                  fmt::format("{} stages x {} microbatches is more than {} blocks", schedule.stages(),
                              schedule.microbatches, maxBlocks),
                  "fewer microbatches or stages");
-    for (int stage = 0; stage < schedule.stages(); ++stage) {
-        const int device = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
-        if (device < 0 || device >= schedule.devices())
-            addError(diagnostics, fmt::format("schedule.placement, stage {}", stage),
-                     fmt::format("unknown device {}", device),
-                     fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
+    for (int replica = 0; replica < schedule.replicas(); ++replica) {
+        const std::vector<int>& placement = schedule.placement(replica);
+        const std::string where = replica == 0 ? "schedule.placement" : fmt::format("schedule.placement of replica {}", replica);
+        if (static_cast<int>(placement.size()) != schedule.stages())
+            addError(diagnostics, where, fmt::format("{} stages, replica 0 has {}", placement.size(), schedule.stages()),
+                     "every replica has all stages");
+        for (std::size_t stage = 0; stage < placement.size(); ++stage)
+            if (placement[stage] < 0 || placement[stage] >= schedule.devices())
+                addError(diagnostics, fmt::format("{}, stage {}", where, stage), fmt::format("unknown device {}", placement[stage]),
+                         fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
     }
+    if (schedule.microbatches % schedule.replicas() != 0)
+        addError(diagnostics, "schedule.microbatches",
+                 fmt::format("{} microbatches for {} replicas", schedule.microbatches, schedule.replicas()),
+                 "the replicas share the microbatches equally: use a multiple");
+    if (schedule.sequencePieces < 1 || schedule.microbatches % schedule.sequencePieces != 0)
+        addError(diagnostics, "schedule.sequence_pieces",
+                 fmt::format("{} microbatches cannot be sequences of {} pieces", schedule.microbatches, schedule.sequencePieces),
+                 "every piece counts as a microbatch: use a multiple of the pieces");
     for (const SkipConnection& skip : skips)
         if (skip.fromStage < 0 || skip.toStage >= schedule.stages() || skip.fromStage >= skip.toStage)
             addError(diagnostics, "dataflow.skips",
@@ -91,13 +105,13 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
             } else if (block.microbatch < 0 || block.microbatch >= m_microbatches) {
                 addError(diagnostics, here(), fmt::format("unknown microbatch {}", block.microbatch),
                          fmt::format("microbatches are numbered 0 to {}", m_microbatches - 1));
-            } else if (block.replica != 0) {
-                addError(diagnostics, here(), fmt::format("unknown replica {}", block.replica),
-                         "this schedule places one replica, number 0");
+            } else if (const int replica = schedule.replicaOf(block.microbatch); block.replica != replica) {
+                addError(diagnostics, here(), fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
+                         fmt::format("write {}", toString(schedule.block(block.op, block.stage, block.microbatch))));
             } else if (block.op == Op::U || block.op == Op::R) {
                 addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)),
                          "leave it out: the compiler adds one update per stage after the last microbatch");
-            } else if (const int home = schedule.deviceOfStage[static_cast<std::size_t>(block.stage)]; home != device) {
+            } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
             } else {
@@ -118,9 +132,9 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
 void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const
 {
     const auto missing = [&](Op op, int stage, int microbatch) {
-        const int device = schedule.deviceOfStage[static_cast<std::size_t>(stage)];
-        addError(diagnostics, fmt::format("device {}", device),
-                 fmt::format("missing block {} ({})", toString({op, stage, microbatch}), describe(op)),
+        const Block block = schedule.block(op, stage, microbatch);
+        addError(diagnostics, fmt::format("device {}", schedule.deviceOf(block)),
+                 fmt::format("missing block {} ({})", toString(block), describe(op)),
                  "place it, or complete the schedule");
     };
     for (int stage = 0; stage < m_stages; ++stage)
@@ -156,7 +170,7 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
         if (block.op != Op::B && indexOf(Op::B, block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
-                     fmt::format("keep either {} or its two halves", toString({Op::B, block.stage, block.microbatch})));
+                     fmt::format("keep either {} or its two halves", toString(schedule.block(Op::B, block.stage, block.microbatch))));
         else if (input != noBlock && input > i)
             addError(diagnostics, here(),
                      fmt::format("it needs {}, which comes later on the same device", toString(blocks[input])),
@@ -169,6 +183,55 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
                          "nothing waits for the input gradient of stage 0: join the two, or set "
                          "\"first_stage_may_split\" in the schedule");
         }
+    }
+}
+
+/// Attention looks back: a piece's forward reads the keys and values of the pieces before it, and its
+/// backward adds to their gradients.
+void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnostics) const
+{
+    if (schedule.sequencePieces == 1)
+        return;
+    for (BlockIndex i = 0; i < blocks.size(); ++i) {
+        const Block& block = blocks[i];
+        const bool forward = block.op == Op::F;
+        const int piece = block.microbatch % schedule.sequencePieces;
+        if (block.op == Op::W || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
+            continue;
+        const int neighbour = forward ? block.microbatch - 1 : block.microbatch + 1;
+        const BlockIndex input = forward ? indexOf(Op::F, block.stage, neighbour) : backwardOf(block.stage, neighbour);
+        if (input != noBlock && input > i) {
+            const BlockIndex first = firstOfDevice[static_cast<std::size_t>(deviceOfBlock[i])];
+            addError(diagnostics, place(deviceOfBlock[i], i - first, block),
+                     fmt::format("it needs {}, the {} piece of the same sequence, which comes later", toString(blocks[input]),
+                                 forward ? "previous" : "next"),
+                     "forwards of a sequence run in ascending order, backwards in descending order");
+        }
+    }
+}
+
+void OrderGraph::linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics)
+{
+    if (schedule.overlaps.empty())
+        return;
+    overlapsNext.assign(blocks.size(), 0);
+    for (const Overlap& pair : schedule.overlaps) {
+        const auto known = [&](const Block& b) {
+            return b.op <= Op::W && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0 && b.microbatch < m_microbatches;
+        };
+        const std::string where = fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second));
+        const BlockIndex first = known(pair.first) ? indexOf(pair.first.op, pair.first.stage, pair.first.microbatch) : noBlock;
+        const BlockIndex second = known(pair.second) ? indexOf(pair.second.op, pair.second.stage, pair.second.microbatch) : noBlock;
+        if (first == noBlock || second != first + 1 || deviceOfBlock[first] != deviceOfBlock[second])
+            addError(diagnostics, where, "the two do not stand one behind the other on one device",
+                     "place them together, or remove the overlap");
+        else if (pair.first.microbatch / schedule.sequencePieces == pair.second.microbatch / schedule.sequencePieces)
+            addError(diagnostics, where, "blocks of the same microbatch cannot run at the same time",
+                     "overlap blocks of different microbatches");
+        else if (overlapsNext[first] != 0 || (first > 0 && overlapsNext[first - 1] != 0) || overlapsNext[second] != 0)
+            addError(diagnostics, where, "a block overlaps with two others", "keep one of the pairs");
+        else
+            overlapsNext[first] = 1;
     }
 }
 
@@ -204,12 +267,14 @@ OrderRun runOrder(const OrderGraph& graph)
 Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice,
                           const std::vector<std::uint8_t>& done)
 {
-    const auto inputMissing = [&](BlockIndex block) {
-        if (graph.chainInput[block] != noBlock && !done[graph.chainInput[block]])
-            return graph.chainInput[block];
-        for (const auto& skip : graph.skipInputs)
-            if (skip.block == block && !done[skip.input])
-                return skip.input;
+    const auto inputMissing = [&](BlockIndex unit) {
+        for (BlockIndex block = unit; block < unit + graph.unitSize(unit); ++block) {
+            if (graph.chainInput[block] != noBlock && !done[graph.chainInput[block]])
+                return graph.chainInput[block];
+            for (const auto& skip : graph.skipInputs)
+                if (skip.block == block && !done[skip.input])
+                    return skip.input;
+        }
         return noBlock;
     };
     const auto deviceOf = [&](BlockIndex block) { return static_cast<std::size_t>(graph.deviceOfBlock[block]); };

@@ -38,6 +38,11 @@ public:
         std::uint32_t skip = 0; ///< index of the skip connection
     };
     std::vector<SkipInput> skipInputs; ///< sorted by block
+    /// Per block: it runs together with the one behind it. Empty when no blocks overlap.
+    std::vector<std::uint8_t> overlapsNext;
+
+    /// How many blocks the device dispatches as one when it comes to this one: 1, or 2 for an overlapped pair.
+    BlockIndex unitSize(BlockIndex block) const { return overlapsNext.empty() ? 1 : 1 + overlapsNext[block]; }
 
     /// Position of a block in the flat array; noBlock when it is not placed.
     BlockIndex indexOf(Op op, int stage, int microbatch) const
@@ -58,6 +63,8 @@ private:
     void fillTable(const Schedule& schedule, Diagnostics& diagnostics);
     void checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const;
     void checkLocalOrder(const Schedule& schedule, Diagnostics& diagnostics) const;
+    void checkPieceOrder(const Schedule& schedule, Diagnostics& diagnostics) const;
+    void linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics);
     void linkInputs(std::span<const SkipConnection> skips);
 
     int m_stages = 0;
@@ -68,12 +75,12 @@ private:
 /// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.
 struct OrderRun {
     std::vector<BlockIndex> sequence; ///< a topological order; shorter than blocks when the lists block each other
-    std::vector<Nanoseconds> start;   ///< per block
+    std::vector<Nanoseconds> start, end; ///< per block
     Diagnostics stuck;                ///< the cycle, block by block, when they do
 };
 
 /// `duration(block index)` and `delay(input index, block index)` give nanoseconds; inlined by the template
-/// below. Pins hold. O(blocks).
+/// below. An overlapped pair starts when both blocks may, and takes `duration` of its first. Pins hold. O(blocks).
 template<typename Duration, typename Delay>
 OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay);
 
@@ -92,7 +99,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
     OrderRun run;
     run.sequence.reserve(count);
     run.start.resize(count);
-    std::vector<Nanoseconds> end(count);
+    run.end.resize(count);
     std::vector<std::uint8_t> done(count, 0);
     std::vector<BlockIndex> next(graph.firstOfDevice.begin(), graph.firstOfDevice.end() - 1);
     std::vector<Nanoseconds> free(devices, 0);
@@ -103,42 +110,52 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
     for (std::size_t d = devices; d-- > 0;)
         runnable.push_back(static_cast<std::int32_t>(d));
 
+    // The first input of block b that has not run, if any; else `start` is put off until all have arrived.
+    const auto waitForInputs = [&](BlockIndex b, Nanoseconds& start) {
+        const BlockIndex chain = graph.chainInput[b];
+        if (chain != noBlock) {
+            if (!done[chain])
+                return chain;
+            start = std::max(start, run.end[chain] + delay(chain, b));
+        }
+        if (!graph.skipInputs.empty()) {
+            auto skip = std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), b,
+                                         [](const OrderGraph::SkipInput& s, BlockIndex block) { return s.block < block; });
+            for (; skip != graph.skipInputs.end() && skip->block == b; ++skip) {
+                if (!done[skip->input])
+                    return skip->input;
+                start = std::max(start, run.end[skip->input] + delay(skip->input, b));
+            }
+        }
+        if (!earliestStart.empty())
+            start = std::max(start, earliestStart[b]);
+        return noBlock;
+    };
+
     while (!runnable.empty()) {
         const auto d = static_cast<std::size_t>(runnable.back());
         runnable.pop_back();
-        for (BlockIndex i = next[d]; i < graph.firstOfDevice[d + 1]; next[d] = ++i) {
+        for (BlockIndex i = next[d]; i < graph.firstOfDevice[d + 1];) {
             Nanoseconds start = free[d];
             BlockIndex missing = noBlock;
-            const BlockIndex chain = graph.chainInput[i];
-            if (chain != noBlock) {
-                if (done[chain])
-                    start = std::max(start, end[chain] + delay(chain, i));
-                else
-                    missing = chain;
-            }
-            if (!graph.skipInputs.empty() && missing == noBlock) {
-                auto skip = std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), i,
-                                             [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
-                for (; skip != graph.skipInputs.end() && skip->block == i && missing == noBlock; ++skip) {
-                    if (done[skip->input])
-                        start = std::max(start, end[skip->input] + delay(skip->input, i));
-                    else
-                        missing = skip->input;
-                }
-            }
+            const BlockIndex unitEnd = i + graph.unitSize(i);
+            for (BlockIndex b = i; b < unitEnd && missing == noBlock; ++b)
+                missing = waitForInputs(b, start);
             if (missing != noBlock) {
                 nextWaiter[d] = waiter[missing];
                 waiter[missing] = static_cast<std::int32_t>(d);
                 break;
             }
-            if (!earliestStart.empty())
-                start = std::max(start, earliestStart[i]);
-            run.start[i] = start;
-            end[i] = free[d] = start + duration(i);
-            done[i] = 1;
-            run.sequence.push_back(i);
-            for (std::int32_t w = waiter[i]; w >= 0; w = nextWaiter[static_cast<std::size_t>(w)])
-                runnable.push_back(w);
+            free[d] = start + duration(i);
+            for (BlockIndex b = i; b < unitEnd; ++b) {
+                run.start[b] = start;
+                run.end[b] = free[d];
+                done[b] = 1;
+                run.sequence.push_back(b);
+                for (std::int32_t w = waiter[b]; w >= 0; w = nextWaiter[static_cast<std::size_t>(w)])
+                    runnable.push_back(w);
+            }
+            next[d] = i = unitEnd;
         }
     }
     if (run.sequence.size() < count)

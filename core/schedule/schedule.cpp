@@ -47,9 +47,24 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
                                    || ((has & bit(Op::B)) == 0 && schedule.backward == BackwardStyle::Split);
                 const bool wanted = op == Op::F || (op == Op::B ? !split : split);
                 if (wanted && !(has & bit(op)))
-                    missing.push_back({op, static_cast<std::int32_t>(s), static_cast<std::int32_t>(m)});
+                    missing.push_back(schedule.block(op, static_cast<int>(s), static_cast<int>(m)));
             }
     return missing;
+}
+
+void dropBrokenOverlaps(Schedule& schedule)
+{
+    if (schedule.overlaps.empty())
+        return;
+    std::vector<Overlap> kept;
+    for (const auto& blocks : schedule.order)
+        for (std::size_t i = 0; i + 1 < blocks.size(); ++i) {
+            const Overlap pair{blocks[i], blocks[i + 1]};
+            if (std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), pair))
+                kept.push_back(pair);
+        }
+    std::sort(kept.begin(), kept.end());
+    schedule.overlaps = std::move(kept);
 }
 
 } // namespace pipewright

@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/schedule/block.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -28,27 +29,65 @@ inline constexpr int maxMicrobatches = 65'536;
 inline constexpr int maxDevices = 4'096;
 inline constexpr std::int64_t maxBlocks = 8'388'608;
 
+/// Two blocks, one behind the other in their device's order, that run at the same time (DualPipe's F&B):
+/// they start together when both have their inputs, and end together (Costs::overlapFactor).
+struct Overlap {
+    Block first, second;
+    auto operator<=>(const Overlap&) const = default;
+};
+
 struct Schedule {
     std::string family;             ///< the family it was made by; "custom" after an edit
-    int microbatches = 0;           ///< per step
+    int microbatches = 0;           ///< per step, over all replicas; with sequence pieces every piece counts as one
     std::vector<int> deviceOfStage; ///< placement: stage -> device; its size is the number of stages
+    /// Bidirectional pipelines: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
+    /// microbatch belongs to one replica, see replicaOf().
+    std::vector<std::vector<int>> morePlacements;
+    /// Seq1F1B: so many consecutive microbatch numbers are pieces of one sequence. Within a stage the
+    /// forwards of a sequence run in ascending order, since attention looks back, and its backwards in
+    /// descending order. Divides `microbatches`.
+    int sequencePieces = 1;
     BackwardStyle backward = BackwardStyle::Full;
     /// JaxPP merges I and W of stage 0 and rejects a list that separates them, since nothing waits for
     /// the input gradient of the first stage. Families that place them apart on purpose say so here.
     bool firstStageMaySplit = false;
     std::vector<std::vector<Block>> order; ///< device -> blocks in the order they run
+    std::vector<Overlap> overlaps; ///< sorted
     std::vector<Pin> pins;
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
     int devices() const { return static_cast<int>(order.size()); }
     std::int64_t blocks() const;
-    /// Most stages that any device holds (v in the papers).
+    /// Most stages of one replica that any device holds (v in the papers).
     int chunks() const;
+    int replicas() const { return 1 + static_cast<int>(morePlacements.size()); }
+    /// The replicas share the microbatches out in equal consecutive runs: of 8 microbatches replica 1 of 2
+    /// has 4 to 7. For a microbatch of this schedule.
+    int replicaOf(int microbatch) const
+    {
+        return morePlacements.empty()
+                   ? 0
+                   : static_cast<int>(std::int64_t{microbatch} * replicas() / std::max(1, microbatches));
+    }
+    const std::vector<int>& placement(int replica) const
+    {
+        return replica == 0 ? deviceOfStage : morePlacements[static_cast<std::size_t>(replica) - 1];
+    }
+    /// The device that holds a block's stage; the block is one of this schedule's.
+    int deviceOf(const Block& block) const
+    {
+        return placement(block.replica)[static_cast<std::size_t>(block.stage)];
+    }
+    /// The block of these three, with the replica that the microbatch belongs to.
+    Block block(Op op, int stage, int microbatch) const { return {op, stage, microbatch, replicaOf(microbatch)}; }
     bool operator==(const Schedule&) const = default;
 };
 
 /// The blocks that a complete schedule has and this one does not place: what the tray shows.
 /// Sorted by operation in pass order, then microbatch, then stage. O(blocks).
 std::vector<Block> unplacedBlocks(const Schedule& schedule);
+
+/// Forgets the overlaps whose two blocks do not stand one behind the other. O(blocks), at once without overlaps.
+void dropBrokenOverlaps(Schedule& schedule);
 
 } // namespace pipewright

@@ -60,7 +60,10 @@ struct ModelShape {
 
     std::int64_t patchElements = 0; ///< Vision: values of one patch, for example 16 * 16 * 3
 
-    std::int64_t tokens() const { return sequence * microbatchSize; }
+    /// Seq1F1B: a microbatch is one of so many pieces of its sequences; its attention looks back on all of them.
+    int sequencePieces = 1;
+
+    std::int64_t tokens() const { return sequence / sequencePieces * microbatchSize; } ///< of a microbatch, or of a piece
     bool operator==(const ModelShape&) const = default;
 };
 

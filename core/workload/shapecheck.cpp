@@ -45,6 +45,10 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "patch_elements", shape.patchElements, shape.architecture == Architecture::Vision ? 1 : 0, wide);
     if (!wrong.empty())
         return wrong;
+    if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
+        wrong.push_back({Severity::Error, "model.sequence",
+                         fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, shape.sequencePieces),
+                         "use a sequence that is a multiple of the pieces"});
     if (shape.heads % shape.keyValueHeads != 0)
         wrong.push_back({Severity::Error, "model.key_value_heads",
                          fmt::format("{} heads cannot share {} key and value heads evenly", shape.heads, shape.keyValueHeads),

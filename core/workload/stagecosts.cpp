@@ -146,7 +146,7 @@ std::string describeSource(const Cluster& cluster, const std::vector<int>& devic
 
 LinkCosts linkCosts(const LinkSpec& link)
 {
-    return {link.latency, link.bandwidth};
+    return {link.latency, link.bandwidth, link.bus};
 }
 
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/program/costs.h"
+#include "core/schedule/families/family.h"
 #include "core/schedule/schedule.h"
 
 #include <sstream>
@@ -58,6 +59,23 @@ inline Costs unitCosts(int stages)
         stage.optimizerState = 200'000;
     }
     return costs;
+}
+
+/// The parameters nearest above these that the family takes: two directions need even numbers, DualPipe at
+/// least as many microbatches as stages, interleaving whole groups.
+inline FamilyParameters possibleParameters(const Family& family, int devices, int microbatches)
+{
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    for (int extra = 0;; ++extra) {
+        parameters.microbatches = microbatches + extra;
+        if (!hasErrors(family.check(parameters)))
+            return parameters;
+        if (extra > 4 * parameters.devices) {
+            ++parameters.devices;
+            extra = -1;
+        }
+    }
 }
 
 } // namespace pipewright::test

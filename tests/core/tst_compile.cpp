@@ -6,6 +6,7 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
+#include "core/program/overlaps.h"
 #include "core/schedule/families/family.h"
 #include "schedules.h"
 
@@ -52,7 +53,8 @@ QString checkLifetimes(const Program& program)
         for (const Instruction& i : program.devices[d].instructions) {
             Bytes workspace = 0;
             const auto define = [&](BufferId b) -> QString {
-                if (program.buffers[b].kind == BufferKind::Workspace) {
+                // An overlapped pair's first block needs its workspace until the second has run.
+                if (program.buffers[b].kind == BufferKind::Workspace && overlapsWith(program, i.task) == none) {
                     workspace += program.buffers[b].bytes;
                     return {};
                 }
@@ -131,12 +133,8 @@ private Q_SLOTS:
         QFETCH(QString, family);
         QFETCH(int, devices);
         QFETCH(int, microbatches);
-        FamilyParameters parameters;
-        parameters.devices = devices;
-        parameters.microbatches = microbatches;
-        if (family == "interleaved-1f1b" && microbatches % devices != 0 && microbatches % devices < devices)
-            parameters.group = microbatches;
-        const Schedule s = makeSchedule(family.toStdString(), parameters);
+        const Family& found = *findFamily(family.toStdString());
+        const Schedule s = makeSchedule(found.name, possibleParameters(found, devices, microbatches));
         for (const int outstanding : {1, 2, 5}) {
             CompileOptions options;
             options.outstandingSends = outstanding;
@@ -189,7 +187,7 @@ private Q_SLOTS:
     void aSkipDelaysItsConsumer()
     {
         Costs costs = unitCosts(3);
-        costs.linkOfPair[{0, 2}] = {50'000, 0};
+        costs.linkOfPair[{0, 2}].latency = 50'000;
         Design design;
         design.schedule = chain(3, {0, 1, 2}, 1);
         design.costs = costs;

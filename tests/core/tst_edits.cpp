@@ -137,6 +137,7 @@ private Q_SLOTS:
         for (const Family& family : families()) {
             Schedule s = makeSchedule(family.name, {});
             s.order.assign(s.order.size(), {});
+            s.overlaps.clear();
             // Always place the first block whose inputs are there.
             for (std::vector<Block> tray = unplacedBlocks(s); !tray.empty(); tray = unplacedBlocks(s)) {
                 bool placed = false;
@@ -148,7 +149,7 @@ private Q_SLOTS:
                         placed = true;
                         break;
                     }
-                QVERIFY(placed);
+                QVERIFY2(placed, std::string(family.name).c_str());
             }
             s.firstStageMaySplit = true;
             QVERIFY2(validate(s).empty(), toString(validate(s)).c_str());

@@ -23,44 +23,60 @@ namespace {
 std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
 {
     std::map<Block, Nanoseconds> end;
-    const auto deviceOf = [&](int stage) { return s.deviceOfStage[static_cast<std::size_t>(stage)]; };
-    const auto arrival = [&](const Block& from, int toStage) -> Nanoseconds {
-        const auto found = end.find(from);
-        if (found == end.end())
-            return 0;
-        const int a = deviceOf(from.stage), b = deviceOf(toStage);
-        const int valueStage = std::min(from.stage, toStage);
-        return found->second + (a == b ? 0 : costs.linkBetween(a, b).transferTime(costs.stages[static_cast<std::size_t>(valueStage)].output));
+    const auto inputs = [&](const Block& b) {
+        const auto of = [&](Op op, int stage) { return Block{op, stage, b.microbatch, b.replica}; };
+        if (b.op == Op::F)
+            return std::vector{of(Op::F, b.stage - 1)};
+        return b.op == Op::W ? std::vector<Block>{} : std::vector{of(Op::B, b.stage + 1), of(Op::I, b.stage + 1)};
     };
+    const auto earliest = [&](const Block& b) {
+        Nanoseconds start = 0;
+        for (const Block& from : inputs(b)) {
+            const auto found = end.find(from);
+            if (found == end.end())
+                continue;
+            const int source = s.deviceOf(from), device = s.deviceOf(b);
+            const Bytes bytes = costs.stages[static_cast<std::size_t>(std::min(from.stage, b.stage))].output;
+            const LinkCosts& link = costs.linkBetween(source, device);
+            start = std::max(start, found->second + (source == device ? 0 : link.transferTime(costs.scaled(bytes, b.microbatch))));
+        }
+        for (const Pin& pin : s.pins)
+            if (pin.block == b)
+                start = std::max(start, pin.earliestStart);
+        return start;
+    };
+    const auto duration = [&](const Block& b) { return costs.duration(b.op, b.stage, b.microbatch); };
     for (bool changed = true; changed;) {
         changed = false;
         for (const auto& lane : s.order) {
             Nanoseconds free = 0;
-            for (const Block& b : lane) {
-                Nanoseconds start = free;
-                if (b.op == Op::F && b.stage > 0)
-                    start = std::max(start, arrival({Op::F, b.stage - 1, b.microbatch}, b.stage));
-                if (b.op == Op::B || b.op == Op::I) {
-                    start = std::max(start, arrival({Op::B, b.stage + 1, b.microbatch}, b.stage));
-                    start = std::max(start, arrival({Op::I, b.stage + 1, b.microbatch}, b.stage));
-                }
-                for (const Pin& pin : s.pins)
-                    if (pin.block == b)
-                        start = std::max(start, pin.earliestStart);
-                free = start + costs.duration(b.op, b.stage);
-                if (end[b] != free) {
-                    end[b] = free;
-                    changed = true;
-                }
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                const bool pair = i + 1 < lane.size()
+                                  && std::find(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[i], lane[i + 1]}) != s.overlaps.end();
+                Nanoseconds start = std::max(free, earliest(lane[i]));
+                if (pair)
+                    start = std::max(start, earliest(lane[i + 1]));
+                free = start + (pair ? costs.overlapped(duration(lane[i]), duration(lane[i + 1])) : duration(lane[i]));
+                for (std::size_t k = i; k <= i + pair; ++k)
+                    if (end[lane[k]] != free) {
+                        end[lane[k]] = free;
+                        changed = true;
+                    }
+                i += pair;
             }
         }
     }
     return end;
 }
 
-Costs randomCosts(int stages, std::mt19937& random)
+/// Also of microbatches that differ, and with overlapped pairs that take other than their sum.
+Costs randomCosts(const Schedule& schedule, std::mt19937& random)
 {
-    Costs costs = unitCosts(stages);
+    Costs costs = unitCosts(schedule.stages());
+    costs.overlapFactor = 0.5 + static_cast<double>(random() % 64) / 64;
+    if (random() % 2)
+        for (int m = 0; m < schedule.microbatches; ++m)
+            costs.microbatches.push_back({0.25 + static_cast<double>(random() % 16) / 8, static_cast<double>(random() % 4)});
     std::uniform_int_distribution<Nanoseconds> time(1, 5000);
     for (StageCosts& stage : costs.stages) {
         stage.forward = time(random);
@@ -91,12 +107,12 @@ private Q_SLOTS:
         QFETCH(QString, family);
         std::mt19937 random(7);
         for (int round = 0; round < 8; ++round) {
-            FamilyParameters parameters;
-            parameters.devices = 1 + static_cast<int>(random() % 5);
-            parameters.microbatches = parameters.devices * (1 + static_cast<int>(random() % 3));
+            const Family& found = *findFamily(family.toStdString());
+            const int devices = 1 + static_cast<int>(random() % 5);
             Design design;
-            design.schedule = makeSchedule(family.toStdString(), parameters);
-            design.costs = randomCosts(design.schedule.stages(), random);
+            design.schedule = makeSchedule(
+                found.name, possibleParameters(found, devices, devices * (1 + static_cast<int>(random() % 3))));
+            design.costs = randomCosts(design.schedule, random);
             for (int i = 0; i < 3; ++i) {
                 const auto& lane = design.schedule.order[random() % design.schedule.order.size()];
                 design.schedule.pins.push_back({lane[random() % lane.size()], static_cast<Nanoseconds>(random() % 60'000)});
@@ -113,7 +129,7 @@ private Q_SLOTS:
     {
         std::mt19937 random(3);
         const Schedule s = makeSchedule("zb-h1", {});
-        const Costs first = randomCosts(4, random), second = randomCosts(4, random);
+        const Costs first = randomCosts(s, random), second = randomCosts(s, random);
         const Program program = compile(s, first);
         Evaluator evaluator(program, first);
         Timeline before, again, direct;
@@ -131,10 +147,10 @@ private Q_SLOTS:
     void theCriticalPathIsAChainWithoutGapsAndWithoutSlack()
     {
         std::mt19937 random(11);
-        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b"}) {
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "dualpipe"}) {
             Design design;
             design.schedule = makeSchedule(family, {});
-            design.costs = randomCosts(design.schedule.stages(), random);
+            design.costs = randomCosts(design.schedule, random);
             const Prediction p = predict(design);
             const std::vector<TaskId> path = criticalPath(p.program, p.timeline);
             const std::vector<Nanoseconds> room = slack(p.program, p.timeline);
@@ -182,7 +198,7 @@ private Q_SLOTS:
         for (const Family& family : families()) {
             Design design;
             design.schedule = makeSchedule(family.name, {});
-            design.costs = randomCosts(design.schedule.stages(), random);
+            design.costs = randomCosts(design.schedule, random);
             const Metrics m = predict(design).metrics;
             for (std::size_t d = 0; d < m.devices.size(); ++d) {
                 const IdleCauses& c = m.idleCauses[d];

@@ -22,7 +22,11 @@
     FAMILY(vZeroBubble)             \
     FAMILY(oneForwardOneBackwardV)  \
     FAMILY(adaptiveV)               \
+    FAMILY(chimera)                 \
     FAMILY(hanayo)                  \
+    FAMILY(dualPipe)                \
+    FAMILY(dualPipeV)               \
+    FAMILY(seq1F1B)                 \
     FAMILY(pipeDream)               \
     FAMILY(pipeDream2BW)
 
@@ -49,13 +53,21 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
     else if (p.chunks && *p.chunks != family.defaultChunks && !family.chunksSelectable)
         bad("--chunks", fmt::format("{} chunks", *p.chunks),
             fmt::format("{} has {} per device", family.title, family.defaultChunks));
+    if (p.pieces && !family.cutsSequences)
+        bad("--pieces", fmt::format("{} pieces", *p.pieces), fmt::format("{} does not cut sequences; seq1f1b does", family.title));
+    else if (p.pieces && (*p.pieces < 1 || *p.pieces > maxMicrobatches))
+        bad("--pieces", fmt::format("{} pieces", *p.pieces), fmt::format("use 1 to {}", maxMicrobatches));
     if (p.forward < 0 || p.inputGrad < 0 || p.weightGrad < 0 || p.transfer < 0)
         bad("times", "a negative time", "use 0 or more");
     if (p.memoryLimit && !(*p.memoryLimit > 0))
         bad("--memory-limit", fmt::format("{}x", *p.memoryLimit), "use a positive factor such as 1.5x");
     if (hasErrors(diagnostics))
         return diagnostics;
-    const std::int64_t blocks = std::int64_t{p.devices} * p.chunks.value_or(family.defaultChunks) * p.microbatches
+    const int pieces = family.cutsSequences ? p.pieces.value_or(defaultSequencePieces) : 1;
+    if (std::int64_t{p.microbatches} * pieces > maxMicrobatches)
+        bad("--microbatches", fmt::format("{} microbatches of {} pieces", p.microbatches, pieces),
+            fmt::format("at most {} pieces are possible in all", maxMicrobatches));
+    const std::int64_t blocks = std::int64_t{p.devices} * p.chunks.value_or(family.defaultChunks) * p.microbatches * pieces
                                 * (family.backward == BackwardStyle::Split ? 3 : 2);
     if (blocks > maxBlocks)
         bad("--microbatches", fmt::format("{} devices x {} microbatches make {} blocks", p.devices, p.microbatches, blocks),
@@ -97,7 +109,8 @@ Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters)
         throw Error(std::move(diagnostics));
     Schedule schedule = family->make(parameters);
     schedule.family = family->name;
-    schedule.microbatches = parameters.microbatches;
+    if (schedule.microbatches == 0)
+        schedule.microbatches = parameters.microbatches;
     schedule.backward = family->backward;
     return schedule;
 }

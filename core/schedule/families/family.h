@@ -20,10 +20,13 @@ struct StageTimes {
     bool operator==(const StageTimes&) const = default;
 };
 
+inline constexpr int defaultSequencePieces = 4;
+
 struct FamilyParameters {
     int devices = 4;
     int microbatches = 8;
     std::optional<int> chunks; ///< stages per device; the family's own default when unset
+    std::optional<int> pieces; ///< of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset
     std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
     /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
     Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
@@ -45,6 +48,7 @@ struct Family {
     Diagnostics (*check)(const FamilyParameters&);
     /// Called only with parameters that passed the checks.
     Schedule (*make)(const FamilyParameters&);
+    bool cutsSequences = false; ///< takes FamilyParameters::pieces
 };
 
 std::span<const Family> families();

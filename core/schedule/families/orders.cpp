@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/families/orders.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -17,6 +19,23 @@ std::vector<int> loopedPlacement(int devices, int chunks)
     for (std::size_t stage = 0; stage < deviceOfStage.size(); ++stage)
         deviceOfStage[stage] = static_cast<int>(stage % static_cast<std::size_t>(devices));
     return deviceOfStage;
+}
+
+std::vector<int> reversed(const std::vector<int>& deviceOfStage)
+{
+    return {deviceOfStage.rbegin(), deviceOfStage.rend()};
+}
+
+Diagnostics checkTwoWays(const FamilyParameters& p)
+{
+    Diagnostics diagnostics;
+    if (p.devices % 2 != 0)
+        diagnostics.push_back({Severity::Error, "--devices", fmt::format("{} devices", p.devices),
+                               "the two directions meet in the middle: use an even number"});
+    if (p.microbatches % 2 != 0)
+        diagnostics.push_back({Severity::Error, "--microbatches", fmt::format("{} microbatches", p.microbatches),
+                               "each direction takes half of them: use an even number"});
+    return diagnostics;
 }
 
 Diagnostics alwaysFine(const FamilyParameters&)

@@ -11,6 +11,12 @@ std::vector<int> linearPlacement(int devices);
 /// Stage s on device s mod p (p devices, v chunks each).
 std::vector<int> loopedPlacement(int devices, int chunks);
 
+/// The placement of a second replica that runs the other way.
+std::vector<int> reversed(const std::vector<int>& deviceOfStage);
+
+/// Two replicas in opposite directions need an even number of devices and of microbatches.
+Diagnostics checkTwoWays(const FamilyParameters&);
+
 /// No preconditions beyond the common ones.
 Diagnostics alwaysFine(const FamilyParameters&);
 
