@@ -57,7 +57,7 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             if (action.isCompute())
                 reading.computations.add(action.block(), cell.number);
             reading.transfers += action.isTransfer();
-            reading.waits += action.isSendWait();
+            reading.waits += action.isSendWait() || action.type == Type::WaitReduceGrad;
             reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
             reading.reductions += action.type == Type::ReduceGrad;
         }
@@ -87,6 +87,26 @@ void remark(const Reading& reading, const std::string& source, Diagnostics& diag
         diagnostics.push_back({Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
 }
 
+constexpr std::string_view lossHint = "let the last stage run its forwards in the order of their microbatches";
+
+/// PyTorch collects the losses as the last stage makes them and hands the k-th to the backward of microbatch k.
+/// Returns the first forward of that stage that would get the loss of another microbatch.
+std::optional<Block> misplacedLoss(const Schedule& schedule)
+{
+    const int last = schedule.stages() - 1;
+    int next = 0;
+    for (const Block& block : schedule.order[static_cast<std::size_t>(schedule.deviceOfStage.back())])
+        if (block.op == Op::F && block.stage == last && block.microbatch != next++)
+            return block;
+    return std::nullopt;
+}
+
+std::string misplacedLossText(const Block& block)
+{
+    return fmt::format("{} does not come in the order of the microbatches on the last stage, and PyTorch matches losses with backwards by "
+                       "that order: gradients would be wrong", toString(block));
+}
+
 bool isSplit(const PytorchRows& rows)
 {
     return std::any_of(rows.begin(), rows.end(), [](const std::vector<PytorchAction>& row) {
@@ -94,9 +114,13 @@ bool isSplit(const PytorchRows& rows)
     });
 }
 
-/// An empty line is a rank to PyTorch only by accident of its CSV reader.
-void requireBlocksEverywhere(const Design& design)
+/// What every schedule file asks for beside validity. An empty line is a rank to PyTorch only by accident of its
+/// CSV reader.
+void requireRunnable(const Design& design)
 {
+    if (const auto block = misplacedLoss(design.schedule))
+        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
+                    std::string(lossHint));
     for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
         if (design.schedule.order[device].empty())
             throw Error(fmt::format("device {}", device), "holds no stage, and every line of the file is a rank with stages",
@@ -108,7 +132,7 @@ void requireBlocksEverywhere(const Design& design)
 ExportedText pytorchCsv(const Design& design)
 {
     requireValid(design);
-    requireBlocksEverywhere(design);
+    requireRunnable(design);
     PytorchRows rows;
     for (const std::vector<Block>& order : design.schedule.order) {
         std::vector<PytorchAction>& row = rows.emplace_back();
@@ -125,7 +149,7 @@ ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
     requireValid(design);
-    requireBlocksEverywhere(design);
+    requireRunnable(design);
     const Program program = compile(design.schedule, design.costs);
     PytorchRows rows = communicationOrder(program, design.costs);
     addBookkeeping(rows, design.schedule, version);
@@ -156,7 +180,8 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
             ? "read with legacy letters: B is the input gradient, BW the full backward"
             : "in older files B is the input gradient and BW the full backward: import those with --legacy-letters";
     imported.design = designOf(reading.computations, faults, lettersHint);
-    if (reading.transfers > 0 || reading.waits > 0 || form == PytorchCsv::ComputeComms) {
+    const bool communicates = reading.transfers > 0 || reading.waits > 0;
+    if (communicates || form == PytorchCsv::ComputeComms) {
         const Design& design = imported.design;
         checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
         checkWaits(reading.rows, reading.cells, reading.computations.lines, faults);
@@ -175,6 +200,8 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
                                                     reading.transfers, reading.waits > 0 ? " and their waits" : ""),
                                         "Pipewright derives them from the order"});
     }
+    if (const auto block = misplacedLoss(imported.design.schedule))
+        imported.diagnostics.push_back({Severity::Warning, source, misplacedLossText(*block), std::string(lossHint)});
     remark(reading, source, imported.diagnostics);
     return imported;
 }

@@ -13,7 +13,8 @@ namespace pipewright {
 
 enum class PytorchCsv { ComputeOnly, ComputeComms };
 
-/// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run.
+/// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run, or not on PyTorch: its
+/// last stage must run the forwards in the order of their microbatches.
 ExportedText pytorchCsv(const Design& design);
 /// For _load_csv(file, format="compute_comms") of the given version and those after it with the same grammar: the
 /// transfers of the compiled Program in an order that is proved free of deadlock with blocking and with
