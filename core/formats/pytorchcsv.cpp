@@ -104,7 +104,7 @@ std::optional<Block> misplacedLoss(const Schedule& schedule)
 std::string misplacedLossText(const Block& block)
 {
     return fmt::format("{} does not come in the order of the microbatches on the last stage, and PyTorch matches losses with backwards by "
-                       "that order: gradients would be wrong", toString(block));
+                       "that order: the step fails", toString(block));
 }
 
 bool isSplit(const PytorchRows& rows)
@@ -114,13 +114,9 @@ bool isSplit(const PytorchRows& rows)
     });
 }
 
-/// What every schedule file asks for beside validity. An empty line is a rank to PyTorch only by accident of its
-/// CSV reader.
-void requireRunnable(const Design& design)
+/// An empty line is a rank to PyTorch only by accident of its CSV reader.
+void requireBlocksEverywhere(const Design& design)
 {
-    if (const auto block = misplacedLoss(design.schedule))
-        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
-                    std::string(lossHint));
     for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
         if (design.schedule.order[device].empty())
             throw Error(fmt::format("device {}", device), "holds no stage, and every line of the file is a rank with stages",
@@ -132,7 +128,7 @@ void requireRunnable(const Design& design)
 ExportedText pytorchCsv(const Design& design)
 {
     requireValid(design);
-    requireRunnable(design);
+    requireBlocksEverywhere(design);
     PytorchRows rows;
     for (const std::vector<Block>& order : design.schedule.order) {
         std::vector<PytorchAction>& row = rows.emplace_back();
@@ -140,7 +136,10 @@ ExportedText pytorchCsv(const Design& design)
         for (const Block& block : order)
             row.push_back({computeType(block.op), block.stage, block.microbatch});
     }
-    return {csvOf(rows), warnAboutUnexported(design)};
+    ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    if (const auto block = misplacedLoss(design.schedule))
+        result.diagnostics.push_back({Severity::Warning, "schedule", misplacedLossText(*block), std::string(lossHint)});
+    return result;
 }
 
 ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
@@ -149,7 +148,10 @@ ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
     requireValid(design);
-    requireRunnable(design);
+    requireBlocksEverywhere(design);
+    if (const auto block = misplacedLoss(design.schedule))
+        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
+                    std::string(lossHint));
     const Program program = compile(design.schedule, design.costs);
     PytorchRows rows = communicationOrder(program, design.costs);
     addBookkeeping(rows, design.schedule, version);

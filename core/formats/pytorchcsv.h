@@ -13,13 +13,13 @@ namespace pipewright {
 
 enum class PytorchCsv { ComputeOnly, ComputeComms };
 
-/// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run, or not on PyTorch: its
-/// last stage must run the forwards in the order of their microbatches.
+/// For _load_csv(file, format="compute_only"). Throws Error when the schedule cannot run. PyTorch
+/// also wants the last stage's forwards in the order of their microbatches; a warning says when they are not.
 ExportedText pytorchCsv(const Design& design);
 /// For _load_csv(file, format="compute_comms") of the given version and those after it with the same grammar: the
 /// transfers of the compiled Program in an order that is proved free of deadlock with blocking and with
 /// overlapping communication before it is written. Throws Error when the design cannot be run by PyTorch at
-/// all (skip connections).
+/// all (skip connections, forwards of the last stage out of order).
 ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version = PytorchVersion::V2_15);
 
 /// Reads either form, or with `form` only that one. Empty cells are idle steps of compute_only and an error in

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Hands our schedules to the real PyTorch and PyTorch's schedules to us:
-#   - every family that a PyTorch schedule can express, as computations alone and with communication, runs on
-#     Gloo processes with the gradients of a plain run, and so do a few with parameters that FSDP shards;
+#   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
+#     communication on Gloo processes with the gradients of a plain run, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
 #   - JaxPP classes and configuration fragments are parsed and compared with the schedule (without PyTorch too).
 #   tests/torch/run.sh [PIPEWRIGHT]     PYTHON names the interpreter (python3)
@@ -63,6 +63,14 @@ if [ -z "$comms" ]; then
     echo "tests/torch: skipped, $python has no torch with Gloo (pip install torch)"
     exit $failed
 fi
+
+"$python" "$here/random_schedules.py" "$folder" 24
+for file in "$folder"/random-*.only.csv; do
+    name=${file%.only.csv}
+    "$pipewright" import "$file" -o "$name.json" >/dev/null 2>"$folder/said" && export_as "$name.json" "$comms" "$name.comms.csv" \
+        || { fail "$file: $(cat "$folder/said")"; continue; }
+    jobs+=("compute_only=$file" "compute_comms=$name.comms.csv")
+done
 
 "$python" "$here/run_schedule.py" "${jobs[@]}" || failed=1
 "$python" "$here/run_schedule.py" --fsdp "compute_comms=$folder/1f1b-2-4.comms.csv" "compute_comms=$folder/v-zb-2-4.comms.csv" \
