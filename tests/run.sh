@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, runs
 # everything, then the executor under the thread sanitizer and the rest under the address and
-# undefined-behaviour sanitizers, and fuzzes every parser for some seconds where there is clang. Ends with
-# the runner's own summary; fails when any part fails.
+# undefined-behaviour sanitizers, and fuzzes every parser for some seconds where there is clang. Where python3
+# has PyTorch, it runs our schedules. Ends with the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    without the sanitizers and the fuzzing
 set -euo pipefail
@@ -55,5 +55,6 @@ if [ "${1:-}" != --quick ]; then
 fi
 build dev
 run_tests dev || failed=1
+if python3 -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
 [ $failed = 0 ] || say "FAILED: see above"
 exit $failed

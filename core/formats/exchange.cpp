@@ -24,11 +24,16 @@ ExportedText predictedChromeTrace(const Design& design)
     return {chromeTrace(prediction.program, prediction.timeline, design.name), {}};
 }
 
-constexpr std::array<ExportFormat, 7> exporters{{
+constexpr std::array<ExportFormat, 9> exporters{{
     {"pytorch-csv", "PyTorch schedule, computations only", "csv", "torch.distributed.pipelining adds the communication itself",
      [](const Design& d, const ExportOptions&) { return pytorchCsv(d); }},
-    {"pytorch-comms-csv", "PyTorch schedule with communication", "csv", "every send and receive, in an order proved free of deadlock",
-     [](const Design& d, const ExportOptions&) { return pytorchCommsCsv(d); }},
+    {"pytorch-comms-csv", "PyTorch schedule with communication", "csv",
+     "every send, receive and wait, in an order proved free of deadlock; for PyTorch 2.15 and later",
+     [](const Design& d, const ExportOptions&) { return pytorchCommsCsv(d, PytorchVersion::V2_15); }},
+    {"pytorch-2.14-comms-csv", "PyTorch 2.10 to 2.14 schedule with communication", "csv", "the same without waits",
+     [](const Design& d, const ExportOptions&) { return pytorchCommsCsv(d, PytorchVersion::V2_10); }},
+    {"pytorch-2.9-comms-csv", "PyTorch 2.6 to 2.9 schedule with communication", "csv", "the same without waits and reductions",
+     [](const Design& d, const ExportOptions&) { return pytorchCommsCsv(d, PytorchVersion::V2_9); }},
     {"torchtitan", "torchtitan configuration", "toml", "ranks, microbatches, schedule file and the modules of each stage",
      [](const Design& d, const ExportOptions& o) { return torchtitanConfig(d, o.csv); }},
     {"automodel", "NeMo Automodel configuration", "yaml", "ranks, microbatches, schedule file and the modules of each stage",

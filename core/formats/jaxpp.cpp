@@ -115,7 +115,7 @@ ExportedText jaxppSchedule(const Design& design)
     text += "}\n\n# One entry per actor: its tasks in order, each as type, stage and microbatch.\n";
     text += "TASKS_OF_ACTOR = (\n" + actors + ")\n\n\n";
     text += "def _task(text):\n    stage, microbatch = text[1:].split(\".\")\n";
-    text += "    return Task(int(stage), int(microbatch), TYPES[text[0]])\n\n\n";
+    text += "    return Task.make(int(stage), int(microbatch), TYPES[text[0]])\n\n\n";
     text += "@dataclass(eq=True, frozen=True)\n";
     text += fmt::format("class {}(BaseSchedule):\n", className);
     text += fmt::format("    num_stages: int = {}\n", schedule.stages());

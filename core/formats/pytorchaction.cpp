@@ -16,8 +16,10 @@ namespace {
 
 using Type = PytorchAction::Type;
 
-constexpr std::array<std::string_view, 11> names = {"F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
-                                                    "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+constexpr std::array<std::string_view, 14> names = {
+    "F",      "B",           "I",           "W",       "SEND_F",  "RECV_F",      "SEND_B",
+    "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
+static_assert(names.size() == static_cast<std::size_t>(Type::WaitReduceGrad) + 1);
 constexpr std::string_view overlapName = "OVERLAP_F_B";
 constexpr std::string_view example = "a cell is <stage><type><microbatch>, for example 0F3, 2SEND_F0 or (0F4;7B1)OVERLAP_F_B";
 
@@ -53,7 +55,7 @@ std::optional<CellFault> parseAction(std::string_view text, PytorchLetters lette
     if (auto fault = typeOf(name, letters, action.type))
         return fault;
     action.microbatch = -1;
-    if (action.isCompute() || action.isTransfer()) {
+    if (action.hasMicrobatch()) {
         action.microbatch = takeNumber(text, maxMicrobatches - 1);
         if (action.microbatch < 0)
             return CellFault{action.microbatch == -1 ? "has no microbatch number" : "microbatch number too large",
@@ -93,14 +95,25 @@ std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters lett
             return failed(*std::move(fault));
         if (!action.isCompute())
             return failed({fmt::format("{} is no computation, so it cannot overlap", toString(action)), {}});
+        action.together = end != std::string_view::npos;
         actions.push_back(action);
-        if (end == std::string_view::npos)
+        if (!action.together)
             break;
         inside.remove_prefix(end + 1);
     }
     if (actions.size() - before < 2)
         return failed({"an overlap of a single action", "write the action alone"});
     return std::nullopt;
+}
+
+void append(std::string& text, const PytorchAction& action)
+{
+    char digits[12];
+    const auto number = [&](int value) { text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr); };
+    number(action.stage);
+    text += names[static_cast<std::size_t>(action.type)];
+    if (action.microbatch >= 0)
+        number(action.microbatch);
 }
 
 } // namespace
@@ -112,14 +125,21 @@ Type computeType(Op op)
     return static_cast<Type>(op);
 }
 
-void append(std::string& text, const PytorchAction& action)
+void appendRow(std::string& text, const std::vector<PytorchAction>& row)
 {
-    char digits[12];
-    const auto number = [&](int value) { text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr); };
-    number(action.stage);
-    text += names[static_cast<std::size_t>(action.type)];
-    if (action.microbatch >= 0)
-        number(action.microbatch);
+    bool inBracket = false;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        if (i > 0)
+            text += inBracket ? ';' : ',';
+        if (row[i].together && !inBracket)
+            text += '(';
+        append(text, row[i]);
+        if (inBracket && !row[i].together) {
+            text += ')';
+            text += overlapName;
+        }
+        inBracket = row[i].together;
+    }
 }
 
 std::string toString(const PytorchAction& action)

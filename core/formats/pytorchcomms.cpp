@@ -63,14 +63,11 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
     std::sort(sequence.begin(), sequence.end());
 
     PytorchRows rows(program.devices.size());
-    std::vector<int> backwardsLeft(static_cast<std::size_t>(program.stages), program.microbatches);
     for (const auto& [time, t] : sequence) {
         const Task& task = program.tasks[t];
         std::vector<PytorchAction>& row = rows[static_cast<std::size_t>(task.device)];
         if (task.kind == TaskKind::Compute) {
             row.push_back({computeType(task.op), task.stage, task.microbatch});
-            if ((task.op == Op::B || task.op == Op::W) && --backwardsLeft[static_cast<std::size_t>(task.stage)] == 0)
-                row.push_back({Type::ReduceGrad, task.stage, -1});
         } else {
             const bool gradient = task.op != Op::F;
             row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch});
@@ -78,11 +75,6 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
                 {gradient ? Type::RecvB : Type::RecvF, task.stage + (gradient ? -1 : 1), task.microbatch});
         }
     }
-    // REDUCE_GRAD behind the gradient that the last backward sends, so that nobody waits for the reduction.
-    for (std::vector<PytorchAction>& row : rows)
-        for (std::size_t i = 0; i + 1 < row.size(); ++i)
-            if (row[i].type == Type::ReduceGrad && row[i + 1].type == Type::SendB && row[i + 1].stage == row[i].stage)
-                std::swap(row[i], row[i + 1]);
     return rows;
 }
 
@@ -113,6 +105,9 @@ Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows
                 instructions.push_back({action.isSend() ? InstructionKind::Send : InstructionKind::Receive,
                                         transfers.at(gradientKind(action.carriesGradient()), producerOf(action), action.microbatch),
                                         none});
+            else if (action.isSendWait()) // a Free without a buffer waits for the transfer
+                instructions.push_back({InstructionKind::Free,
+                                        transfers.at(gradientKind(action.carriesGradient()), action.stage, action.microbatch), none});
     }
     return checkDeadlock(order, communication);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The communication order of PyTorch's compute_comms schedules. PyTorch issues every cell in order: a SEND
 // starts a transfer, a RECV posts one that the computation which needs it waits for, and sends are waited for
-// at the end of the step. Between stages on one rank nothing is sent. PyTorch checks none of this.
+// by a cell of their own or, before 2.15, at the end of the step (pytorchwaits.h). Between stages on one rank
+// nothing is sent. PyTorch checks none of this.
 #pragma once
 
 #include "core/formats/pytorchaction.h"
@@ -22,12 +23,11 @@ using PytorchRows = std::vector<std::vector<PytorchAction>>; ///< per rank
 /// its value. Hence nothing can hang even when transfers block; a send directly follows its computation; and a
 /// receive is posted before the computation during which its value gets ready, so that it holds up neither the
 /// sender nor other transfers of its rank. Where transfers take no time, a rank that runs all its transfers one
-/// after the other (one NCCL stream) reaches the predicted times exactly.
-/// Each stage's REDUCE_GRAD follows its last backward. O(tasks x log).
+/// after the other (one NCCL stream) reaches the predicted times exactly. O(tasks x log).
 PytorchRows communicationOrder(const Program& program, const Costs& costs);
 
 /// Can the communication of `rows` hang? They must hold the computations of `program` and each of its
-/// transfers once. O(actions).
+/// transfers once; a wait for a send holds up its rank. O(actions).
 Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows, Communication communication);
 
 /// Checks the sends and receives of a file against the order of its computations: each belongs to a stage

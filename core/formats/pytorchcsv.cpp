@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -16,11 +18,7 @@ std::string csvOf(const PytorchRows& rows)
 {
     std::string text;
     for (const std::vector<PytorchAction>& row : rows) {
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            if (i > 0)
-                text += ',';
-            append(text, row[i]);
-        }
+        appendRow(text, row);
         text += '\n';
     }
     return text;
@@ -31,7 +29,7 @@ struct Reading {
     ImportedOrder computations;
     PytorchRows rows; ///< with sends and receives
     std::vector<std::vector<int>> cells;
-    int transfers = 0, overlaps = 0, sharding = 0, reductions = 0;
+    int transfers = 0, waits = 0, overlaps = 0, sharding = 0, reductions = 0;
     std::vector<std::pair<int, int>> idle; ///< line, cell
 };
 
@@ -59,6 +57,7 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             if (action.isCompute())
                 reading.computations.add(action.block(), cell.number);
             reading.transfers += action.isTransfer();
+            reading.waits += action.isSendWait() || action.type == Type::WaitReduceGrad;
             reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
             reading.reductions += action.type == Type::ReduceGrad;
         }
@@ -88,6 +87,33 @@ void remark(const Reading& reading, const std::string& source, Diagnostics& diag
         diagnostics.push_back({Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
 }
 
+constexpr std::string_view lossHint = "let the last stage run its forwards in the order of their microbatches";
+
+/// PyTorch collects the losses as the last stage makes them and hands the k-th to the backward of microbatch k.
+/// Returns the first forward of that stage that would get the loss of another microbatch.
+std::optional<Block> misplacedLoss(const Schedule& schedule)
+{
+    const int last = schedule.stages() - 1;
+    int next = 0;
+    for (const Block& block : schedule.order[static_cast<std::size_t>(schedule.deviceOfStage.back())])
+        if (block.op == Op::F && block.stage == last && block.microbatch != next++)
+            return block;
+    return std::nullopt;
+}
+
+std::string misplacedLossText(const Block& block)
+{
+    return fmt::format("{} does not come in the order of the microbatches on the last stage, and PyTorch matches losses with backwards by "
+                       "that order: the step fails", toString(block));
+}
+
+bool isSplit(const PytorchRows& rows)
+{
+    return std::any_of(rows.begin(), rows.end(), [](const std::vector<PytorchAction>& row) {
+        return std::any_of(row.begin(), row.end(), [](const PytorchAction& a) { return a.type == Type::W; });
+    });
+}
+
 /// An empty line is a rank to PyTorch only by accident of its CSV reader.
 void requireBlocksEverywhere(const Design& design)
 {
@@ -110,24 +136,36 @@ ExportedText pytorchCsv(const Design& design)
         for (const Block& block : order)
             row.push_back({computeType(block.op), block.stage, block.microbatch});
     }
-    return {csvOf(rows), warnAboutUnexported(design)};
+    ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    if (const auto block = misplacedLoss(design.schedule))
+        result.diagnostics.push_back({Severity::Warning, "schedule", misplacedLossText(*block), std::string(lossHint)});
+    return result;
 }
 
-ExportedText pytorchCommsCsv(const Design& design)
+ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
 {
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
     requireValid(design);
     requireBlocksEverywhere(design);
+    if (const auto block = misplacedLoss(design.schedule))
+        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
+                    std::string(lossHint));
     const Program program = compile(design.schedule, design.costs);
-    const PytorchRows rows = communicationOrder(program, design.costs);
+    PytorchRows rows = communicationOrder(program, design.costs);
+    addBookkeeping(rows, design.schedule, version);
     for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
         Diagnostics diagnostics = checkRowsForDeadlock(program, rows, communication);
         if (hasErrors(diagnostics))
             throw Error(std::move(diagnostics));
     }
-    return {csvOf(rows), warnAboutUnexported(design)};
+    ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    if (version == PytorchVersion::V2_9 && isSplit(rows))
+        result.diagnostics.push_back({Severity::Warning, "schedule",
+                                      "PyTorch before 2.10 does not divide the gradients of split backwards by the number of microbatches",
+                                      "give the schedule scale_grads=False and divide the loss"});
+    return result;
 }
 
 Imported importPytorchCsv(std::string_view text, const std::string& source, PytorchLetters letters, std::optional<PytorchCsv> form)
@@ -144,9 +182,11 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
             ? "read with legacy letters: B is the input gradient, BW the full backward"
             : "in older files B is the input gradient and BW the full backward: import those with --legacy-letters";
     imported.design = designOf(reading.computations, faults, lettersHint);
-    if (reading.transfers > 0 || form == PytorchCsv::ComputeComms) {
+    const bool communicates = reading.transfers > 0 || reading.waits > 0;
+    if (communicates || form == PytorchCsv::ComputeComms) {
         const Design& design = imported.design;
         checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
+        checkWaits(reading.rows, reading.cells, reading.computations.lines, faults);
         faults.raise();
         const Program program = compile(design.schedule, design.costs);
         Diagnostics hang = checkRowsForDeadlock(program, reading.rows, Communication::Overlapped);
@@ -158,9 +198,12 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
         faults.raise();
         imported.diagnostics = faults.take();
         imported.diagnostics.push_back({Severity::Note, source,
-                                        fmt::format("{} sends and receives agree with the computations and are left out", reading.transfers),
+                                        fmt::format("{} sends and receives{} agree with the computations and are left out",
+                                                    reading.transfers, reading.waits > 0 ? " and their waits" : ""),
                                         "Pipewright derives them from the order"});
     }
+    if (const auto block = misplacedLoss(imported.design.schedule))
+        imported.diagnostics.push_back({Severity::Warning, source, misplacedLossText(*block), std::string(lossHint)});
     remark(reading, source, imported.diagnostics);
     return imported;
 }

@@ -20,7 +20,8 @@ namespace pipewright::test {
 
 /// What PyTorch's runtime does with compute_comms: cells in order; a receive must be posted before the
 /// computation that needs it, which waits for it; sends and receives of a rank run one after the other in the
-/// order of their cells (one NCCL stream), each together with its partner. `blocking`: the rank itself waits.
+/// order of their cells (one NCCL stream), each together with its partner; a wait holds the rank up until its
+/// send is through. `blocking`: the rank waits for every transfer.
 struct Machine {
     struct Action {
         std::string type;
@@ -52,6 +53,10 @@ struct Machine {
         }
     }
 
+    static bool isTransfer(const Action& a) { return a.type.starts_with("SEND") || a.type.starts_with("RECV"); }
+    static bool isWait(const Action& a) { return a.type.starts_with("WAIT_SEND"); }
+    static std::tuple<bool, int, int> waitedFor(const Action& a) { return {a.type.ends_with("_B"), a.stage, a.microbatch}; }
+
     /// When the last computation ends on ranks with one stream for computations and one for transfers, which
     /// take `latency`; a transfer starts when everything that its two ranks had before it in their streams, and
     /// the computations before it, have ended. -1 when it hangs.
@@ -68,12 +73,18 @@ struct Machine {
         std::vector<std::deque<Transfer>> stream(rows.size());
         std::vector<Nanoseconds> computed(rows.size(), 0), transferred(rows.size(), 0);
         std::vector<std::map<Key, Nanoseconds>> available(rows.size());
+        std::vector<std::map<Key, Nanoseconds>> through(rows.size()); // sends
         for (bool progress = true; progress;) {
             progress = false;
             for (std::size_t r = 0; r < rows.size(); ++r) {
                 for (; next[r] < rows[r].size(); ++next[r], progress = true) {
                     const Action& a = rows[r][next[r]];
-                    if (a.type.size() > 1 && a.type != "REDUCE_GRAD") {
+                    if (isWait(a)) {
+                        const auto end = through[r].find(waitedFor(a));
+                        if (end == through[r].end())
+                            break;
+                        computed[r] = std::max(computed[r], end->second);
+                    } else if (isTransfer(a)) {
                         const bool gradient = a.type.ends_with("_B"), send = a.type.starts_with("SEND");
                         const int other = a.stage + (send == gradient ? -1 : 1);
                         stream[r].push_back({send, rankOfStage.at(other), {gradient, send ? a.stage : other, a.microbatch}, computed[r]});
@@ -101,6 +112,7 @@ struct Machine {
                     const Nanoseconds end = std::max({mine.issued, theirs.issued, transferred[r], transferred[peer]}) + latency;
                     transferred[r] = transferred[peer] = end;
                     available[mine.send ? peer : r][mine.key] = end;
+                    through[mine.send ? r : peer][mine.key] = end;
                     stream[r].pop_front();
                     stream[peer].pop_front();
                     progress = true;
@@ -124,8 +136,15 @@ struct Machine {
         };
         std::vector<std::size_t> next(rows.size(), 0);
         std::vector<std::deque<Transfer>> stream(rows.size());
-        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size());
-        std::map<int, int> backwards;
+        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size()), sent(rows.size()), through(rows.size());
+        std::map<int, int> backwardsLeft;      // per stage
+        std::map<std::size_t, int> reducing;   // rank -> stage, where reductions are waited for
+        bool endAtOnce = true;
+        for (const std::vector<Action>& row : rows)
+            for (const Action& a : row) {
+                backwardsLeft[a.stage] += a.type == "B" || a.type == "W";
+                endAtOnce = endAtOnce && a.type != "WAIT_REDUCE_GRAD";
+            }
         for (bool progress = true; progress;) {
             progress = false;
             for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -133,7 +152,13 @@ struct Machine {
                     const Action& a = rows[r][next[r]];
                     const QString name = QString::fromStdString(std::to_string(a.stage) + a.type + std::to_string(a.microbatch));
                     const bool gradient = a.type.ends_with("_B");
-                    if (a.type.starts_with("SEND") || a.type.starts_with("RECV")) {
+                    if (isWait(a)) {
+                        if (!sent[r].count(waitedFor(a)))
+                            return name + " without a send";
+                        if (!through[r].count(waitedFor(a)))
+                            break;
+                        sent[r].erase(waitedFor(a));
+                    } else if (isTransfer(a)) {
                         const bool send = a.type.starts_with("SEND");
                         const int other = a.stage + (send == gradient ? -1 : 1);
                         if (!rankOfStage.count(other) || rankOfStage.at(other) == static_cast<int>(r))
@@ -143,6 +168,8 @@ struct Machine {
                             return name + " before its value was made";
                         if (!send && !posted[r].insert(key).second)
                             return name + " received twice";
+                        if (send)
+                            sent[r].insert(key);
                         stream[r].push_back({send, rankOfStage.at(other), key});
                     } else if (a.type == "F" || a.type == "B" || a.type == "I") {
                         const int source = a.stage + (a.type == "F" ? -1 : 1);
@@ -159,11 +186,19 @@ struct Machine {
                             }
                         }
                         made[r].insert({a.type != "F", a.stage, a.microbatch});
-                    } else if (a.type == "REDUCE_GRAD" && backwards[a.stage] < 0) {
-                        return name;
+                    } else if (a.type == "REDUCE_GRAD") {
+                        if (backwardsLeft[a.stage] != 0 || (!endAtOnce && !reducing.emplace(r, a.stage).second))
+                            return name + " too early";
+                    } else if (a.type == "WAIT_REDUCE_GRAD") {
+                        const auto pending = reducing.find(r);
+                        if (pending == reducing.end() || pending->second != a.stage)
+                            return name + " without its reduction";
+                        reducing.erase(pending);
+                    } else if (a.type == "RESHARD" && backwardsLeft[a.stage] != 0) {
+                        return name + " too early";
                     }
                     if (a.type == "B" || a.type == "W")
-                        ++backwards[a.stage];
+                        --backwardsLeft[a.stage];
                     ++next[r];
                     progress = true;
                 }
@@ -176,6 +211,7 @@ struct Machine {
                 if (other.front().key != send.key)
                     return QString("rank %1 sends something else than rank %2 receives").arg(r).arg(send.peer);
                 arrived[static_cast<std::size_t>(send.peer)].insert(send.key);
+                through[r].insert(send.key);
                 stream[r].pop_front();
                 other.pop_front();
                 progress = true;

@@ -180,7 +180,8 @@ private slots:
         write("jaxpp/schedules.py",
               "from dataclasses import dataclass, field\nfrom enum import Enum\n"
               "class TaskType(Enum):\n    FWD = 1\n    BWD = 2\n    BWD_I = 3\n    BWD_W = 4\n"
-              "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n    ty: TaskType\n"
+              "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n    ty: TaskType\n    latency: int\n"
+              "    @classmethod\n    def make(cls, stage_id, mubatch_idx, ty, latency=1):\n        return cls(stage_id, mubatch_idx, ty, latency)\n"
               "@dataclass(eq=True, frozen=True)\nclass BaseSchedule:\n    num_stages: int\n"
               "    is_partial_bwd: bool = field(default=False, init=False)\n");
         for (const Family& family : families()) {

@@ -94,10 +94,11 @@ private slots:
     void everyCommunicationOrderRunsToItsEnd()
     {
         for (const auto& [name, schedule] : allSchedules())
-            for (const bool blocking : {false, true}) {
-                const QString fault = Machine(pytorchCommsCsv(designOf(schedule)).text).run(blocking);
-                QVERIFY2(fault.isEmpty(), qPrintable(QString::fromStdString(name) + ": " + fault));
-            }
+            for (const PytorchVersion version : {PytorchVersion::V2_9, PytorchVersion::V2_10, PytorchVersion::V2_15})
+                for (const bool blocking : {false, true}) {
+                    const QString fault = Machine(pytorchCommsCsv(designOf(schedule), version).text).run(blocking);
+                    QVERIFY2(fault.isEmpty(), qPrintable(QString::fromStdString(name) + ": " + fault));
+                }
     }
 
     void oneTransferStreamPerRankReachesThePredictedTime()
@@ -123,6 +124,11 @@ private slots:
         QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("rank 0 hangs"));
         QCOMPARE(Machine("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n").run(false),
                  QString("rank 0 sends something else than rank 1 receives"));
+        QCOMPARE(Machine("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("0WAIT_SEND_F0 without a send"));
+        QCOMPARE(Machine("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                         "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n").run(false), QString("rank 0 hangs"));
+        QCOMPARE(Machine("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n").run(false), QString("0REDUCE_GRAD-1 too early"));
+        QCOMPARE(Machine("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0WAIT_REDUCE_GRAD\n").run(false), QString("0WAIT_REDUCE_GRAD-1 without its reduction"));
         QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").makespan(uniformCosts({}, 2, 1), 0), Nanoseconds{-1});
     }
 
@@ -132,11 +138,27 @@ private slots:
         QCOMPARE(QString::fromStdString(pytorchCsv(designOf(s)).text), QString("0F0,0F1,0B0,0B1\n1F0,1I0,1W0,1F1,1B1\n"));
     }
 
-    void communicationIsWrittenWithTheRanksOwnStageAndReduceGradAtTheEnd()
+    void communicationIsWrittenAsEachVersionOfPytorchWantsIt()
     {
-        const Schedule s = schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 B1.0"});
-        QCOMPARE(QString::fromStdString(pytorchCommsCsv(designOf(s)).text),
-                 QString("0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n"));
+        const Design design = designOf(schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 I1.0 W1.0"}));
+        const auto text = [&](PytorchVersion version) { return QString::fromStdString(pytorchCommsCsv(design, version).text); };
+        QCOMPARE(text(PytorchVersion::V2_9), QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0RESHARD\n"
+                                                     "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RESHARD\n"));
+        QCOMPARE(text(PytorchVersion::V2_10), QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+                                                      "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1RESHARD\n"));
+        QCOMPARE(text(PytorchVersion::V2_15),
+                 QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
+                         "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"));
+        // What 2.9 forgets is said, where it matters.
+        QVERIFY(pytorchCommsCsv(design, PytorchVersion::V2_9).diagnostics.front().hint.find("scale_grads=False") != std::string::npos);
+        QVERIFY(pytorchCommsCsv(design, PytorchVersion::V2_10).diagnostics.empty());
+        QVERIFY(pytorchCommsCsv(designOf(makeSchedule("1f1b", {})), PytorchVersion::V2_9).diagnostics.empty());
+    }
+
+    void aGradientIsSentBeforeTheReductionAndTheWait()
+    {
+        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(schedule(1, {0, 1, 2}, {"F0.0 B0.0", "F1.0 B1.0", "F2.0 B2.0"}))).text);
+        QVERIFY2(csv.contains("1B0,1SEND_B0,1WAIT_SEND_F0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"), qPrintable(csv));
     }
 
     void neighbouringStagesOfOneRankSendNothing()
@@ -155,9 +177,13 @@ private slots:
                 stage.update = 5'000'000;
             const QString csv = QString::fromStdString(pytorchCommsCsv(design).text);
             QVERIFY(!csv.contains(",,") && !csv.contains(",\n"));
-            QCOMPARE(csv.count("REDUCE_GRAD"), schedule.stages());
+            for (const char* once : {",%1REDUCE_GRAD,", ",%1WAIT_REDUCE_GRAD,", ",%1RESHARD"})
+                for (int stage = 0; stage < schedule.stages(); ++stage)
+                    QCOMPARE(csv.count(QString(once).arg(stage)), 1);
+            for (const char* transfer : {"F", "B"})
+                QCOMPARE(csv.count(QString("WAIT_SEND_%1").arg(transfer)), csv.count(QString("RECV_%1").arg(transfer)));
             for (const QString& cell : csv.split(QRegularExpression("[,\n]"), Qt::SkipEmptyParts))
-                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|SEND_F|RECV_F|SEND_B|RECV_B)\\d+$|^\\d+REDUCE_GRAD$").match(cell).hasMatch(),
+                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\\d+$|^\\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$").match(cell).hasMatch(),
                          qPrintable(cell));
         }
     }
@@ -186,6 +212,49 @@ private slots:
         QVERIFY(i.design.schedule.order == schedule(2, {0}, {"F0.0 F0.1 B0.0 B0.1"}).order);
         QCOMPARE(i.diagnostics.size(), std::size_t{1});
         QVERIFY(i.diagnostics[0].severity == Severity::Warning);
+    }
+
+    void rowsOfActionsAreWrittenAsTheyAreRead()
+    {
+        for (const char* line : {"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "(0F4;7I1;3W2)OVERLAP_F_B", "2SEND_F0,2WAIT_SEND_F0,1WAIT_SEND_B12,0WAIT_REDUCE_GRAD",
+                                 "(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0UNSHARD,0RESHARD,0REDUCE_GRAD,1RECV_B3,0SEND_B1"}) {
+            std::vector<PytorchAction> row;
+            for (const QString& cell : QString(line).split(','))
+                QVERIFY(!parsePytorchCell(cell.toStdString(), PytorchLetters::Current, row));
+            std::string text;
+            appendRow(text, row);
+            QCOMPARE(QString::fromStdString(text), QString(line));
+        }
+        std::vector<PytorchAction> pair;
+        QVERIFY(!parsePytorchCell("(0F4; 7B1)OVERLAP_F_B", PytorchLetters::Current, pair));
+        QVERIFY((pair == std::vector<PytorchAction>{{PytorchAction::Type::F, 0, 4, true}, {PytorchAction::Type::B, 7, 1, false}}));
+        QVERIFY(parsePytorchCell("(0F4;0B1;0SEND_F0)OVERLAP_F_B", PytorchLetters::Current, pair) && pair.size() == 2);
+    }
+
+    void aWaitThatHangsIsFoundInTheFile()
+    {
+        // Rank 0 waits for its second send before it takes the gradient that rank 1 must get rid of first.
+        const QString said = messageOf("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                       "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B1\n");
+        QVERIFY2(said.contains("waits in a circle"), qPrintable(said));
+    }
+
+    void lossesThatPytorchWouldMixUpAreRefused()
+    {
+        const Design design = designOf(schedule(2, {0, 1}, {"F0.1 F0.0 B0.1 B0.0", "F1.1 B1.1 F1.0 B1.0"}));
+        try {
+            pytorchCommsCsv(design);
+            QFAIL("written");
+        } catch (const Error& error) {
+            QVERIFY2(QString(error.what()).contains("device 1 (F1.1)"), error.what());
+        }
+        const Diagnostics said = pytorchCsv(design).diagnostics; // the order alone is written, with a warning
+        QVERIFY(said.size() == 1 && said[0].severity == Severity::Warning && said[0].what.starts_with("F1.1 does not come in the order"));
+        QVERIFY(importPytorchCsv("0F0,0F1,0B0,0B1\n", "s.csv").diagnostics.empty());
+        const Imported i = importPytorchCsv("0F1,0F0,0B0,0B1\n", "s.csv");
+        QVERIFY(i.diagnostics.size() == 1 && i.diagnostics[0].severity == Severity::Warning);
+        // Any order of the other forwards, and of the last stage's backwards, is fine.
+        QVERIFY(!pytorchCsv(designOf(schedule(2, {0, 1}, {"F0.1 F0.0 B0.0 B0.1", "F1.0 F1.1 B1.1 B1.0"}))).text.empty());
     }
 
     void shardingAndReductionsAreLeftOutWithANote()
@@ -284,6 +353,14 @@ private slots:
         row("0F0,0SEND_F0,,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 is empty");
         row("0F0,0SEND_F0,0RECV_B0,0B0,\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 5 is empty");
         row("0F0,0SEND_F0,1F0,1B0,0B0\n", "cell 2 (0SEND_F0): stage 1 is on the same rank");
+        row("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n",
+            "s.csv:1: error: cell 2 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 4 (1SEND_B0): is never waited for");
+        row("0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n",
+            "s.csv:1: error: cell 6 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for");
+        row("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,1WAIT_REDUCE_GRAD\n", "s.csv:1: error: cell 6 (0REDUCE_GRAD): 1REDUCE_GRAD is still under way");
+        row("0F0,1F0,1B0,1REDUCE_GRAD,0WAIT_REDUCE_GRAD,0B0\n", "s.csv:1: error: cell 5 (0WAIT_REDUCE_GRAD): this reduction is not under way");
+        row("0F0,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0B0,0REDUCE_GRAD\n", "s.csv:1: error: cell 7 (0REDUCE_GRAD): is never waited for");
         row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
             "s.csv:2: error: cell 1 (1RECV_F1): is number 1 that rank 1 receives from rank 0, which sends 0SEND_F0");
     }

@@ -16,7 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const Schedule& schedule = imported.design.schedule;
         fuzz::require(!hasErrors(validate(schedule)));
         fuzz::require(importPytorchCsv(pytorchCsv(imported.design).text, "again").design.schedule == schedule);
-        fuzz::require(importPytorchCsv(pytorchCommsCsv(imported.design).text, "again").design.schedule == schedule);
+        ExportedText comms; // refused where PyTorch would mix up the losses
+        if (fuzz::survives([&] { comms = pytorchCommsCsv(imported.design); }))
+            fuzz::require(importPytorchCsv(comms.text, "again").design.schedule == schedule);
     }
     return 0;
 }

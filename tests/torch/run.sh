@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Hands our schedules to the real PyTorch and PyTorch's schedules to us:
+#   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
+#     communication on Gloo processes with the gradients of a plain run, and a few with parameters that FSDP shards;
+#   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
+#   - JaxPP classes and configuration fragments are parsed and compared with the schedule (without PyTorch too).
+#   tests/torch/run.sh [PIPEWRIGHT]     PYTHON names the interpreter (python3)
+# Exits 0 and says so when that Python has no PyTorch.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+pipewright=${1:-$here/../../build/dev/bin/pipewright}
+python=${PYTHON:-python3}
+sizes="2:4 3:9 4:8" # devices:microbatches
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+fail() { echo "FAILED $*" >&2; failed=1; }
+command -v "$python" >/dev/null || { echo "tests/torch: skipped, there is no $python"; exit 0; }
+[ -x "$pipewright" ] || { echo "tests/torch: there is no $pipewright; build it first" >&2; exit 2; }
+
+export_as() { # DESIGN FORMAT FILE: warnings are left to other tests
+    "$pipewright" export "$1" --to "$2" -o "$3" --csv "schedule name.csv" --force >/dev/null 2>"$folder/said"
+}
+
+# The communication format that this PyTorch reads; empty without PyTorch.
+comms=$("$python" - <<'EOF' 2>/dev/null || true
+from torch.distributed import is_gloo_available
+from torch.distributed.pipelining import schedules
+if is_gloo_available():
+    print("pytorch-comms-csv" if hasattr(schedules, "WAIT_SEND_F")
+          else "pytorch-2.14-comms-csv" if hasattr(schedules, "REDUCE_GRAD") else "pytorch-2.9-comms-csv")
+EOF
+)
+
+families=$("$pipewright" new --help | sed -n 's/.*one of: *//p' | tr -d ',')
+[ -n "$families" ] || fail "pipewright new --help names no family"
+jobs=() designs=()
+for family in $families; do
+    made=0
+    for size in $sizes; do
+        name=$folder/$family-${size%:*}-${size#*:}
+        # A family may not exist at a size.
+        "$pipewright" new "$family" --devices "${size%:*}" --microbatches "${size#*:}" -o "$name.json" >/dev/null 2>"$folder/said" || continue
+        made=1
+        if ! export_as "$name.json" pytorch-csv "$name.only.csv"; then
+            # Two replicas, or other operations than forwards and backwards, are beyond the format.
+            grep -q "the other tools" "$folder/said" && echo "$family: $(tail -n 1 "$folder/said")" || fail "$family: $(cat "$folder/said")"
+            break
+        fi
+        for format in "${comms:-pytorch-comms-csv} comms.csv" "jaxpp py" "torchtitan toml" "automodel yaml"; do
+            export_as "$name.json" "${format% *}" "$name.${format#* }" || fail "$name ${format% *}: $(cat "$folder/said")"
+        done
+        designs+=("$name")
+        jobs+=("compute_only=$name.only.csv" "compute_comms=$name.comms.csv")
+    done
+    [ $made = 1 ] || fail "$family exists at none of the sizes $sizes: $(cat "$folder/said")"
+done
+"$python" "$here/check_exports.py" "${designs[@]}" || failed=1
+
+if [ -z "$comms" ]; then
+    echo "tests/torch: skipped, $python has no torch with Gloo (pip install torch)"
+    exit $failed
+fi
+
+"$python" "$here/random_schedules.py" "$folder" 24
+for file in "$folder"/random-*.only.csv; do
+    name=${file%.only.csv}
+    "$pipewright" import "$file" -o "$name.json" >/dev/null 2>"$folder/said" && export_as "$name.json" "$comms" "$name.comms.csv" \
+        || { fail "$file: $(cat "$folder/said")"; continue; }
+    jobs+=("compute_only=$file" "compute_comms=$name.comms.csv")
+done
+
+"$python" "$here/run_schedule.py" "${jobs[@]}" || failed=1
+"$python" "$here/run_schedule.py" --fsdp "compute_comms=$folder/1f1b-2-4.comms.csv" "compute_comms=$folder/v-zb-2-4.comms.csv" \
+    "compute_comms=$folder/interleaved-1f1b-3-9.comms.csv" || failed=1
+
+# Imports FILE to imported.json and imported.csv, and compares the latter with EXPECTED where one is given.
+same_order() { # FILE EXPECTED WHAT
+    if ! "$pipewright" import "$1" -o "$folder/imported.json" --force >/dev/null 2>"$folder/said"; then
+        fail "$3 is not imported: $(cat "$folder/said")"
+    elif ! export_as "$folder/imported.json" pytorch-csv "$folder/imported.csv"; then
+        fail "$3: $(cat "$folder/said")"
+    elif [ -n "$2" ] && ! cmp -s "$folder/imported.csv" "$2"; then
+        fail "$3 is another order than $2"
+    fi
+}
+
+# What PyTorch makes of our computations still has our order.
+"$python" "$here/builtin_schedules.py" lower "${designs[@]}" || failed=1
+for name in "${designs[@]}"; do
+    same_order "$name.lowered.csv" "$name.only.csv" "PyTorch's form of $name"
+done
+
+# PyTorch's own schedules as NAME:RANKS:STAGES_PER_RANK:MICROBATCHES, and our family where it is the same.
+builtins="GPipe:4:1:8=gpipe 1F1B:4:1:8=1f1b Interleaved1F1B:4:2:8=interleaved-1f1b LoopedBFS:4:2:8=looped-bfs
+    InterleavedZeroBubble:4:1:8=zb-h1 InterleavedZeroBubble:4:2:8= ZBVZeroBubble:4:2:8=zb-v DualPipeV:4:2:8="
+# shellcheck disable=SC2086
+"$python" "$here/builtin_schedules.py" builtin "$folder" $(printf '%s\n' $builtins | sed 's/=.*//') || failed=1
+jobs=()
+for builtin in $builtins; do
+    IFS=: read -r name ranks per_rank microbatches <<<"${builtin%=*}"
+    family=${builtin#*=} file=$folder/$name-$per_rank
+    if [ -n "$family" ]; then
+        "$pipewright" new "$family" --devices "$ranks" --microbatches "$microbatches" -o "$file.family.json" >/dev/null
+        export_as "$file.family.json" pytorch-csv "$file.family.csv"
+        same_order "$file.only.csv" "$file.family.csv" "PyTorch's $name"
+    fi
+    # Both of its forms say the same, and our communication for it runs as well as PyTorch's.
+    if [ -f "$file.comms.csv" ]; then
+        same_order "$file.only.csv" "" "PyTorch's $name"
+        cp "$folder/imported.csv" "$file.order.csv"
+        export_as "$folder/imported.json" "$comms" "$file.ours.csv" || fail "$name: $(cat "$folder/said")"
+        same_order "$file.comms.csv" "$file.order.csv" "PyTorch's $name with communication"
+        jobs+=("compute_comms=$file.comms.csv" "compute_comms=$file.ours.csv")
+    fi
+done
+"$python" "$here/run_schedule.py" "${jobs[@]}" || failed=1
+
+# Ranks that receive in another order than is sent do not pass, neither there nor here.
+printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1" >"$folder/crossed.csv"
+[ "$comms" = pytorch-comms-csv ] && sed -i '1s/$/,0WAIT_SEND_F0,0WAIT_SEND_F1/;2s/$/,1WAIT_SEND_B0,1WAIT_SEND_B1/' "$folder/crossed.csv"
+"$python" "$here/run_schedule.py" --timeout 10 "compute_comms=$folder/crossed.csv" >/dev/null 2>&1 && fail "crossed receives give the right gradients"
+"$pipewright" import "$folder/crossed.csv" -o "$folder/crossed.json" >/dev/null 2>&1 && fail "crossed receives are imported"
+
+[ $failed = 0 ] && echo "tests/torch: everything agrees"
+exit $failed
