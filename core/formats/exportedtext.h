@@ -7,6 +7,7 @@
 #include "core/program/design.h"
 
 #include <string>
+#include <string_view>
 
 namespace pipewright {
 
@@ -16,10 +17,12 @@ struct ExportedText {
 };
 
 /// Throws Error with validate()'s diagnostics when the design's schedule cannot run, or when it holds blocks that
-/// the other tools have no word for (a second replica, recomputation).
+/// the other tools have no word for (recomputation).
 void requireValid(const Design& design);
+/// Throws Error when the schedule has a second copy of the model.
+void requireOneReplica(const Design& design, std::string_view tool);
 
-/// Warnings for what none of the tools takes over: pins, skip connections, shared parameters.
+/// Warnings for what none of the tools takes over: pins, skip connections, shared parameters, sequence pieces.
 Diagnostics warnAboutUnexported(const Design& design);
 
 } // namespace pipewright

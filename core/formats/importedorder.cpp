@@ -19,16 +19,47 @@ struct Placed {
     int index; ///< in its device's order
 };
 
+/// When the upper half of the stages runs only the upper half of the microbatches, and the lower half only the
+/// lower, the upper stages are replica 1: renames their blocks. Returns whether they are.
+bool nameSecondReplica(ImportedOrder& imported)
+{
+    int stages = 0, microbatches = 0;
+    for (const auto& order : imported.order)
+        for (const Block& block : order) {
+            stages = std::max(stages, block.stage + 1);
+            microbatches = std::max(microbatches, block.microbatch + 1);
+        }
+    if (stages % 2 != 0 || microbatches % 2 != 0)
+        return false;
+    for (const auto& order : imported.order)
+        for (const Block& block : order)
+            if ((block.stage < stages / 2) != (block.microbatch < microbatches / 2))
+                return false;
+    const auto rename = [&](Block& block) {
+        block.replica = block.stage < stages / 2 ? 0 : 1;
+        block.stage %= stages / 2;
+    };
+    for (auto& order : imported.order)
+        std::for_each(order.begin(), order.end(), rename);
+    for (Overlap& pair : imported.overlaps) {
+        rename(pair.first);
+        rename(pair.second);
+    }
+    return true;
+}
+
 class Inference {
 public:
-    Inference(ImportedOrder& imported, CellFaults& faults, const std::string& lettersHint)
-        : m_imported(imported), m_faults(faults), m_lettersHint(lettersHint)
+    Inference(ImportedOrder& imported, bool twoWays, CellFaults& faults, const std::string& lettersHint)
+        : m_imported(imported), m_faults(faults), m_lettersHint(lettersHint), m_replicas(twoWays ? 2 : 1)
     {
         for (std::size_t device = 0; device < imported.order.size(); ++device)
             for (std::size_t i = 0; i < imported.order[device].size(); ++i)
                 m_placed.push_back({imported.order[device][i], static_cast<int>(device), static_cast<int>(i)});
-        // By stage, microbatch and operation, so that equal blocks and gaps lie next to each other.
+        // By replica, stage, microbatch and operation, so that equal blocks and gaps lie next to each other.
         std::sort(m_placed.begin(), m_placed.end(), [](const Placed& a, const Placed& b) {
+            if (a.block.replica != b.block.replica)
+                return a.block.replica < b.block.replica;
             if (a.block.stage != b.block.stage)
                 return a.block.stage < b.block.stage;
             if (a.block.microbatch != b.block.microbatch)
@@ -52,21 +83,30 @@ public:
         for (const Placed& p : m_placed)
             schedule.microbatches = std::max(schedule.microbatches, p.block.microbatch + 1);
         for (auto begin = m_placed.begin(); begin != m_placed.end();) {
-            const int stage = begin->block.stage;
-            const auto end = std::find_if(begin, m_placed.end(), [&](const Placed& p) { return p.block.stage != stage; });
-            checkStage({begin, end}, schedule.microbatches);
-            if (const auto expected = static_cast<int>(schedule.deviceOfStage.size()); stage > expected)
+            const int stage = begin->block.stage, replica = begin->block.replica;
+            const auto end = std::find_if(begin, m_placed.end(),
+                                          [&](const Placed& p) { return p.block.stage != stage || p.block.replica != replica; });
+            const int share = schedule.microbatches / m_replicas;
+            checkStage({begin, end}, replica * share, replica * share + share);
+            if (replica > 0 && schedule.morePlacements.empty())
+                schedule.morePlacements.emplace_back();
+            std::vector<int>& placement = replica == 0 ? schedule.deviceOfStage : schedule.morePlacements.front();
+            if (const auto expected = static_cast<int>(placement.size()); stage > expected)
                 m_faults.add(placeOf(*begin).first,
                              fmt::format("{}stage {} has blocks, stage {} has none", placeOf(*begin).second, stage, expected),
                              "stages are numbered from 0 without gaps");
-            schedule.deviceOfStage.resize(static_cast<std::size_t>(stage) + 1, begin->device);
+            placement.resize(static_cast<std::size_t>(stage) + 1, begin->device);
             begin = end;
         }
         m_faults.raise();
-        const bool split = std::any_of(m_placed.begin(), m_placed.end(), [](const Placed& p) { return p.block.op == Op::I; });
-        schedule.backward = split ? BackwardStyle::Split : BackwardStyle::Full;
+        const auto count = [&](Op op) {
+            return std::count_if(m_placed.begin(), m_placed.end(), [op](const Placed& p) { return p.block.op == op; });
+        };
+        schedule.backward = count(Op::I) > count(Op::B) ? BackwardStyle::Split : BackwardStyle::Full;
         schedule.firstStageMaySplit = firstStageIsSplit();
         schedule.order = m_imported.order;
+        schedule.overlaps = m_imported.overlaps;
+        std::sort(schedule.overlaps.begin(), schedule.overlaps.end());
         return schedule;
     }
 
@@ -86,7 +126,7 @@ private:
     }
 
     /// All blocks of one stage, sorted.
-    void checkStage(std::span<const Placed> blocks, int microbatches)
+    void checkStage(std::span<const Placed> blocks, int firstMicrobatch, int lastMicrobatch)
     {
         const Placed& first = blocks.front();
         for (const Placed& p : blocks)
@@ -95,7 +135,7 @@ private:
                       "all blocks of a stage stand on one line");
                 return;
             }
-        int next = 0; // microbatch
+        int next = firstMicrobatch;
         for (auto begin = blocks.begin(); begin != blocks.end(); ++next) {
             const int microbatch = begin->block.microbatch;
             if (microbatch > next)
@@ -104,7 +144,7 @@ private:
             checkMicrobatch({begin, end});
             begin = end;
         }
-        if (next < microbatches)
+        if (next < lastMicrobatch)
             missing(first, Op::F, next);
     }
 
@@ -161,6 +201,7 @@ private:
     ImportedOrder& m_imported;
     CellFaults& m_faults;
     const std::string& m_lettersHint;
+    int m_replicas;
     std::vector<Placed> m_placed;
 };
 
@@ -202,6 +243,11 @@ void ImportedOrder::addDevice(int line)
     lines.push_back(line);
 }
 
+void ImportedOrder::overlapLastTwo()
+{
+    overlaps.push_back({order.back().end()[-2], order.back().back()});
+}
+
 void ImportedOrder::add(const Block& block, int cell)
 {
     order.back().push_back(block);
@@ -211,9 +257,10 @@ void ImportedOrder::add(const Block& block, int cell)
 Design designOf(ImportedOrder imported, CellFaults& faults, const std::string& lettersHint)
 {
     faults.raise();
+    const bool twoWays = nameSecondReplica(imported);
     Design design;
     design.name = nameOfSource(faults.source());
-    design.schedule = Inference(imported, faults, lettersHint).schedule();
+    design.schedule = Inference(imported, twoWays, faults, lettersHint).schedule();
     for (const Diagnostic& diagnostic : validate(design.schedule))
         locate(diagnostic, imported, faults);
     faults.raise();

@@ -25,12 +25,15 @@ struct ImportedOrder {
     std::vector<std::vector<Block>> order; ///< device -> blocks
     std::vector<std::vector<int>> cells;   ///< device -> per block, the number of its cell
     std::vector<int> lines;                ///< device -> its line
+    std::vector<Overlap> overlaps;
 
     void addDevice(int line);
     void add(const Block& block, int cell); ///< to the device added last
+    void overlapLastTwo();                  ///< of the device added last
 };
 
-/// A design with uniform costs of 1 ms per pass, validated. Faults that make it impossible are added to
+/// Stages whose upper half runs the upper half of the microbatches and nothing else are a second replica, as
+/// pytorchCsv() writes it. A design with uniform costs of 1 ms per pass, validated. Faults that make it impossible are added to
 /// `faults` and thrown as Error; `hint` is added to those that a wrong reading of the letters would explain.
 Design designOf(ImportedOrder imported, CellFaults& faults, const std::string& lettersHint);
 

@@ -88,6 +88,7 @@ void addActor(std::string& text, const std::vector<Block>& tasks)
 
 ExportedText jaxppSchedule(const Design& design)
 {
+    requireOneReplica(design, "JaxPP");
     requireValid(design);
     ExportedText result;
     result.diagnostics = warnAboutUnexported(design);
@@ -101,6 +102,10 @@ ExportedText jaxppSchedule(const Design& design)
         result.diagnostics.push_back({Severity::Warning, "stage 0",
                                       fmt::format("{} input gradients are written next to their weight gradients", moved),
                                       "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them"});
+    if (!schedule.overlaps.empty())
+        result.diagnostics.push_back({Severity::Warning, "schedule.overlaps",
+                                      fmt::format("{} overlapped pairs are written one after the other", schedule.overlaps.size()),
+                                      "XLA may still overlap what does not depend on each other"});
     const std::string className = classNameOf(design.name);
     std::string& text = result.text;
     text += fmt::format("\"\"\"Pipewright schedule {}: {} stages on {} actors, {} microbatches.\"\"\"\n\n", plain(design.name),

@@ -179,6 +179,7 @@ std::optional<int> megatronGroup(const Schedule& schedule)
 
 ExportedText megatronLayout(const Design& design)
 {
+    requireOneReplica(design, "Megatron-LM");
     requireValid(design);
     if (!design.workload || design.layersPerStage.empty())
         throw Error("model", "a layout says which layers a stage holds, and this design has no model", "give the design a model");

@@ -2,6 +2,7 @@
 #include "core/formats/pytorchcomms.h"
 
 #include "core/predict/evaluator.h"
+#include "core/program/overlaps.h"
 
 #include <fmt/format.h>
 
@@ -68,6 +69,7 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
         std::vector<PytorchAction>& row = rows[static_cast<std::size_t>(task.device)];
         if (task.kind == TaskKind::Compute) {
             row.push_back({computeType(task.op), task.stage, task.microbatch});
+            row.back().together = overlapsWith(program, t) != none;
         } else {
             const bool gradient = task.op != Op::F;
             row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch});

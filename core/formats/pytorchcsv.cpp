@@ -29,7 +29,7 @@ struct Reading {
     ImportedOrder computations;
     PytorchRows rows; ///< with sends and receives
     std::vector<std::vector<int>> cells;
-    int transfers = 0, waits = 0, overlaps = 0, sharding = 0, reductions = 0;
+    int transfers = 0, waits = 0, crowds = 0, sharding = 0, reductions = 0;
     std::vector<std::pair<int, int>> idle; ///< line, cell
 };
 
@@ -50,12 +50,14 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             faults.add(line.number, cell, fault->what, fault->hint);
             continue;
         }
-        reading.overlaps += row.size() - before > 1;
+        reading.crowds += row.size() - before > 2;
         cells.resize(row.size(), cell.number);
         for (std::size_t i = before; i < row.size(); ++i) {
             const PytorchAction& action = row[i];
             if (action.isCompute())
                 reading.computations.add(action.block(), cell.number);
+            if (row.size() - before == 2 && i == before + 1)
+                reading.computations.overlapLastTwo();
             reading.transfers += action.isTransfer();
             reading.waits += action.isSendWait() || action.type == Type::WaitReduceGrad;
             reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
@@ -77,9 +79,9 @@ void checkForm(const Reading& reading, std::optional<PytorchCsv> form, CellFault
 
 void remark(const Reading& reading, const std::string& source, Diagnostics& diagnostics)
 {
-    if (reading.overlaps > 0)
+    if (reading.crowds > 0)
         diagnostics.push_back({Severity::Warning, source,
-                               fmt::format("{} overlapped pairs run one after the other in the design", reading.overlaps),
+                               fmt::format("{} overlaps of more than two blocks run one after the other in the design", reading.crowds),
                                "PyTorch does the same unless a function is registered for OVERLAP_F_B"});
     if (reading.sharding > 0)
         diagnostics.push_back({Severity::Note, source, fmt::format("{} UNSHARD and RESHARD actions are left out", reading.sharding), {}});
@@ -129,14 +131,26 @@ ExportedText pytorchCsv(const Design& design)
 {
     requireValid(design);
     requireBlocksEverywhere(design);
+    const Schedule& schedule = design.schedule;
     PytorchRows rows;
-    for (const std::vector<Block>& order : design.schedule.order) {
+    for (const std::vector<Block>& order : schedule.order) {
         std::vector<PytorchAction>& row = rows.emplace_back();
         row.reserve(order.size());
-        for (const Block& block : order)
-            row.push_back({computeType(block.op), block.stage, block.microbatch});
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const Block& block = order[i];
+            row.push_back({computeType(block.op), block.stage + block.replica * schedule.stages(), block.microbatch});
+            row.back().together = i + 1 < order.size()
+                                  && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), Overlap{block, order[i + 1]});
+        }
     }
     ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    if (schedule.replicas() > 1) {
+        result.diagnostics.push_back({Severity::Warning, "schedule.replica_placements",
+                                      fmt::format("stage s of replica r is written as stage s + {} r, and PyTorch would take that for one "
+                                                  "pipeline of {} stages", schedule.stages(), schedule.stages() * schedule.replicas()),
+                                      "PyTorch has no replicas: the file is for spreadsheets, and for import here"});
+        return result;
+    }
     if (const auto block = misplacedLoss(design.schedule))
         result.diagnostics.push_back({Severity::Warning, "schedule", misplacedLossText(*block), std::string(lossHint)});
     return result;
@@ -147,6 +161,7 @@ ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
+    requireOneReplica(design, "PyTorch");
     requireValid(design);
     requireBlocksEverywhere(design);
     if (const auto block = misplacedLoss(design.schedule))

@@ -66,6 +66,7 @@ std::string listOf(const std::vector<std::string>& names)
 
 ExportedText torchtitanConfig(const Design& design, const std::string& csv)
 {
+    requireOneReplica(design, "torchtitan");
     requireValid(design);
     ExportedText result;
     result.diagnostics = warnAboutUnexported(design);
@@ -93,6 +94,7 @@ ExportedText torchtitanConfig(const Design& design, const std::string& csv)
 
 ExportedText automodelConfig(const Design& design, const std::string& csv)
 {
+    requireOneReplica(design, "torchtitan");
     requireValid(design);
     ExportedText result;
     result.diagnostics = warnAboutUnexported(design);

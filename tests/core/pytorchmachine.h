@@ -26,6 +26,7 @@ struct Machine {
     struct Action {
         std::string type;
         int stage = 0, microbatch = -1;
+        bool together = false; ///< with the one behind it
     };
     std::vector<std::vector<Action>> rows;
     std::map<int, int> rankOfStage;
@@ -35,7 +36,9 @@ struct Machine {
     {
         for (const QString& line : QString::fromStdString(csv).split('\n', Qt::SkipEmptyParts)) {
             rows.emplace_back();
-            for (const QString& cell : line.split(',')) {
+            for (QString cell : QString(line).replace(';', "&,").split(',')) {
+                const bool together = cell.endsWith('&');
+                cell.remove('(').remove(")OVERLAP_F_B").remove('&');
                 int digits = 0;
                 while (digits < cell.size() && cell[digits].isDigit())
                     ++digits;
@@ -48,11 +51,13 @@ struct Machine {
                     rankOfStage[a.stage] = static_cast<int>(rows.size()) - 1;
                     stages = std::max(stages, a.stage + 1);
                 }
+                a.together = together;
                 rows.back().push_back(a);
             }
         }
     }
 
+    static Op opOf(const Action& a) { return a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W; }
     static bool isTransfer(const Action& a) { return a.type.starts_with("SEND") || a.type.starts_with("RECV"); }
     static bool isWait(const Action& a) { return a.type.starts_with("WAIT_SEND"); }
     static std::tuple<bool, int, int> waitedFor(const Action& a) { return {a.type.ends_with("_B"), a.stage, a.microbatch}; }
@@ -89,18 +94,27 @@ struct Machine {
                         const int other = a.stage + (send == gradient ? -1 : 1);
                         stream[r].push_back({send, rankOfStage.at(other), {gradient, send ? a.stage : other, a.microbatch}, computed[r]});
                     } else if (a.type.size() == 1) {
-                        const int source = a.stage + (a.type == "F" ? -1 : 1);
-                        Nanoseconds start = computed[r];
-                        if (a.type != "W" && source >= 0 && source < stages) {
-                            const auto input = available[r].find({a.type != "F", source, a.microbatch});
-                            if (input == available[r].end())
-                                break;
-                            start = std::max(start, input->second);
+                        // Two together start when both may, and end together.
+                        Nanoseconds start = computed[r], duration = 0;
+                        bool ready = true;
+                        for (std::size_t i = next[r]; i <= next[r] + a.together; ++i) {
+                            const Action& b = rows[r][i];
+                            const int source = b.stage + (b.type == "F" ? -1 : 1);
+                            if (b.type != "W" && source >= 0 && source < stages) {
+                                const auto input = available[r].find({b.type != "F", source, b.microbatch});
+                                ready = ready && input != available[r].end();
+                                if (ready)
+                                    start = std::max(start, input->second);
+                            }
+                            duration += costs.duration(opOf(b), b.stage);
                         }
-                        const Op op = a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W;
-                        computed[r] = start + costs.duration(op, a.stage);
-                        if (op != Op::W)
-                            available[r][{op != Op::F, a.stage, a.microbatch}] = computed[r];
+                        if (!ready)
+                            break;
+                        computed[r] = start + duration;
+                        for (std::size_t i = next[r]; i <= next[r] + a.together; ++i)
+                            if (const Action& b = rows[r][i]; b.type != "W")
+                                available[r][{b.type != "F", b.stage, b.microbatch}] = computed[r];
+                        next[r] += a.together;
                     }
                 }
                 while (!stream[r].empty()) {

@@ -26,8 +26,10 @@ Design designOf(const Schedule& schedule)
     return design;
 }
 
-/// Every family at a few sizes that its preconditions allow.
-std::vector<std::pair<std::string, Schedule>> allSchedules()
+enum class Replicas { One, Any };
+
+/// Every family at a few sizes that its preconditions allow; PyTorch runs those of one replica.
+std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = Replicas::One)
 {
     std::vector<std::pair<std::string, Schedule>> result;
     for (const Family& family : families())
@@ -38,10 +40,7 @@ std::vector<std::pair<std::string, Schedule>> allSchedules()
             if (hasErrors(family.check(parameters)))
                 continue;
             Schedule schedule = makeSchedule(family.name, parameters);
-            const bool bidirectional = std::any_of(schedule.order.begin(), schedule.order.end(), [](const auto& order) {
-                return std::any_of(order.begin(), order.end(), [](const Block& b) { return b.replica != 0; });
-            });
-            if (!bidirectional) // PyTorch has no word for a second replica
+            if (replicas == Replicas::Any || schedule.replicas() == 1)
                 result.emplace_back(std::string(family.name) + " " + std::to_string(devices) + " " + std::to_string(microbatches),
                                     std::move(schedule));
         }
@@ -66,12 +65,13 @@ class TstPytorchCsv : public QObject {
 private slots:
     void everyFamilyKeepsItsOrderThroughComputeOnly()
     {
-        QVERIFY(!allSchedules().empty());
-        for (const auto& [name, schedule] : allSchedules()) {
+        for (const auto& [name, schedule] : allSchedules(Replicas::Any)) {
             const ExportedText csv = pytorchCsv(designOf(schedule));
             const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeOnly);
             QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
             QVERIFY2(back.design.schedule.deviceOfStage == schedule.deviceOfStage, name.c_str());
+            QVERIFY2(back.design.schedule.morePlacements == schedule.morePlacements, name.c_str());
+            QVERIFY2(back.design.schedule.overlaps == schedule.overlaps, name.c_str());
             QCOMPARE(back.design.schedule.microbatches, schedule.microbatches);
             QVERIFY2(back.design.schedule.backward == schedule.backward, name.c_str());
             QVERIFY(validate(back.design.schedule).empty());
@@ -183,7 +183,7 @@ private slots:
             for (const char* transfer : {"F", "B"})
                 QCOMPARE(csv.count(QString("WAIT_SEND_%1").arg(transfer)), csv.count(QString("RECV_%1").arg(transfer)));
             for (const QString& cell : csv.split(QRegularExpression("[,\n]"), Qt::SkipEmptyParts))
-                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\\d+$|^\\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$").match(cell).hasMatch(),
+                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\\d+$|^\\(\\d+F\\d+;\\d+B\\d+\\)OVERLAP_F_B$|^\\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$").match(cell).hasMatch(),
                          qPrintable(cell));
         }
     }
@@ -206,12 +206,33 @@ private slots:
         QCOMPARE(i.design.costs.stages[1].forward, Nanoseconds{1'000'000});
     }
 
-    void overlapsAreTakenApartInOrderWithAWarning()
+    void overlapsArePairsAndLargerOnesAreTakenApartWithAWarning()
     {
-        const Imported i = importPytorchCsv("0F0,(0F1; 0B0)OVERLAP_F_B,0B1\n", "s.csv");
-        QVERIFY(i.design.schedule.order == schedule(2, {0}, {"F0.0 F0.1 B0.0 B0.1"}).order);
-        QCOMPARE(i.diagnostics.size(), std::size_t{1});
-        QVERIFY(i.diagnostics[0].severity == Severity::Warning);
+        const Imported pair = importPytorchCsv("0F0,(0F1; 0B0)OVERLAP_F_B,0B1\n", "s.csv");
+        QVERIFY(pair.design.schedule.order == schedule(2, {0}, {"F0.0 F0.1 B0.0 B0.1"}).order);
+        QVERIFY(pair.design.schedule.overlaps == std::vector<Overlap>({{block("F0.1"), block("B0.0")}}));
+        QVERIFY(pair.diagnostics.empty());
+        QCOMPARE(QString::fromStdString(pytorchCsv(pair.design).text), QString("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n"));
+        QVERIFY(pytorchCommsCsv(pair.design).text.find("(0F1;0B0)OVERLAP_F_B") != std::string::npos);
+
+        const Imported three = importPytorchCsv("0F0,0F1,(0F2;0B0;0B1)OVERLAP_F_B,0B2\n", "s.csv");
+        QVERIFY(three.design.schedule.overlaps.empty());
+        QCOMPARE(three.diagnostics.size(), std::size_t{1});
+        QVERIFY(three.diagnostics[0].severity == Severity::Warning);
+        QVERIFY(messageOf("0F0,0F1,(0F2;0F3)OVERLAP_F_B,0B0,0B1,0B2,0B3,\n").isEmpty());
+        QVERIFY(messageOf("(0F0;0B0)OVERLAP_F_B\n").contains("same microbatch"));
+    }
+
+    void aSecondReplicaIsWrittenAsFurtherStagesAndReadBack()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 2;
+        parameters.microbatches = 2;
+        const Design design = designOf(makeSchedule("chimera", parameters));
+        const ExportedText csv = pytorchCsv(design);
+        QCOMPARE(QString::fromStdString(csv.text), QString("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n"));
+        QVERIFY(toString(csv.diagnostics).find("no replicas") != std::string::npos);
+        QVERIFY_THROWS_EXCEPTION(Error, pytorchCommsCsv(design));
     }
 
     void rowsOfActionsAreWrittenAsTheyAreRead()
