@@ -102,7 +102,7 @@ public:
         const auto count = [&](Op op) {
             return std::count_if(m_placed.begin(), m_placed.end(), [op](const Placed& p) { return p.block.op == op; });
         };
-        schedule.backward = count(Op::I) > count(Op::B) ? BackwardStyle::Split : BackwardStyle::Full;
+        schedule.backward = count(Op::I) > 0 && count(Op::I) >= count(Op::B) ? BackwardStyle::Split : BackwardStyle::Full;
         schedule.firstStageMaySplit = firstStageIsSplit();
         schedule.order = m_imported.order;
         schedule.overlaps = m_imported.overlaps;
