@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/familylist.h"
 
-#include "gui/newdesign.h"
+#include "core/predict/newdesign.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 
