@@ -16,6 +16,8 @@ class QMenu;
 namespace pipewright {
 
 class Autosave;
+class BlockEditor;
+class BlockPreview;
 class BubblePanel;
 class DiagnosticList;
 class EditDifferences;
@@ -50,6 +52,8 @@ public:
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
+    BlockPreview& blockPreview() { return *m_blockPreview; }
+    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -81,6 +85,7 @@ public Q_SLOTS:
     void switchTheme();
     void exportPicture();
     void placeNext();
+    void editBlock();
 
 protected:
     void closeEvent(QCloseEvent* event) override;
@@ -111,6 +116,7 @@ private:
     TopBar* m_topBar = nullptr;
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
+    BlockPreview* m_blockPreview = nullptr;
     TimelineView* m_timeline = nullptr;
     Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
@@ -121,6 +127,8 @@ private:
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
+    // Windows beside this one, made when they are first asked for.
+    BlockEditor* m_blockEditor = nullptr;
 };
 
 } // namespace pipewright

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editing a building block by hand: what an edit gives, and which passes are in each other's way, as indices
 // rather than as sentences (checkBlock()), so that an editor can show them where they stand. Faulty blocks are
-// fine here: a person passes through them on the way to a good one. Everything is O(passes) or O(passes + cells).
+// fine here: a person passes through them on the way to a good one. At most O(passes^2), of some hundred passes.
 #pragma once
 
 #include "core/schedule/buildingblock.h"

@@ -2,7 +2,7 @@
 #include "gui/panels/familyestimates.h"
 
 #include "core/predict/predict.h"
-#include "core/predict/newdesign.h"
+#include "core/predict/redesign.h"
 
 #include <algorithm>
 

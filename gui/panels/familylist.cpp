@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/familylist.h"
 
-#include "core/predict/newdesign.h"
+#include "core/predict/redesign.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 
@@ -18,7 +18,7 @@ namespace pipewright {
 namespace {
 
 enum Column { Title, Bubble, Memory };
-constexpr int rowHeight = 30;
+constexpr int rowHeight = 26;
 constexpr int bubbleWidth = 54;
 constexpr int memoryWidth = 54;
 constexpr int presentRole = Qt::UserRole + 1;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The windows beside the main one in which other schedules are looked for. Each is made once, keeps its
+// state while hidden, and changes the document only through the document's undo stack.
+#include "gui/dialogs/blockeditor.h"
+#include "gui/mainwindow.h"
+
+namespace pipewright {
+
+namespace {
+
+void bringUp(QWidget& window)
+{
+    window.show();
+    window.raise();
+    window.activateWindow();
+}
+
+} // namespace
+
+void MainWindow::editBlock()
+{
+    if (!m_blockEditor)
+        m_blockEditor = new BlockEditor(m_document, this);
+    bringUp(*m_blockEditor);
+}
+
+} // namespace pipewright
