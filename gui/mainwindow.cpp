@@ -4,6 +4,7 @@
 #include "gui/mainwindow.h"
 
 #include "gui/autosave.h"
+#include "gui/dialogs/compare.h"
 #include "gui/dialogs/diagnosticlist.h"
 #include "gui/panels/blockpreview.h"
 #include "gui/panels/bubblepanel.h"
@@ -193,6 +194,7 @@ void MainWindow::connectViews()
     on(m_actions->place, &MainWindow::placeNext);
     on(m_actions->buildingBlock, &MainWindow::editBlock);
     connect(m_blockPreview, &BlockPreview::opened, this, &MainWindow::editBlock);
+    on(m_actions->compare, &MainWindow::compare);
     on(m_actions->run, &MainWindow::run);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
@@ -244,7 +246,13 @@ void MainWindow::connectViews()
         showGradients();
         refreshNumbers();
     });
-    connect(&m_document, &Document::pathChanged, this, [this] { setWindowFilePath(m_document.path()); });
+    connect(&m_document, &Document::pathChanged, this, [this] {
+        setWindowFilePath(m_document.path());
+        if (m_document.undoStack()->count() == 0)
+            m_opened = m_document.design();
+        if (m_compare)
+            m_compare->setOpened(m_opened);
+    });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
     m_actions->clearOverlay->setEnabled(false);
     m_actions->calibrate->setEnabled(false);

@@ -19,6 +19,7 @@ class Autosave;
 class BlockEditor;
 class BlockPreview;
 class BubblePanel;
+class CompareWindow;
 class DiagnosticList;
 class EditDifferences;
 class FamilyList;
@@ -53,7 +54,8 @@ public:
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
     BlockPreview& blockPreview() { return *m_blockPreview; }
-    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened
+    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
+    CompareWindow* compareWindow() { return m_compare; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -86,6 +88,7 @@ public Q_SLOTS:
     void exportPicture();
     void placeNext();
     void editBlock();
+    void compare();
 
 protected:
     void closeEvent(QCloseEvent* event) override;
@@ -129,6 +132,8 @@ private:
     DiagnosticList* m_diagnostics = nullptr;
     // Windows beside this one, made when they are first asked for.
     BlockEditor* m_blockEditor = nullptr;
+    CompareWindow* m_compare = nullptr;
+    Design m_opened; ///< as it was opened or made, before the edits
 };
 
 } // namespace pipewright

@@ -34,6 +34,7 @@ public:
     QAction* takeSuggestion;
     QAction* find;
     QAction* buildingBlock;
+    QAction* compare;
     QAction* run;
     QAction* openOverlay;
     QAction* clearOverlay;

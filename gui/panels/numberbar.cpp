@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/numberbar.h"
 
+#include "core/predict/throughput.h"
 #include "gui/panels/words.h"
 
 #include <QEvent>
@@ -61,7 +62,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
 {
     const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!prediction) {
-        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput")})
+        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
             set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
         m_evaluated = tr("%1 blocks · not evaluated").arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
         showRight();
@@ -88,6 +89,14 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     const double tokens = tokensPerSecond(design, metrics.makespan);
     set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
         tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
+    const double utilization = modelFlopsUtilization(design, metrics.makespan);
+    set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
+        tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of what the devices\n"
+           "could do at their peak rate in the makespan.\n%1")
+            .arg(source));
+    const Bytes moved = transferBytes(prediction->program);
+    set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
+        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->program.transferCount()).arg(source));
     m_evaluated = tr("%1 blocks · evaluated in %2 ms")
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
                       .arg(evaluationMilliseconds, 0, 'f', 2);

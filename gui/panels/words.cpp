@@ -89,14 +89,6 @@ QString signedSize(Bytes value)
     return value == 0 ? QStringLiteral("unchanged") : sign(value < 0) + sizeText(std::abs(value));
 }
 
-double tokensPerSecond(const Design& design, Nanoseconds makespan)
-{
-    if (!design.workload || makespan <= 0)
-        return 0;
-    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9
-           / static_cast<double>(makespan);
-}
-
 int fullestDevice(const Metrics& metrics)
 {
     int best = -1;

@@ -26,8 +26,6 @@ QString signedPoints(double share);      ///< -0.019 -> "−1.9 pt"
 QString signedDuration(Nanoseconds value);
 QString signedSize(Bytes value);
 
-/// Tokens of one step divided by the predicted makespan; 0 when the design has no workload.
-double tokensPerSecond(const Design& design, Nanoseconds makespan);
 /// The device with the highest peak, and -1 when there is none.
 int fullestDevice(const Metrics& metrics);
 
