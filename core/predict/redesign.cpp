@@ -117,6 +117,16 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
     return design;
 }
 
+std::vector<int> withBorderMoved(std::vector<int> layersPerStage, std::size_t border, int layers)
+{
+    int& before = layersPerStage[border];
+    int& behind = layersPerStage[border + 1];
+    const int moved = std::clamp(layers, 1 - before, behind - 1);
+    before += moved;
+    behind -= moved;
+    return layersPerStage;
+}
+
 Design withCluster(const Design& base, Cluster cluster)
 {
     if (cluster.devices.size() != base.cluster.devices.size())

@@ -33,6 +33,10 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 /// Another cut of the model's layers into as many stages as there are. Needs a model.
 Design withPartition(const Design& base, std::vector<int> layersPerStage);
 
+/// The cut with the border between stage `border` and the next moved by `layers` (positive: to later layers), as
+/// far as it goes: every stage keeps a layer. For drags, which know no error.
+std::vector<int> withBorderMoved(std::vector<int> layersPerStage, std::size_t border, int layers);
+
 /// Other rates, memories and links of the same number of devices. Times that were given or measured stay;
 /// links are taken over where they differ from the base's.
 Design withCluster(const Design& base, Cluster cluster);

@@ -72,8 +72,8 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     auto* splitter = new QSplitter(Qt::Vertical, this);
     splitter->addWidget(m_lanes);
     splitter->addWidget(m_table);
-    splitter->setStretchFactor(0, 3);
-    splitter->setStretchFactor(1, 2);
+    splitter->setSizes({360, 330});
+    splitter->setStretchFactor(0, 1);
     splitter->setChildrenCollapsible(false);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(20, 16, 20, 16);
@@ -131,6 +131,9 @@ void CompareWindow::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     followDocument();
+    // What people most often want to see is what their edits came to.
+    if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
+        addOpened();
 }
 
 void CompareWindow::changeEvent(QEvent* event)

@@ -35,21 +35,21 @@ NumberBar::Item& NumberBar::item(const QString& name)
     }
     auto* caption = makeCaption(name, TextSize::Small, this);
     auto* value = makeNumber({}, TextSize::Small, this);
-    auto* pair = new QHBoxLayout;
-    pair->setSpacing(8);
-    pair->setContentsMargins(0, 0, 28, 0);
-    pair->addWidget(caption);
-    pair->addWidget(value);
-    m_layout->insertLayout(static_cast<int>(m_items.size()), pair);
-    m_items.push_back({name, caption, value, Tone::Plain});
+    auto* pair = new QWidget(this);
+    auto* row = new QHBoxLayout(pair);
+    row->setSpacing(8);
+    row->setContentsMargins(0, 0, 24, 0);
+    row->addWidget(caption);
+    row->addWidget(value);
+    m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
+    m_items.push_back({name, pair, caption, value, Tone::Plain});
     return m_items.back();
 }
 
 void NumberBar::set(const QString& name, const QString& value, const QString& source, Tone tone)
 {
     Item& shown = item(name);
-    shown.name->setVisible(!value.isEmpty());
-    shown.value->setVisible(!value.isEmpty());
+    shown.pair->setVisible(!value.isEmpty());
     shown.value->setText(value);
     shown.name->setToolTip(source);
     shown.value->setToolTip(source);

@@ -54,7 +54,8 @@ QString percentText(double share)
 
 QString multipleText(double value)
 {
-    return QString::number(value, 'f', 1) + QStringLiteral(" ×");
+    // Big ones need no decimals, and have no room for them.
+    return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral(" ×");
 }
 
 QString rateText(double perSecond)

@@ -18,7 +18,7 @@ QString chipText(const Block& block);
 QString durationText(Nanoseconds value); ///< "18.52 ms"
 QString sizeText(Bytes value);           ///< "68.8 GiB"
 QString percentText(double share);       ///< 0.114 -> "11.4 %"
-QString multipleText(double value);      ///< 4 -> "4.0 ×"
+QString multipleText(double value);      ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
 QString rateText(double perSecond);      ///< "38,400"
 
 QString signedPercent(double share);     ///< -0.021 -> "−2.1 %", 0 -> "unchanged"

@@ -86,6 +86,13 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, withPartition(plain, cut));
     }
 
+    void aBorderMovesUntilOneLayerIsLeft()
+    {
+        QCOMPARE(withBorderMoved({5, 4, 3}, 0, 2), (std::vector<int>{7, 2, 3}));
+        QCOMPARE(withBorderMoved({5, 4, 3}, 1, -9), (std::vector<int>{5, 1, 6}));
+        QCOMPARE(withBorderMoved({5, 4, 3}, 1, 9), (std::vector<int>{5, 6, 1}));
+    }
+
     void aFasterDeviceShortensItsStagesWhereAFormulaGaveTheTimes()
     {
         const Design base = llama();
