@@ -4,7 +4,7 @@
 #include "core/formats/presets.h"
 #include "gui/autosave.h"
 #include "gui/mainwindow.h"
-#include "gui/newdesign.h"
+#include "core/predict/newdesign.h"
 #include "gui/runtimefolder.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"

@@ -4,7 +4,9 @@
 #include "gui/mainwindow.h"
 
 #include "gui/autosave.h"
+#include "gui/dialogs/compare.h"
 #include "gui/dialogs/diagnosticlist.h"
+#include "gui/panels/blockpreview.h"
 #include "gui/panels/bubblepanel.h"
 #include "gui/panels/editdifferences.h"
 #include "gui/panels/explain.h"
@@ -92,8 +94,8 @@ MainWindow::~MainWindow()
 
 void MainWindow::build()
 {
-    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,      m_actions->theme,        m_actions->run,
-                              m_actions->newSchedule, m_actions->shortcuts, m_actions->scheduleMenu, m_actions->overlayMenu,
+    const TopBar::Actions bar{m_actions->undo,      m_actions->redo,         m_actions->run,         m_actions->newSchedule,
+                              m_actions->shortcuts, m_actions->scheduleMenu, m_actions->exploreMenu, m_actions->overlayMenu,
                               m_actions->allMenu};
     m_topBar = new TopBar(m_document, bar, this);
     m_numbers = new NumberBar(this);
@@ -121,7 +123,9 @@ QWidget* MainWindow::buildLeft()
     m_tray = new Tray(m_document, column);
     m_families = new FamilyList(m_document, column);
     layout->addWidget(m_tray);
+    m_blockPreview = new BlockPreview(m_document, column);
     layout->addWidget(m_families, 1);
+    layout->addWidget(m_blockPreview);
     return column;
 }
 
@@ -188,6 +192,9 @@ void MainWindow::connectViews()
     on(m_actions->exportPicture, &MainWindow::exportPicture);
     on(m_actions->quit, &QWidget::close);
     on(m_actions->place, &MainWindow::placeNext);
+    on(m_actions->buildingBlock, &MainWindow::editBlock);
+    connect(m_blockPreview, &BlockPreview::opened, this, &MainWindow::editBlock);
+    on(m_actions->compare, &MainWindow::compare);
     on(m_actions->run, &MainWindow::run);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
@@ -239,7 +246,13 @@ void MainWindow::connectViews()
         showGradients();
         refreshNumbers();
     });
-    connect(&m_document, &Document::pathChanged, this, [this] { setWindowFilePath(m_document.path()); });
+    connect(&m_document, &Document::pathChanged, this, [this] {
+        setWindowFilePath(m_document.path());
+        if (m_document.undoStack()->count() == 0)
+            m_opened = m_document.design();
+        if (m_compare)
+            m_compare->setOpened(m_opened);
+    });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
     m_actions->clearOverlay->setEnabled(false);
     m_actions->calibrate->setEnabled(false);

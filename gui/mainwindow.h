@@ -16,7 +16,10 @@ class QMenu;
 namespace pipewright {
 
 class Autosave;
+class BlockEditor;
+class BlockPreview;
 class BubblePanel;
+class CompareWindow;
 class DiagnosticList;
 class EditDifferences;
 class FamilyList;
@@ -50,6 +53,9 @@ public:
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
+    BlockPreview& blockPreview() { return *m_blockPreview; }
+    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
+    CompareWindow* compareWindow() { return m_compare; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -81,6 +87,8 @@ public Q_SLOTS:
     void switchTheme();
     void exportPicture();
     void placeNext();
+    void editBlock();
+    void compare();
 
 protected:
     void closeEvent(QCloseEvent* event) override;
@@ -111,6 +119,7 @@ private:
     TopBar* m_topBar = nullptr;
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
+    BlockPreview* m_blockPreview = nullptr;
     TimelineView* m_timeline = nullptr;
     Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
@@ -121,6 +130,10 @@ private:
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
+    // Windows beside this one, made when they are first asked for.
+    BlockEditor* m_blockEditor = nullptr;
+    CompareWindow* m_compare = nullptr;
+    Design m_opened; ///< as it was opened or made, before the edits
 };
 
 } // namespace pipewright

@@ -121,6 +121,15 @@ QMenu::item:selected { background: @control; }
 QMenu::item:disabled { color: @dim; }
 QMenu::separator { height: 1px; background: @hairline; margin: 4px 8px; }
 QSplitter::handle { background: @hairline; }
+QTableView { selection-background-color: @control; selection-color: @text; alternate-background-color: @panel; }
+QHeaderView { background: @panel; border: none; }
+QHeaderView::section { background: @panel; color: @dim; border: none; padding: 3px 6px 3px 2px; }
+QTableCornerButton::section { background: @panel; border: none; }
+QTabWidget::pane { border: none; }
+QTabBar { background: transparent; }
+QTabBar::tab { background: transparent; color: @dim; border: none; border-bottom: 2px solid transparent; padding: 6px 2px; margin-right: 20px; }
+QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
+QTabBar::tab:focus { color: @accent; }
 QScrollBar { background: transparent; border: none; }
 QScrollBar:vertical { width: 10px; } QScrollBar:horizontal { height: 10px; }
 QScrollBar::handle { background: @hairline; border-radius: 4px; margin: 1px; }

@@ -29,6 +29,8 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block that is in the tray"));
     takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)}, tr("Make the edit that the panel at the right suggests first"));
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
+    buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)}, tr("Draw the passes of one microbatch and unroll them into a schedule"));
+    compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)}, tr("Lay schedules side by side on one time axis"));
     run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
     openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)}, tr("Lay a trace over the prediction"));
     clearOverlay = make(tr("Remove the overlay"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_L)}, tr("Show the prediction alone"));
@@ -55,6 +57,9 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
+    exploreMenu = new QMenu(tr("Explore"), window);
+    for (QAction* action : {buildingBlock, compare})
+        exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
     for (QAction* action : {openOverlay, clearOverlay, calibrate})
         overlayMenu->addAction(action);
@@ -62,7 +67,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     viewMenu->addAction(theme);
     viewMenu->addAction(shortcuts);
     allMenu = new QMenu(tr("Menu"), window);
-    for (QMenu* menu : {fileMenu, scheduleMenu, overlayMenu, viewMenu})
+    for (QMenu* menu : {fileMenu, scheduleMenu, exploreMenu, overlayMenu, viewMenu})
         allMenu->addMenu(menu);
     allMenu->addSeparator();
     allMenu->addAction(shortcuts);
@@ -89,6 +94,7 @@ QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, quit}},
                                       {tr("Edit"), {undo, redo, place, completeRest, takeSuggestion, find}},
+                                      {tr("Explore"), {buildingBlock, compare}},
                                       {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
                                       {tr("Window"), {diagnostics, theme, shortcuts}}};
     return groups + m_views;

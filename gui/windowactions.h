@@ -33,6 +33,8 @@ public:
     QAction* completeRest;
     QAction* takeSuggestion;
     QAction* find;
+    QAction* buildingBlock;
+    QAction* compare;
     QAction* run;
     QAction* openOverlay;
     QAction* clearOverlay;
@@ -44,6 +46,7 @@ public:
     QMenu* recentMenu;
     QMenu* fileMenu;
     QMenu* scheduleMenu; ///< editing: the families are beside it in the window
+    QMenu* exploreMenu;  ///< other schedules than the present one, and what they would give
     QMenu* overlayMenu;
     QMenu* viewMenu;
     QMenu* allMenu;      ///< all of the above, for the menu button

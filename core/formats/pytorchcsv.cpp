@@ -59,7 +59,7 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             if (row.size() - before == 2 && i == before + 1)
                 reading.computations.overlapLastTwo();
             reading.transfers += action.isTransfer();
-            reading.waits += action.isSendWait() || action.type == Type::WaitReduceGrad;
+            reading.waits += action.isSendWait();
             reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
             reading.reductions += action.type == Type::ReduceGrad;
         }
@@ -197,11 +197,11 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
             ? "read with legacy letters: B is the input gradient, BW the full backward"
             : "in older files B is the input gradient and BW the full backward: import those with --legacy-letters";
     imported.design = designOf(reading.computations, faults, lettersHint);
-    const bool communicates = reading.transfers > 0 || reading.waits > 0;
-    if (communicates || form == PytorchCsv::ComputeComms) {
+    checkWaits(reading.rows, reading.cells, reading.computations.lines, faults);
+    faults.raise();
+    if (reading.transfers > 0 || form == PytorchCsv::ComputeComms) {
         const Design& design = imported.design;
         checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
-        checkWaits(reading.rows, reading.cells, reading.computations.lines, faults);
         faults.raise();
         const Program program = compile(design.schedule, design.costs);
         Diagnostics hang = checkRowsForDeadlock(program, reading.rows, Communication::Overlapped);

@@ -3,6 +3,7 @@
 
 #include "core/formats/presets.h"
 #include "core/predict/predict.h"
+#include "core/predict/throughput.h"
 #include "core/workload/transformer.h"
 #include "gui/document.h"
 #include "gui/panels/factlist.h"

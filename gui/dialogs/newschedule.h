@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "gui/newdesign.h"
+#include "core/predict/newdesign.h"
 
 #include <QDialog>
 #include <QThreadPool>

@@ -2,7 +2,7 @@
 #include "gui/panels/familyestimates.h"
 
 #include "core/predict/predict.h"
-#include "gui/newdesign.h"
+#include "core/predict/redesign.h"
 
 #include <algorithm>
 

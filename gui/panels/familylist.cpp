@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/familylist.h"
 
-#include "gui/newdesign.h"
+#include "core/predict/redesign.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 
@@ -18,9 +18,9 @@ namespace pipewright {
 namespace {
 
 enum Column { Title, Bubble, Memory };
-constexpr int rowHeight = 30;
+constexpr int rowHeight = 26;
 constexpr int bubbleWidth = 54;
-constexpr int memoryWidth = 54;
+constexpr int memoryWidth = 58;
 constexpr int presentRole = Qt::UserRole + 1;
 
 /// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.

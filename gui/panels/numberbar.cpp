@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/numberbar.h"
 
+#include "core/predict/throughput.h"
 #include "gui/panels/words.h"
 
 #include <QEvent>
@@ -34,21 +35,21 @@ NumberBar::Item& NumberBar::item(const QString& name)
     }
     auto* caption = makeCaption(name, TextSize::Small, this);
     auto* value = makeNumber({}, TextSize::Small, this);
-    auto* pair = new QHBoxLayout;
-    pair->setSpacing(8);
-    pair->setContentsMargins(0, 0, 28, 0);
-    pair->addWidget(caption);
-    pair->addWidget(value);
-    m_layout->insertLayout(static_cast<int>(m_items.size()), pair);
-    m_items.push_back({name, caption, value, Tone::Plain});
+    auto* pair = new QWidget(this);
+    auto* row = new QHBoxLayout(pair);
+    row->setSpacing(8);
+    row->setContentsMargins(0, 0, 24, 0);
+    row->addWidget(caption);
+    row->addWidget(value);
+    m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
+    m_items.push_back({name, pair, caption, value, Tone::Plain});
     return m_items.back();
 }
 
 void NumberBar::set(const QString& name, const QString& value, const QString& source, Tone tone)
 {
     Item& shown = item(name);
-    shown.name->setVisible(!value.isEmpty());
-    shown.value->setVisible(!value.isEmpty());
+    shown.pair->setVisible(!value.isEmpty());
     shown.value->setText(value);
     shown.name->setToolTip(source);
     shown.value->setToolTip(source);
@@ -61,7 +62,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
 {
     const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!prediction) {
-        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput")})
+        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
             set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
         m_evaluated = tr("%1 blocks · not evaluated").arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
         showRight();
@@ -88,6 +89,14 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     const double tokens = tokensPerSecond(design, metrics.makespan);
     set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
         tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
+    const double utilization = modelFlopsUtilization(design, metrics.makespan);
+    set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
+        tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of what the devices\n"
+           "could do at their peak rate in the makespan.\n%1")
+            .arg(source));
+    const Bytes moved = transferBytes(prediction->program);
+    set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
+        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->program.transferCount()).arg(source));
     m_evaluated = tr("%1 blocks · evaluated in %2 ms")
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
                       .arg(evaluationMilliseconds, 0, 'f', 2);

@@ -31,6 +31,7 @@ protected:
 private:
     struct Item {
         QString key;
+        QWidget* pair;
         QLabel* name;
         QLabel* value;
         Tone tone = Tone::Plain;

@@ -65,9 +65,9 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_undo);
     layout->addWidget(m_redo);
     layout->addWidget(makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule")));
+    layout->addWidget(makeMenuButton(actions.explore, tr("Explore ▾"), tr("Explore")));
     layout->addWidget(m_search);
     layout->addStretch(1);
-    layout->addWidget(makeButton(actions.theme, tr("Theme")));
     layout->addWidget(m_validity);
     layout->addWidget(m_overlay);
     layout->addSpacing(4);

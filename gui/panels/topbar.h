@@ -23,11 +23,11 @@ public:
     struct Actions {
         QAction* undo;
         QAction* redo;
-        QAction* theme;
         QAction* run;
         QAction* newSchedule;
         QAction* shortcuts;
         QMenu* schedule;
+        QMenu* explore;
         QMenu* overlay;
         QMenu* all;
     };

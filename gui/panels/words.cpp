@@ -54,7 +54,8 @@ QString percentText(double share)
 
 QString multipleText(double value)
 {
-    return QString::number(value, 'f', 1) + QStringLiteral(" ×");
+    // Big ones need no decimals, and have no room for them.
+    return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral(" ×");
 }
 
 QString rateText(double perSecond)
@@ -87,14 +88,6 @@ QString signedDuration(Nanoseconds value)
 QString signedSize(Bytes value)
 {
     return value == 0 ? QStringLiteral("unchanged") : sign(value < 0) + sizeText(std::abs(value));
-}
-
-double tokensPerSecond(const Design& design, Nanoseconds makespan)
-{
-    if (!design.workload || makespan <= 0)
-        return 0;
-    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9
-           / static_cast<double>(makespan);
 }
 
 int fullestDevice(const Metrics& metrics)

@@ -18,7 +18,7 @@ QString chipText(const Block& block);
 QString durationText(Nanoseconds value); ///< "18.52 ms"
 QString sizeText(Bytes value);           ///< "68.8 GiB"
 QString percentText(double share);       ///< 0.114 -> "11.4 %"
-QString multipleText(double value);      ///< 4 -> "4.0 ×"
+QString multipleText(double value);      ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
 QString rateText(double perSecond);      ///< "38,400"
 
 QString signedPercent(double share);     ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
@@ -26,8 +26,6 @@ QString signedPoints(double share);      ///< -0.019 -> "−1.9 pt"
 QString signedDuration(Nanoseconds value);
 QString signedSize(Bytes value);
 
-/// Tokens of one step divided by the predicted makespan; 0 when the design has no workload.
-double tokensPerSecond(const Design& design, Nanoseconds makespan);
 /// The device with the highest peak, and -1 when there is none.
 int fullestDevice(const Metrics& metrics);
 

@@ -27,12 +27,21 @@ QRectF rectOfColumns(int first, int last, const QRectF& area, double scale)
     return {first / scale, area.top(), width >= gapFromWidth ? width - 1 : width, area.height()};
 }
 
-// One column of merged blocks, filled from below in the order of the operations.
-void stack(LaneGeometry& geometry, const Lane& lane, const TimeAxis& axis, double first, double last, const QRectF& area,
-           double scale)
+// The time per operation until an x; a column begins where the one before ended, so each is looked up once.
+struct Spent {
+    double x = -1;
+    std::array<double, opCount> time{};
+};
+
+// One column of merged blocks, filled from below in the order of the operations. `index`: of a block that
+// begins in it.
+void stack(LaneGeometry& geometry, const Lane& lane, const TimeAxis& axis, double first, double last, std::size_t index,
+           const QRectF& area, double scale, Spent& spent)
 {
-    const std::array<double, opCount> before = lane.timePerOpUntil(axis.timeAt(first));
-    const std::array<double, opCount> after = lane.timePerOpUntil(axis.timeAt(last));
+    const std::array<double, opCount> before =
+        spent.x == first ? spent.time : lane.timePerOpUntil(axis.timeAt(first), index > 0 ? index - 1 : 0);
+    const std::array<double, opCount> after = lane.timePerOpUntil(axis.timeAt(last), index);
+    spent = {last, after};
     const double heightPerTime = area.height() / ((last - first) * axis.nsPerPixel);
     double busy = 0;
     double bottom = area.bottom();
@@ -90,6 +99,7 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
             geometry.idle.emplace_back(drawnUntil / scale, area.top(), (until - drawnUntil) / scale - 1, area.height());
     };
 
+    Spent spent;
     std::size_t i = lane.firstEndingAfter(axis.start);
     while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
         ++geometry.visited;
@@ -120,7 +130,7 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
                 --next;
             }
         }
-        stack(geometry, lane, axis, from / scale, until / scale, area, scale);
+        stack(geometry, lane, axis, from / scale, until / scale, i, area, scale, spent);
         drawnUntil = until;
         i = next;
     }

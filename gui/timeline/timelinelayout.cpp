@@ -52,9 +52,12 @@ std::optional<std::size_t> Lane::at(double time) const
     return std::nullopt;
 }
 
-std::array<double, opCount> Lane::timePerOpUntil(double time) const
+std::array<double, opCount> Lane::timePerOpUntil(double time, std::size_t from) const
 {
-    const std::size_t index = firstEndingAfter(time);
+    // Blocks do not overlap, so the one under way at `time` is the last that starts before it.
+    std::size_t index = firstStartingFrom(time, from);
+    if (index > 0 && static_cast<double>(m_blocks[index - 1].end) > time)
+        --index;
     std::array<double, opCount> result{};
     for (std::size_t op = 0; op < result.size(); ++op)
         result[op] = static_cast<double>(m_sums[index][op]);

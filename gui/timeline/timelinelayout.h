@@ -33,8 +33,9 @@ public:
     /// The block that covers `time`. O(log blocks).
     std::optional<std::size_t> at(double time) const;
     /// Time that each operation has taken until `time`, a block under way counted as far as it has come.
-    /// The mix of operations inside a pixel is a difference of two of these. O(log blocks).
-    std::array<double, opCount> timePerOpUntil(double time) const;
+    /// The mix of operations inside a pixel is a difference of two of these. `from`: an index whose block begins
+    /// before `time`, or 0; O(log blocks between it and `time`).
+    std::array<double, opCount> timePerOpUntil(double time, std::size_t from = 0) const;
     int chunks() const { return m_chunks; }
 
 private:

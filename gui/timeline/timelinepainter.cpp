@@ -5,52 +5,14 @@
 #include <QLocale>
 #include <QPainter>
 #include <QPen>
+#include <QStaticText>
+
+#include <cmath>
 
 namespace pipewright {
 namespace {
 
-constexpr double roundedFromWidth = 7; // narrower blocks keep square corners, which fill faster
-
-template <typename Draw>
-QPixmap tile(int size, double scale, Draw draw)
-{
-    QPixmap pixmap(static_cast<int>(std::lround(size * scale)), static_cast<int>(std::lround(size * scale)));
-    pixmap.setDevicePixelRatio(scale);
-    pixmap.fill(Qt::transparent);
-    QPainter painter(&pixmap);
-    painter.setRenderHint(QPainter::Antialiasing);
-    draw(painter);
-    return pixmap;
-}
-
-// Lines at 45 degrees that continue across tile borders.
-QPixmap hatch(int size, double scale, const QColor& color, double width, bool rising, bool falling)
-{
-    return tile(size, scale, [&](QPainter& painter) {
-        painter.setPen(QPen(color, width, Qt::SolidLine, Qt::FlatCap));
-        for (const int offset : {-size, 0, size}) {
-            if (rising)
-                painter.drawLine(QPointF(offset - 1.0, size + 1.0), QPointF(offset + size + 1.0, -1.0));
-            if (falling)
-                painter.drawLine(QPointF(offset - 1.0, -1.0), QPointF(offset + size + 1.0, size + 1.0));
-        }
-    });
-}
-
-void fillBlocks(QPainter& painter, const std::vector<QRectF>& square, const std::vector<QRectF>& rounded,
-                const QBrush& brush)
-{
-    for (const QRectF& rect : square)
-        painter.fillRect(rect, brush);
-    if (rounded.empty())
-        return;
-    painter.setRenderHint(QPainter::Antialiasing, true);
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(brush);
-    for (const QRectF& rect : rounded)
-        painter.drawRoundedRect(rect, Theme::blockRadius, Theme::blockRadius);
-    painter.setRenderHint(QPainter::Antialiasing, false);
-}
+constexpr double halfLine = 8.5; // from a block's middle to the middle of its letter above and number below
 
 QColor faded(QColor color, double alpha)
 {
@@ -78,19 +40,7 @@ QString tickLabel(double time, double step, double visibleEnd)
     return QLocale::c().toString(time / unit->size, 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(unit->name);
 }
 
-TimelinePainter::TimelinePainter(const Theme& theme, double scale)
-    : m_theme(theme), m_scale(scale), m_letterFont(Theme::words(TextSize::Normal, QFont::Bold)),
-      m_numberFont(Theme::words(TextSize::Normal))
-{
-    m_idle = hatch(8, scale, theme.idle, 1.4, false, true);
-    m_diagonal = hatch(8, scale, theme.texture, 1.8, true, false);
-    m_cross = hatch(8, scale, theme.texture, 1.3, true, true);
-    m_dots = tile(7, scale, [&theme](QPainter& painter) {
-        painter.setPen(Qt::NoPen);
-        painter.setBrush(theme.texture);
-        painter.drawEllipse(QPointF(2.5, 2.5), 1.3, 1.3);
-    });
-}
+TimelinePainter::TimelinePainter(const Theme& theme, double scale) : m_theme(theme), m_scale(scale), m_sprites(theme, scale) {}
 
 std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
 {
@@ -104,11 +54,10 @@ std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
     return result;
 }
 
-void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect& area) const
+void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const
 {
     painter.fillRect(area, m_theme.background);
     painter.setFont(Theme::words(TextSize::Small));
-    const std::vector<double> times = ticks(axis);
     const double step = times.size() > 1 ? times[1] - times[0] : tickStep(axis, 62);
     const QFontMetricsF metrics(painter.font());
     for (const double time : times) {
@@ -124,12 +73,13 @@ void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
 }
 
-void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, bool target) const
+void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, const std::vector<double>& times,
+                             bool target) const
 {
     painter.fillRect(lane, m_theme.lane);
     if (target)
         painter.fillRect(lane, faded(m_theme.accent, 0.10));
-    for (const double time : ticks(axis)) {
+    for (const double time : times) {
         const double x = columns(axis, time, time, m_scale).first / m_scale;
         painter.fillRect(QRectF(x, lane.top(), 1 / m_scale, lane.height()), faded(m_theme.hairline, 0.7));
     }
@@ -180,94 +130,126 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
     }
 }
 
-QBrush TimelinePainter::textureOf(Op op) const
-{
-    switch (op) {
-    case Op::I: return QBrush(m_diagonal);
-    case Op::W: return QBrush(m_dots);
-    case Op::B: return QBrush(m_cross);
-    case Op::F:
-    case Op::U:
-    case Op::R: break;
-    }
-    return {};
-}
-
 std::int64_t TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane,
-                                     const LaneGeometry& geometry, double opacity) const
+                                     const LaneGeometry& geometry) const
 {
-    std::int64_t primitives = 0;
     painter.save();
-    painter.setOpacity(opacity);
-    // Textures belong to the content: they move with it.
+    // The hatch belongs to the content: it moves with it.
     painter.setBrushOrigin(QPointF(columns(axis, 0, 0, m_scale).first / m_scale, 0));
-    const QBrush idle(m_idle);
-    for (const QRectF& rect : geometry.idle) {
+    const QBrush idle(m_sprites.idleTexture());
+    for (const QRectF& rect : geometry.idle)
         painter.fillRect(rect, idle);
-        ++primitives;
-    }
-    for (std::size_t op = 0; op < geometry.merged.size(); ++op) {
-        for (const QRectF& rect : geometry.merged[op])
-            painter.fillRect(rect, m_theme.fills[op]);
-        primitives += static_cast<std::int64_t>(geometry.merged[op].size());
-    }
-
-    struct Batch {
-        std::vector<QRectF> square, rounded;
-    };
-    std::array<std::array<Batch, 2>, opCount> batches; // by operation and shade
+    columnsOf(painter, geometry);
     for (const BlockRect& item : geometry.blocks) {
         const LaneBlock& block = lane.blocks()[item.index];
-        Batch& batch = batches[static_cast<std::size_t>(block.block.op)][block.chunk % 2];
-        (item.rect.width() < roundedFromWidth ? batch.square : batch.rounded).push_back(item.rect);
+        ground(painter, item.rect, block.block.op, block.chunk);
     }
-    for (std::size_t op = 0; op < batches.size(); ++op) {
-        const QBrush texture = textureOf(static_cast<Op>(op));
-        for (int shade = 0; shade < 2; ++shade) {
-            const Batch& batch = batches[op][static_cast<std::size_t>(shade)];
-            fillBlocks(painter, batch.square, batch.rounded, m_theme.fill(static_cast<Op>(op), shade));
-            if (texture.style() != Qt::NoBrush)
-                fillBlocks(painter, batch.square, batch.rounded, texture);
-            primitives += static_cast<std::int64_t>(batch.square.size() + batch.rounded.size());
-        }
-    }
-    for (const BlockRect& item : geometry.blocks) {
-        if (item.text == BlockText::None)
-            continue;
-        letters(painter, item.rect, lane.blocks()[item.index].block, item.text);
-        ++primitives;
-    }
+    // One font after the other: changing it costs more than a letter.
+    painter.setPen(m_theme.ink);
+    painter.setFont(m_sprites.letterFont());
+    for (const BlockRect& item : geometry.blocks)
+        if (item.text != BlockText::None)
+            letter(painter, item.rect, lane.blocks()[item.index].block, item.text);
+    painter.setFont(m_sprites.numberFont());
+    for (const BlockRect& item : geometry.blocks)
+        if (item.text >= BlockText::LetterAndNumber)
+            number(painter, item.rect, lane.blocks()[item.index].block);
     painter.restore();
-    return primitives;
+    return geometry.primitives();
 }
 
-void TimelinePainter::letters(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const
+void TimelinePainter::columnsOf(QPainter& painter, const LaneGeometry& geometry) const
 {
-    painter.setPen(m_theme.ink);
-    painter.setFont(m_letterFont);
-    QString letterText(QLatin1Char(letter(block.op)));
-    if (text == BlockText::LetterStageAndNumber)
-        letterText += QString::number(block.stage);
-    const QString number = QString::number(block.microbatch);
-    const double numberWidth = QFontMetricsF(m_numberFont).horizontalAdvance(number);
-    if (block.op == Op::U || text == BlockText::Letter || numberWidth > rect.width() - 2) {
-        painter.drawText(rect, Qt::AlignCenter, letterText);
+    // Tens of thousands of rectangles, each a few pixels wide: written into a picture of the lane and copied
+    // at once, they cost less than the calls to fill them one by one.
+    QRectF covered;
+    for (const std::vector<QRectF>& rects : geometry.merged)
+        for (const QRectF& rect : rects)
+            covered |= rect;
+    if (covered.isEmpty())
+        return;
+    const auto device = [this](double value) { return static_cast<int>(std::lround(value * m_scale)); };
+    const QPoint origin(device(covered.left()), device(covered.top()));
+    const QSize size(device(covered.right()) - origin.x(), device(covered.bottom()) - origin.y());
+    if (m_columns.width() < size.width() || m_columns.height() < size.height())
+        m_columns = QImage(size.expandedTo(m_columns.size()), QImage::Format_ARGB32_Premultiplied);
+    m_columns.setDevicePixelRatio(1);
+    for (int y = 0; y < size.height(); ++y)
+        std::fill_n(reinterpret_cast<QRgb*>(m_columns.scanLine(y)), size.width(), 0u);
+    QRgb* pixels = reinterpret_cast<QRgb*>(m_columns.bits());
+    const auto pitch = m_columns.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
+    for (std::size_t op = 0; op < geometry.merged.size(); ++op) {
+        const QRgb colour = m_theme.fills[op].rgb();
+        for (const QRectF& rect : geometry.merged[op]) {
+            const int left = device(rect.left()) - origin.x(), width = device(rect.right()) - origin.x() - left;
+            const int bottom = device(rect.bottom()) - origin.y();
+            for (int y = device(rect.top()) - origin.y(); y < bottom; ++y)
+                std::fill_n(pixels + y * pitch + left, width, colour);
+        }
+    }
+    m_columns.setDevicePixelRatio(m_scale);
+    painter.drawImage(QRectF(covered.topLeft(), QSizeF(size) / m_scale), m_columns, QRectF(QPointF(0, 0), QSizeF(size)));
+}
+
+void TimelinePainter::ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const
+{
+    // A picture wider than the window would be copied for the little of it that is seen.
+    constexpr double widestPicture = 600;
+    if (rect.width() <= widestPicture) {
+        const QSize size(static_cast<int>(std::lround(rect.width() * m_scale)), static_cast<int>(std::lround(rect.height() * m_scale)));
+        painter.drawPixmap(rect.topLeft(), m_sprites.block(op, chunk, size));
         return;
     }
-    const double middle = rect.center().y();
-    painter.drawText(QRectF(rect.left(), middle - 17, rect.width(), 17), Qt::AlignCenter, letterText);
-    painter.setFont(m_numberFont);
-    painter.drawText(QRectF(rect.left(), middle, rect.width(), 17), Qt::AlignCenter, number);
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setBrushOrigin(rect.topLeft());
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(m_theme.fill(op, chunk));
+    painter.drawRoundedRect(rect, Theme::blockRadius, Theme::blockRadius);
+    if (const QPixmap& texture = m_sprites.textureOf(op); !texture.isNull()) {
+        painter.setBrush(QBrush(texture));
+        painter.drawRoundedRect(rect, Theme::blockRadius, Theme::blockRadius);
+    }
+    painter.restore();
+}
+
+bool TimelinePainter::hasNumber(const QRectF& rect, const Block& block) const
+{
+    return block.op != Op::U && m_sprites.number(block.microbatch).size().width() <= rect.width() - 2;
+}
+
+void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const
+{
+    const bool above = text >= BlockText::LetterAndNumber && hasNumber(rect, block);
+    const QStaticText& words = m_sprites.letter(block.op, text == BlockText::LetterStageAndNumber ? block.stage : -1);
+    place(painter, words, QPointF(rect.center().x(), rect.center().y() - (above ? halfLine : 0)));
+}
+
+void TimelinePainter::number(QPainter& painter, const QRectF& rect, const Block& block) const
+{
+    if (hasNumber(rect, block))
+        place(painter, m_sprites.number(block.microbatch), QPointF(rect.center().x(), rect.center().y() + halfLine));
+}
+
+void TimelinePainter::place(QPainter& painter, const QStaticText& text, QPointF centre) const
+{
+    // On whole device pixels, or every position would be rendered anew.
+    const QSizeF size = text.size();
+    const auto whole = [this](double value) { return std::round(value * m_scale) / m_scale; };
+    painter.drawStaticText(QPointF(whole(centre.x() - size.width() / 2), whole(centre.y() - size.height() / 2)), text);
 }
 
 void TimelinePainter::block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const
 {
-    fillBlocks(painter, {}, {rect}, m_theme.fill(block.op, chunk));
-    const QBrush texture = textureOf(block.op);
-    if (texture.style() != Qt::NoBrush)
-        fillBlocks(painter, {}, {rect}, texture);
-    if (text != BlockText::None)
-        letters(painter, rect, block, text);
+    ground(painter, rect, block.op, chunk);
+    painter.setPen(m_theme.ink);
+    if (text == BlockText::None)
+        return;
+    painter.setFont(m_sprites.letterFont());
+    letter(painter, rect, block, text);
+    painter.setFont(m_sprites.numberFont());
+    if (text >= BlockText::LetterAndNumber)
+        number(painter, rect, block);
 }
 
 void TimelinePainter::outlines(QPainter& painter, const LaneGeometry& geometry) const

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Paints the parts of the timeline into one viewport from geometry that was computed before: ruler, lane
-// grounds and headers, blocks, measured blocks with the outline of their prediction. Fills are grouped by
-// colour and textures are small tiled pictures, so a lane costs a few calls per colour plus its letters.
-// Every operation has its own texture besides its colour.
+// grounds and headers, blocks, measured blocks with the outline of their prediction. A block is a copy of a
+// ready-made picture (BlockSprites) and its letters are laid out once, so a painter is kept from frame to
+// frame. Every operation has its own texture besides its colour.
 #pragma once
 
 #include "gui/theme.h"
+#include "gui/timeline/blocksprites.h"
 #include "gui/timeline/lanegeometry.h"
 
-#include <QPixmap>
+#include <QImage>
 #include <QRect>
 #include <QString>
 
@@ -33,13 +34,13 @@ public:
 
     static constexpr int rulerHeight = 40;
 
-    void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area) const;
+    /// `times`: ticks(axis), here and for the grounds; found once per paint.
+    void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;
     /// Lane background, grid lines at the ruler's ticks, the line below.
-    void ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, bool target) const;
+    void ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, const std::vector<double>& times, bool target) const;
     void header(QPainter& painter, const QRect& area, const LaneHeader& header) const;
     /// Returns the number of drawing primitives issued.
-    std::int64_t blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane, const LaneGeometry& geometry,
-                        double opacity = 1) const;
+    std::int64_t blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane, const LaneGeometry& geometry) const;
     /// Dashed outlines of the individually drawn blocks of a predicted lane.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
     /// The red foot below blocks for which `late` holds.
@@ -54,15 +55,20 @@ public:
 
     /// Ticks of the ruler that are visible, in nanoseconds.
     std::vector<double> ticks(const TimeAxis& axis) const;
+    bool isFor(const Theme& theme, double scale) const { return m_sprites.isFor(theme, scale); }
 
 private:
-    QBrush textureOf(Op op) const;
-    void letters(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
+    void columnsOf(QPainter& painter, const LaneGeometry& geometry) const;
+    void ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
+    bool hasNumber(const QRectF& rect, const Block& block) const;
+    void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
+    void number(QPainter& painter, const QRectF& rect, const Block& block) const;
+    void place(QPainter& painter, const QStaticText& text, QPointF centre) const;
 
     const Theme& m_theme;
     double m_scale;
-    QPixmap m_idle, m_diagonal, m_dots, m_cross;
-    QFont m_letterFont, m_numberFont;
+    mutable BlockSprites m_sprites; ///< grows as a painter meets new widths and numbers
+    mutable QImage m_columns;       ///< room to put merged columns together
 };
 
 /// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.

@@ -168,7 +168,7 @@ void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
     view.m_axis = axis;
     updateScrollBars();
     updateOverlay();
-    view.viewport()->update();
+    view.viewport()->update(plotLeft(), 0, axis.width, view.viewport()->height()); // the headers stay
     const auto [start, end] = view.timeRange();
     Q_EMIT view.viewRangeChanged(start, end);
 }

@@ -48,7 +48,9 @@ void TimelineView::paintEvent(QPaintEvent* event)
 void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
 {
     const Theme& theme = Theme::of(view);
-    const TimelinePainter lanePainter(theme, scale());
+    if (!lanePainter || !lanePainter->isFor(theme, scale()))
+        lanePainter.emplace(theme, scale());
+    const std::vector<double> ticks = lanePainter->ticks(view.m_axis);
     const QRect viewportRect = view.viewport()->rect();
 
     painter.setClipRect(exposed.intersected(viewportRect.adjusted(0, TimelinePainter::rulerHeight, 0, 0)));
@@ -60,18 +62,19 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
             break;
         bottom = lane.bottom() + 1;
         if (lane.intersects(exposed))
-            paintLane(painter, lanePainter, device);
+            paintLane(painter, device, exposed, ticks);
     }
     painter.fillRect(QRect(0, bottom, viewportRect.width(), viewportRect.height() - bottom), theme.background);
 
     // The ruler comes last: lanes scroll underneath it.
     painter.setClipRect(exposed);
-    lanePainter.ruler(painter, view.m_axis, QRect(0, 0, viewportRect.width(), TimelinePainter::rulerHeight));
+    lanePainter->ruler(painter, view.m_axis, QRect(0, 0, viewportRect.width(), TimelinePainter::rulerHeight), ticks);
     paintLegend(painter);
 }
 
-void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& lanePainter, int device)
+void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks)
 {
+    const TimelinePainter& lanePainter = *this->lanePainter;
     const Theme& theme = Theme::of(view);
     const TimeAxis& axis = view.m_axis;
     const QRect lane = laneRect(device);
@@ -80,9 +83,9 @@ void TimelineView::Private::paintLane(QPainter& painter, const TimelinePainter& 
     const TimelineLayout& filled = shown();
 
     const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
-    lanePainter.ground(painter, axis, lane, target && plan->legal);
+    lanePainter.ground(painter, axis, lane, ticks, target && plan->legal);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
-    if (index < laneHeaders.size())
+    if (index < laneHeaders.size() && exposed.left() < plotLeft())
         lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - 1), laneHeaders[index]);
 
     painter.save();

@@ -78,7 +78,8 @@ struct TimelineView::Private {
     void addActions();
 
     void paint(QPainter& painter, const QRect& exposed);
-    void paintLane(QPainter& painter, const TimelinePainter& lanePainter, int device);
+    void paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks);
+    std::optional<TimelinePainter> lanePainter; ///< of the look and scale last painted in
     QElapsedTimer frameClock;
     double worstFrame = 0; ///< milliseconds, of the present half second
 

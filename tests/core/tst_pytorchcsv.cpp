@@ -252,6 +252,14 @@ private slots:
         QVERIFY(parsePytorchCell("(0F4;0B1;0SEND_F0)OVERLAP_F_B", PytorchLetters::Current, pair) && pair.size() == 2);
     }
 
+    void waitsForReductionsAloneMakeNoFileWithCommunication()
+    {
+        // As PyTorch describes its schedules of one stage per rank.
+        const Imported i = importPytorchCsv("0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD\n", "s.csv");
+        QCOMPARE(i.design.schedule.stages(), 2);
+        QVERIFY(messageOf("0F0,0WAIT_SEND_F0,0B0\n1F0,1B0\n").contains("cell 2 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for"));
+    }
+
     void aWaitThatHangsIsFoundInTheFile()
     {
         // Rank 0 waits for its second send before it takes the gradient that rank 1 must get rid of first.

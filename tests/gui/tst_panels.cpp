@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/families/family.h"
-#include "gui/newdesign.h"
+#include "core/predict/redesign.h"
 #include "gui/designer.h"
 #include "gui/panels/chart.h"
 #include "gui/panels/errortable.h"

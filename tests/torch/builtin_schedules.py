@@ -35,6 +35,13 @@ def write(order, file):
         csv.writer(lines).writerows(order[rank] for rank in sorted(order))
 
 
+def dump(schedule, file, format):
+    try:
+        schedule._dump_csv(file, format=format)
+    except TypeError:  # before 2.10 it knows only one form
+        write(schedule.pipeline_order if format == "compute_only" else schedule.pipeline_order_with_comms, file)
+
+
 def builtin(folder, description):
     name, *numbers = description.split(":")
     ranks, per_rank, microbatches = map(int, numbers)
@@ -50,8 +57,9 @@ def builtin(folder, description):
             order[ranks - 1] = [a._replace(microbatch_index=a.microbatch_index - 1) if a.computation_type == schedules.F else a for a in last]
         write(order, prefix + ".only.csv")
     else:
-        schedule._dump_csv(prefix + ".only.csv", format="compute_only")
-        schedule._dump_csv(prefix + ".comms.csv")
+        dump(schedule, prefix + ".only.csv", "compute_only")
+        if isinstance(schedule, schedules._PipelineScheduleRuntime):  # all of them since 2.10
+            dump(schedule, prefix + ".comms.csv", "compute_comms")
 
 
 def lower(prefix):
@@ -64,7 +72,7 @@ def lower(prefix):
     mine = [Stage(index, len(rows), stages) for index in range(stages) if any(f"{index}F0" in row for row in rows[:1])]
     schedule = schedules._PipelineScheduleRuntime(mine, microbatches, loss_fn=lambda output, target: output)
     schedule._load_csv(only, format="compute_only")
-    schedule._dump_csv(prefix + ".lowered.csv")
+    dump(schedule, prefix + ".lowered.csv", "compute_comms")
 
 
 if __name__ == "__main__":

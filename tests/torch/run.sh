@@ -108,12 +108,13 @@ for builtin in $builtins; do
         same_order "$file.only.csv" "$file.family.csv" "PyTorch's $name"
     fi
     # Both of its forms say the same, and our communication for it runs as well as PyTorch's.
+    same_order "$file.only.csv" "" "PyTorch's $name"
+    cp "$folder/imported.csv" "$file.order.csv"
+    export_as "$folder/imported.json" "$comms" "$file.ours.csv" || fail "$name: $(cat "$folder/said")"
+    jobs+=("compute_comms=$file.ours.csv")
     if [ -f "$file.comms.csv" ]; then
-        same_order "$file.only.csv" "" "PyTorch's $name"
-        cp "$folder/imported.csv" "$file.order.csv"
-        export_as "$folder/imported.json" "$comms" "$file.ours.csv" || fail "$name: $(cat "$folder/said")"
         same_order "$file.comms.csv" "$file.order.csv" "PyTorch's $name with communication"
-        jobs+=("compute_comms=$file.comms.csv" "compute_comms=$file.ours.csv")
+        jobs+=("compute_comms=$file.comms.csv")
     fi
 done
 "$python" "$here/run_schedule.py" "${jobs[@]}" || failed=1

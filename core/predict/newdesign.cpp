@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/newdesign.h"
+
+#include "core/predict/redesign.h"
+#include "core/workload/stagecosts.h"
+
+namespace pipewright {
+
+namespace {
+
+/// Partition, costs and shared parameters of the design's schedule from its workload and cluster.
+void applyFormula(Design& design)
+{
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.dataflow = {};
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &design.dataflow);
+}
+
+} // namespace
+
+Design makeDesign(const NewDesign& choice)
+{
+    Design design;
+    design.workload = choice.workload;
+    design.cluster = choice.cluster;
+    const int devices = static_cast<int>(choice.cluster.devices.size());
+
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = choice.microbatches;
+    parameters.chunks = choice.chunks;
+    parameters.group = choice.group;
+    parameters.memoryLimit = choice.memoryLimit;
+    // Families that search want the times of a device; the plain split over the devices gives them.
+    if (devices > 0 && devices <= choice.workload.shape.layers) {
+        std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
+        for (int d = 0; d < devices; ++d)
+            deviceOfStage[static_cast<std::size_t>(d)] = d;
+        const Costs plain = formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
+        takeWork(parameters, plain);
+    }
+    design.schedule = makeSchedule(choice.family, parameters);
+    applyFormula(design);
+    design.name = titleOf(design);
+    return design;
+}
+
+std::string titleOf(const Design& design)
+{
+    const Family* family = findFamily(design.schedule.family);
+    const std::string model = design.workload ? design.workload->shape.name : "schedule";
+    const int stages = design.schedule.stages();
+    return model + " · " + std::to_string(stages) + (stages == 1 ? " stage" : " stages") + " · "
+           + (family ? std::string(family->title) : design.schedule.family);
+}
+
+} // namespace pipewright

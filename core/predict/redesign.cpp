@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/redesign.h"
+
+#include "core/predict/newdesign.h"
+#include "core/workload/stagecosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// One device's worth of work, on average, for the families that search and for costs without a model.
+DeviceWorth worthOf(const Costs& costs, int devices)
+{
+    DeviceWorth worth{0, 0, 0, costs.link.latency, 0, 0, false};
+    for (const StageCosts& stage : costs.stages) {
+        worth.forward += stage.forward;
+        worth.inputGrad += stage.inputGrad;
+        worth.weightGrad += stage.weightGrad;
+        worth.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
+        worth.savedForWeightGrad += stage.savedUntilWeightGrad;
+    }
+    const int count = std::max(1, devices);
+    worth.forward /= count;
+    worth.inputGrad /= count;
+    worth.weightGrad /= count;
+    worth.saved /= count;
+    worth.savedForWeightGrad /= count;
+    if (!costs.stages.empty())
+        worth.transfer = costs.link.transferTime(costs.stages.front().output);
+    return worth;
+}
+
+bool isFormula(const Design& design)
+{
+    return design.workload && design.costs.source.starts_with("formula");
+}
+
+void applyFormula(Design& design)
+{
+    Dataflow dataflow = design.dataflow;
+    dataflow.shared.clear();
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &dataflow);
+    design.dataflow = std::move(dataflow);
+}
+
+} // namespace
+
+void takeWork(FamilyParameters& parameters, const Costs& costs)
+{
+    const DeviceWorth worth = worthOf(costs, parameters.devices);
+    parameters.forward = std::max<Nanoseconds>(1, worth.forward);
+    parameters.inputGrad = std::max<Nanoseconds>(1, worth.inputGrad);
+    parameters.weightGrad = std::max<Nanoseconds>(1, worth.weightGrad);
+    parameters.transfer = worth.transfer;
+}
+
+Design withSchedule(const Design& base, Schedule schedule)
+{
+    Design design = base;
+    design.buildingBlock.reset();
+    design.schedule = std::move(schedule);
+    if (design.schedule.deviceOfStage != base.schedule.deviceOfStage) {
+        const int stages = design.schedule.stages();
+        if (isFormula(base)) {
+            design.layersPerStage = evenPartition(*base.workload, stages);
+            design.dataflow = {};
+            applyFormula(design);
+        } else if (base.workload && !base.layersPerStage.empty()) {
+            design.layersPerStage = evenPartition(*base.workload, stages);
+            design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
+            design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
+        } else {
+            const DeviceWorth worth = worthOf(base.costs, base.schedule.devices());
+            design.costs = uniformCosts(worth, stages, design.schedule.chunks());
+            design.costs.source = base.costs.source;
+            design.dataflow = {};
+            design.layersPerStage.clear();
+        }
+    }
+    if (base.name == titleOf(base))
+        design.name = titleOf(design);
+    return design;
+}
+
+Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice)
+{
+    FamilyParameters parameters;
+    parameters.devices = base.schedule.devices();
+    parameters.microbatches = base.schedule.microbatches;
+    parameters.chunks = choice.chunks;
+    parameters.memoryLimit = choice.memoryLimit;
+    takeWork(parameters, base.costs);
+    return withSchedule(base, makeSchedule(family.name, parameters));
+}
+
+Design withPartition(const Design& base, std::vector<int> layersPerStage)
+{
+    if (!base.workload || base.layersPerStage.empty())
+        throw Error("partition", "there is no model to cut", "make the design from a model");
+    if (layersPerStage.size() != base.layersPerStage.size())
+        throw Error("partition", fmt::format("{} stages where the schedule has {}", layersPerStage.size(), base.layersPerStage.size()),
+                    "give one number per stage");
+    Design design = base;
+    design.layersPerStage = std::move(layersPerStage);
+    if (isFormula(base)) {
+        applyFormula(design);
+    } else {
+        const auto links = design.costs.linkOfPair; // the stages stay on their devices, and so do the links
+        design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
+        design.costs.linkOfPair = links;
+        design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
+    }
+    return design;
+}
+
+std::vector<int> withBorderMoved(std::vector<int> layersPerStage, std::size_t border, int layers)
+{
+    int& before = layersPerStage[border];
+    int& behind = layersPerStage[border + 1];
+    const int moved = std::clamp(layers, 1 - before, behind - 1);
+    before += moved;
+    behind -= moved;
+    return layersPerStage;
+}
+
+Design withCluster(const Design& base, Cluster cluster)
+{
+    if (cluster.devices.size() != base.cluster.devices.size())
+        throw Error("cluster", fmt::format("{} devices in place of {}", cluster.devices.size(), base.cluster.devices.size()),
+                    "another number of devices is another schedule: make a new one");
+    Design design = base;
+    design.cluster = std::move(cluster);
+    if (isFormula(base) && !base.layersPerStage.empty()) {
+        applyFormula(design);
+        return design;
+    }
+    if (!(design.cluster.link == base.cluster.link))
+        design.costs.link = linkCosts(design.cluster.link);
+    if (design.cluster.linkOfPair != base.cluster.linkOfPair) {
+        design.costs.linkOfPair.clear();
+        for (const auto& [pair, link] : design.cluster.linkOfPair)
+            design.costs.linkOfPair[pair] = linkCosts(link);
+    }
+    return design;
+}
+
+} // namespace pipewright

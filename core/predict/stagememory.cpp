@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/stagememory.h"
+
+namespace pipewright {
+
+MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
+{
+    MemoryBreakdown breakdown;
+    for (int stage = 0; stage < design.schedule.stages(); ++stage) {
+        StageMemory memory;
+        memory.stage = stage;
+        memory.device = design.schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+        if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
+            const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+            memory.weights = costs.parameters;
+            memory.gradients = costs.gradients;
+            memory.optimizer = costs.optimizerState;
+        }
+        breakdown.stages.push_back(memory);
+    }
+    for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device) {
+        const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, device);
+        for (const MemoryPeak::Saved& saved : peak.saved) {
+            StageMemory& stage = breakdown.stages[static_cast<std::size_t>(saved.stage)];
+            stage.activations = saved.bytes;
+            stage.microbatches = saved.microbatches;
+        }
+        DeviceMemory memory;
+        memory.device = device;
+        for (const StageMemory& stage : breakdown.stages) {
+            if (stage.device != device)
+                continue;
+            memory.weights += stage.weights;
+            memory.gradients += stage.gradients;
+            memory.optimizer += stage.optimizer;
+        }
+        memory.activations = peak.savedBytes();
+        memory.buffers = peak.received + peak.made;
+        memory.workspace = peak.workspace;
+        memory.peak = peak.peak;
+        memory.time = peak.time;
+        if (static_cast<std::size_t>(device) < design.cluster.devices.size())
+            memory.limit = design.cluster.devices[static_cast<std::size_t>(device)].memory;
+        breakdown.devices.push_back(memory);
+    }
+    return breakdown;
+}
+
+} // namespace pipewright

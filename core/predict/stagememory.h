@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where the memory goes, for tables and bars: per stage what it holds all the time and what its live activations
+// take at the fullest moment of its device; per device the rest that adds up to its peak. From the design's costs
+// and memorypeak.h; O(stages + instructions).
+#pragma once
+
+#include "core/predict/memorypeak.h"
+#include "core/predict/predict.h"
+
+#include <vector>
+
+namespace pipewright {
+
+struct StageMemory {
+    int stage = 0, device = 0;
+    Bytes weights = 0, gradients = 0, optimizer = 0;
+    Bytes activations = 0; ///< live at the device's peak
+    int microbatches = 0;  ///< how many of them
+    bool operator==(const StageMemory&) const = default;
+};
+
+struct DeviceMemory {
+    int device = 0;
+    Bytes weights = 0, gradients = 0, optimizer = 0, activations = 0; ///< sums over its stages
+    Bytes buffers = 0;   ///< values received or to be sent
+    Bytes workspace = 0; ///< of the instruction at the peak
+    Bytes peak = 0;      ///< the sum of all
+    Bytes limit = 0;     ///< 0: not known
+    Nanoseconds time = 0;
+    bool operator==(const DeviceMemory&) const = default;
+};
+
+struct MemoryBreakdown {
+    std::vector<StageMemory> stages;
+    std::vector<DeviceMemory> devices;
+};
+MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);
+
+} // namespace pipewright

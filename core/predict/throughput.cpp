@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/throughput.h"
+
+namespace pipewright {
+
+double tokensPerSecond(const Design& design, Nanoseconds makespan)
+{
+    if (!design.workload || makespan <= 0)
+        return 0;
+    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9 / static_cast<double>(makespan);
+}
+
+double modelFlops(const Design& design)
+{
+    if (!design.workload)
+        return 0;
+    double flops = 0;
+    for (const Layer& layer : design.workload->layers)
+        flops += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+    return flops * design.schedule.microbatches;
+}
+
+double modelFlopsUtilization(const Design& design, Nanoseconds makespan)
+{
+    double peak = 0;
+    for (std::size_t device = 0; device < design.schedule.order.size(); ++device) {
+        if (device >= design.cluster.devices.size() || !(design.cluster.devices[device].peakFlops > 0))
+            return 0;
+        peak += design.cluster.devices[device].peakFlops;
+    }
+    if (makespan <= 0 || !(peak > 0))
+        return 0;
+    return modelFlops(design) / (peak * static_cast<double>(makespan) / 1e9);
+}
+
+Bytes transferBytes(const Program& program)
+{
+    Bytes sum = 0;
+    for (TaskId task = 0; task < program.tasks.size(); ++task)
+        if (program.tasks[task].kind == TaskKind::Transfer)
+            for (const BufferId buffer : program.writes(task))
+                sum += program.buffers[buffer].bytes;
+    return sum;
+}
+
+} // namespace pipewright
