@@ -55,6 +55,7 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(ac
     group.add_option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)")->type_name("T");
     group.add_option("--transfer", m_transfer, "time of one hop between devices (0)")->type_name("T");
     group.add_flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
+    group.add_option("--overlap-factor", m_overlapFactor, "overlapped F and B take this times their sum (1)")->type_name("X");
     group.add_option("--memory-limit", m_memoryLimit, "where the family searches; x = P microbatches of activations")
         ->type_name("FACTORx");
     group.add_option("--saved", m_saved, "bytes one F keeps on a device; then there is no model")->type_name("SIZE");
@@ -104,6 +105,8 @@ DesignRequest InlineDesign::request() const
     request.weightGrad = duration("--weight-grad", m_weightGrad);
     request.transfer = duration("--transfer", m_transfer);
     request.perChunk = m_perChunk;
+    if (given("--overlap-factor"))
+        request.overlapFactor = m_overlapFactor;
     request.saved = size("--saved", m_saved);
     request.savedForWeightGrad = size("--saved-for-weight-grad", m_savedForWeightGrad);
     request.model = text("--model", m_model);

@@ -33,6 +33,7 @@ private:
     std::string m_model, m_device, m_cluster, m_name;
     std::vector<int> m_layersPerStage;
     bool m_perChunk = false;
+    double m_overlapFactor = 1;
 };
 
 } // namespace pipewright::app

@@ -170,7 +170,7 @@ Document::Edit Document::tryMoveBlock(const Block& block, int index) const
     return edit;
 }
 
-Document::Edit Document::tryMoveStage(int stage, int device) const
+Document::Edit Document::tryMoveStage(int stage, int device, int replica) const
 {
     std::map<Block, Nanoseconds> starts;
     if (m_prediction) {
@@ -184,7 +184,7 @@ Document::Edit Document::tryMoveStage(int stage, int device) const
         const auto it = starts.find(block);
         return it == starts.end() ? Nanoseconds{0} : it->second;
     };
-    EditResult result = pipewright::moveStage(m_design.schedule, stage, device, startOf, m_design.dataflow.skips);
+    EditResult result = pipewright::moveStage(m_design.schedule, stage, device, startOf, m_design.dataflow.skips, replica);
     Edit edit{m_design, std::move(result.diagnostics),
               tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(m_design, device))};
     if (!hasErrors(edit.diagnostics))
@@ -237,9 +237,9 @@ Diagnostics Document::moveBlock(const Block& block, int index)
     return commit(tryMoveBlock(block, index));
 }
 
-Diagnostics Document::moveStage(int stage, int device)
+Diagnostics Document::moveStage(int stage, int device, int replica)
 {
-    return commit(tryMoveStage(stage, device));
+    return commit(tryMoveStage(stage, device, replica));
 }
 
 Diagnostics Document::placeBlock(const Block& block, int index)

@@ -47,7 +47,7 @@ public:
         bool operator==(const Edit&) const = default;
     };
     Edit tryMoveBlock(const Block& block, int index) const;
-    Edit tryMoveStage(int stage, int device) const;
+    Edit tryMoveStage(int stage, int device, int replica = 0) const;
     Edit tryPlaceBlock(const Block& block, int index) const;
     Edit tryUnplace(const std::vector<Block>& blocks) const;
     Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
@@ -57,7 +57,7 @@ public:
     // The same in one step. Each pushes one undo command, or returns the diagnostics that forbid it and
     // changes nothing.
     Diagnostics moveBlock(const Block& block, int index);
-    Diagnostics moveStage(int stage, int device);
+    Diagnostics moveStage(int stage, int device, int replica = 0);
     Diagnostics placeBlock(const Block& block, int index);
     Diagnostics unplace(const std::vector<Block>& blocks);
     Diagnostics pin(const Block& block, Nanoseconds earliestStart);

@@ -274,9 +274,8 @@ void MainWindow::refreshNumbers()
     m_bubbles->showDesign(design, shown);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
-        const auto stage = static_cast<std::size_t>(block->stage);
-        if (stage < design.schedule.deviceOfStage.size())
-            device = design.schedule.deviceOfStage[stage];
+        if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
+            device = design.schedule.deviceOf(*block);
     }
     m_memory->showDesign(design, shown, m_document.overlay(), device);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/formats/laneblocks.h"
 
+#include "core/program/overlaps.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -77,12 +79,22 @@ Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& s
     Lane lane;
     Runs runs(lane.shapes);
     double busyUntil = scale.left;
+    bool halfOpen = false; // the second of a pair comes next
     const auto addGap = [&lane](double from, double to) {
         if (to - from >= smallestGap)
             lane.idle.emplace_back(from, to);
     };
     for (const TaskId id : tasks) {
-        const double from = scale.x(timeline.start[id]), to = scale.x(timeline.end[id]);
+        double from = scale.x(timeline.start[id]), to = scale.x(timeline.end[id]);
+        // The two of an overlapped pair share their slot side by side, as the papers draw them.
+        const TaskId second = overlapsWith(program, id);
+        const bool isFirst = second != none && timeline.start[second] < timeline.end[id];
+        const bool isSecond = halfOpen && from < busyUntil;
+        if (isFirst)
+            to = (from + to) / 2;
+        else if (isSecond)
+            from = busyUntil;
+        halfOpen = isFirst;
         addGap(busyUntil, from);
         busyUntil = std::max(busyUntil, to);
         if (to - from < narrowest) {
@@ -90,6 +102,7 @@ Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& s
         } else {
             runs.flush();
             lane.shapes.push_back({from, to, id, colourOf(program.tasks[id])});
+            lane.shapes.back().joined = isFirst;
         }
     }
     runs.flush();

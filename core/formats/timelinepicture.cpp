@@ -164,6 +164,9 @@ void drawLane(const Scene& scene, SvgWriter& svg, const Lane& lane, double top)
         if (isSlower(scene, shape.task))
             appendRectangle(slower, {area.x, area.bottom() - 3, area.width, 3});
     }
+    for (std::size_t i = 0; i + 1 < lane.shapes.size(); ++i)
+        if (const double width = lane.shapes[i + 1].to - lane.shapes[i].from; lane.shapes[i].joined && width >= 8)
+            svg.outline({lane.shapes[i].from + 0.5, band.y - 1.5, width - 1, band.height + 3}, scene.theme.text, 1, 3);
     for (int colour = 0; colour <= opCount; ++colour)
         svg.filledPath(plain[colour], scene.theme.colourOf(colour));
     svg.filledPath(slower, scene.theme.bad);
@@ -181,13 +184,14 @@ std::string stagesOn(const Scene& scene, int device)
 {
     std::string text;
     int count = 0;
-    const std::vector<int>& deviceOfStage = scene.prediction.program.deviceOfStage;
-    for (std::size_t stage = 0; stage < deviceOfStage.size(); ++stage) {
-        if (deviceOfStage[stage] != device)
-            continue;
-        if (++count <= 4)
-            text += (count > 1 ? ", " : "") + std::to_string(stage);
-    }
+    const auto addStages = [&](const std::vector<int>& placement) {
+        for (std::size_t stage = 0; stage < placement.size(); ++stage)
+            if (placement[stage] == device && ++count <= 4)
+                text += (count > 1 ? ", " : "") + std::to_string(stage);
+    };
+    addStages(scene.prediction.program.deviceOfStage);
+    for (const std::vector<int>& placement : scene.prediction.program.morePlacements)
+        addStages(placement);
     if (count > 4)
         return plural(count, "stage");
     return (count == 1 ? "stage " : "stages ") + text;

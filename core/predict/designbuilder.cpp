@@ -27,6 +27,9 @@ void checkRequest(const DesignRequest& request)
                     "it is a part of --saved");
     const bool modelOption = request.model || request.device || request.cluster || request.sequence
                              || request.microbatchSize || !request.layersPerStage.empty();
+    if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
+        throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
+                    "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
     if (request.saved && modelOption)
         throw Error("--saved", "given bytes stand in for a model, and a model's option is given too",
                     "leave out --saved, or --model and what belongs to it");
@@ -217,8 +220,10 @@ Design makeDesign(const DesignRequest& request)
         design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster,
                                     design.schedule.deviceOfStage, &design.dataflow);
         takeGivenTimes(request, given, design);
+        design.costs.overlapFactor = request.overlapFactor.value_or(1);
         return design;
     }
+    design.costs.overlapFactor = request.overlapFactor.value_or(1);
     design.cluster.name = "given";
     design.cluster.devices.resize(static_cast<std::size_t>(design.schedule.devices()), DeviceSpec{.name = "device"});
     design.cluster.link.name = "given";

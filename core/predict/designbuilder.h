@@ -24,6 +24,7 @@ struct DesignRequest {
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;
     bool perChunk = false;
+    std::optional<double> overlapFactor; ///< of overlapped pairs; 1 when unset
 
     /// What one F of a whole device keeps, and how much of it stays from I until W (default: all of it).
     /// Given bytes stand for a model: then there is none.

@@ -50,14 +50,15 @@ public:
 
     void sumUpStages()
     {
-        std::map<int, std::pair<int, Bytes>> stages;
+        std::map<std::pair<int, int>, std::pair<int, Bytes>> stages; // by stage and replica
         for (const auto& [of, live] : m_saved)
             if (live.first > 0) {
-                ++stages[of.first].first;
-                stages[of.first].second += live.second;
+                auto& sum = stages[{of.first, static_cast<int>(of.second & 0xffff)}];
+                ++sum.first;
+                sum.second += live.second;
             }
-        for (const auto& [stage, sum] : stages)
-            m_peak.saved.push_back({stage, sum.first, sum.second});
+        for (const auto& [of, sum] : stages)
+            m_peak.saved.push_back({of.first, sum.first, sum.second, of.second});
     }
 
 private:
@@ -142,7 +143,8 @@ std::string describeParts(const MemoryPeak& peak)
     if (peak.savedBytes() > 0) {
         std::string stages;
         for (const MemoryPeak::Saved& saved : peak.saved)
-            stages += fmt::format("{}stage {}: {} of {} microbatch{}", stages.empty() ? "" : ", ", saved.stage,
+            stages += fmt::format("{}stage {}{}: {} of {} microbatch{}", stages.empty() ? "" : ", ", saved.stage,
+                                  saved.replica == 0 ? std::string() : fmt::format("/{}", saved.replica),
                                   formatSize(saved.bytes), saved.microbatches, saved.microbatches == 1 ? "" : "es");
         part(peak.savedBytes(), fmt::format("of saved activations ({})", stages));
     }

@@ -17,6 +17,7 @@ struct MemoryPeak {
         int stage = 0;
         int microbatches = 0; ///< whose activations are live
         Bytes bytes = 0;
+        int replica = 0;
         bool operator==(const Saved&) const = default;
     };
 

@@ -6,22 +6,24 @@ namespace pipewright {
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
 {
     MemoryBreakdown breakdown;
-    for (int stage = 0; stage < design.schedule.stages(); ++stage) {
-        StageMemory memory;
-        memory.stage = stage;
-        memory.device = design.schedule.deviceOfStage[static_cast<std::size_t>(stage)];
-        if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
-            const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
-            memory.weights = costs.parameters;
-            memory.gradients = costs.gradients;
-            memory.optimizer = costs.optimizerState;
+    const int stages = design.schedule.stages();
+    for (int replica = 0; replica < design.schedule.replicas(); ++replica)
+        for (int stage = 0; stage < stages; ++stage) {
+            StageMemory& memory = breakdown.stages.emplace_back();
+            memory.stage = stage;
+            memory.replica = replica;
+            memory.device = design.schedule.placement(replica)[static_cast<std::size_t>(stage)];
+            if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
+                const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+                memory.weights = costs.parameters;
+                memory.gradients = costs.gradients;
+                memory.optimizer = costs.optimizerState;
+            }
         }
-        breakdown.stages.push_back(memory);
-    }
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device) {
         const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, device);
         for (const MemoryPeak::Saved& saved : peak.saved) {
-            StageMemory& stage = breakdown.stages[static_cast<std::size_t>(saved.stage)];
+            StageMemory& stage = breakdown.stages[static_cast<std::size_t>(saved.replica * stages + saved.stage)];
             stage.activations = saved.bytes;
             stage.microbatches = saved.microbatches;
         }

@@ -13,6 +13,7 @@ namespace pipewright {
 
 struct StageMemory {
     int stage = 0, device = 0;
+    int replica = 0;
     Bytes weights = 0, gradients = 0, optimizer = 0;
     Bytes activations = 0; ///< live at the device's peak
     int microbatches = 0;  ///< how many of them
@@ -31,7 +32,7 @@ struct DeviceMemory {
 };
 
 struct MemoryBreakdown {
-    std::vector<StageMemory> stages;
+    std::vector<StageMemory> stages; ///< of replica 0, then of replica 1, …
     std::vector<DeviceMemory> devices;
 };
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);

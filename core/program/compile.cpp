@@ -156,6 +156,7 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.sequencePieces = schedule.sequencePieces;
     program.blockingTransfers = costs.blockingTransfers;
     program.deviceOfStage = schedule.deviceOfStage;
+    program.morePlacements = schedule.morePlacements;
     buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, options);
     projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
     return program;

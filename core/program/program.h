@@ -144,6 +144,7 @@ public:
     int sequencePieces = 1; ///< consecutive microbatch numbers that are one sequence
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
     std::vector<int> deviceOfStage; ///< of replica 0
+    std::vector<std::vector<int>> morePlacements; ///< of replica 1, …, as in the Schedule
 
     std::int64_t computeCount() const;
     std::int64_t transferCount() const;

@@ -180,15 +180,17 @@ void CompareLanes::paintEvent(QPaintEvent*)
     QPainter painter(viewport());
     const TimelinePainter lanes(theme, devicePixelRatioF());
     painter.fillRect(viewport()->rect(), theme.background);
+    const std::vector<double> times = lanes.ticks(m_axis);
     for (std::size_t i = 0; i < m_schedules.size(); ++i) {
         const QRect rect = rectOfSchedule(static_cast<int>(i));
         if (rect.bottom() >= TimelinePainter::rulerHeight && rect.top() <= viewport()->height())
-            paintSchedule(painter, lanes, i, rect.top());
+            paintSchedule(painter, lanes, times, i, rect.top());
     }
-    lanes.ruler(painter, m_axis, QRect(0, 0, viewport()->width(), TimelinePainter::rulerHeight));
+    lanes.ruler(painter, m_axis, QRect(0, 0, viewport()->width(), TimelinePainter::rulerHeight), times);
 }
 
-void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes, std::size_t schedule, int top) const
+void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes, const std::vector<double>& times,
+                                 std::size_t schedule, int top) const
 {
     const Theme& theme = Theme::of(*this);
     const Schedule& shown = m_schedules[schedule];
@@ -213,7 +215,7 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
     }
     for (std::size_t device = 0; device < shown.layout.lanes().size(); ++device) {
         const QRect lane(0, first + static_cast<int>(device) * laneHeight, width, laneHeight);
-        lanes.ground(painter, m_axis, lane, false);
+        lanes.ground(painter, m_axis, lane, times, false);
         painter.setFont(Theme::words());
         painter.setPen(theme.text);
         painter.drawText(QRect(18, lane.top(), headerWidth - 24, laneHeight), Qt::AlignLeft | Qt::AlignVCenter,

@@ -54,7 +54,8 @@ private:
     int heightOf(std::size_t schedule) const;
     void updateScroll();
     void setAxis(TimeAxis axis);
-    void paintSchedule(class QPainter& painter, const class TimelinePainter& lanes, std::size_t schedule, int top) const;
+    void paintSchedule(class QPainter& painter, const class TimelinePainter& lanes, const std::vector<double>& times,
+                       std::size_t schedule, int top) const;
 
     std::vector<Schedule> m_schedules;
     Nanoseconds m_total = 0; ///< of the longest

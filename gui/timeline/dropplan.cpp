@@ -146,8 +146,8 @@ int deviceOfBlock(const Schedule& schedule, const Block& block)
                 return static_cast<int>(device);
         }
     }
-    const bool known = block.stage >= 0 && block.stage < schedule.stages();
-    return known ? schedule.deviceOfStage[static_cast<std::size_t>(block.stage)] : -1;
+    const bool known = block.stage >= 0 && block.stage < schedule.stages() && block.replica < schedule.replicas();
+    return known ? schedule.deviceOf(block) : -1;
 }
 
 DropPlan planDrop(const Document& document, const TimelineLayout& layout, const Block& block, const DropTarget& target,
@@ -171,7 +171,7 @@ DropPlan planDrop(const Document& document, const TimelineLayout& layout, const 
         std::int64_t count = 0;
         for (const Block& other : schedule.order[static_cast<std::size_t>(home)])
             count += other.stage == block.stage;
-        plan.edit = document.tryMoveStage(block.stage, target.device);
+        plan.edit = document.tryMoveStage(block.stage, target.device, block.replica);
         finish(document, plan,
                tr("moves stage %1 (%2 blocks) to %3")
                    .arg(block.stage)

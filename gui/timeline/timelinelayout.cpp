@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelinelayout.h"
 
+#include "core/program/overlaps.h"
+
 #include <algorithm>
 
 namespace pipewright {
 namespace {
 
-// For each stage, how many stages of the same device come before it.
-std::vector<std::uint8_t> chunkOfStage(const std::vector<int>& deviceOfStage, int devices)
-{
-    std::vector<int> seen(static_cast<std::size_t>(std::max(devices, 0)), 0);
-    std::vector<std::uint8_t> chunk(deviceOfStage.size(), 0);
-    for (std::size_t stage = 0; stage < deviceOfStage.size(); ++stage) {
-        const int device = deviceOfStage[stage];
-        if (device >= 0 && device < devices)
-            chunk[stage] = static_cast<std::uint8_t>(std::min(255, seen[static_cast<std::size_t>(device)]++));
+// For each stage of each replica, how many stages of the same device come before it.
+class Chunks {
+public:
+    Chunks(const std::vector<int>& deviceOfStage, const std::vector<std::vector<int>>& morePlacements, int devices)
+        : m_stages(deviceOfStage.size())
+    {
+        std::vector<int> seen(static_cast<std::size_t>(std::max(devices, 0)), 0);
+        const auto add = [&](const std::vector<int>& placement) {
+            for (const int device : placement) {
+                const bool known = device >= 0 && device < devices;
+                const int chunk = known ? seen[static_cast<std::size_t>(device)]++ : 0;
+                m_chunk.push_back(static_cast<std::uint8_t>(std::min(255, chunk)));
+            }
+        };
+        add(deviceOfStage);
+        for (const std::vector<int>& placement : morePlacements)
+            add(placement);
     }
-    return chunk;
-}
+
+    std::uint8_t of(int stage, int replica) const
+    {
+        const std::size_t at = m_stages * static_cast<std::size_t>(replica) + static_cast<std::size_t>(stage);
+        return stage >= 0 && replica >= 0 && at < m_chunk.size() ? m_chunk[at] : 0;
+    }
+
+private:
+    std::size_t m_stages;
+    std::vector<std::uint8_t> m_chunk;
+};
 
 } // namespace
 
@@ -84,7 +103,7 @@ void Lane::finish()
 TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline, int devices)
     : m_lanes(static_cast<std::size_t>(std::max(devices, 0)))
 {
-    const std::vector<std::uint8_t> chunk = chunkOfStage(program.deviceOfStage, devices);
+    const Chunks chunks(program.deviceOfStage, program.morePlacements, devices);
     const std::size_t tasks = std::min({program.tasks.size(), timeline.start.size(), timeline.end.size()});
     for (std::size_t i = 0; i < tasks; ++i) {
         const Task& task = program.tasks[i];
@@ -98,9 +117,21 @@ TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline,
         LaneBlock block{timeline.start[i], timeline.end[i], static_cast<TaskId>(i), task.block(), 0};
         if (task.kind == TaskKind::Update)
             block.block.op = Op::U;
-        if (task.stage >= 0 && static_cast<std::size_t>(task.stage) < chunk.size())
-            block.chunk = chunk[static_cast<std::size_t>(task.stage)];
+        block.chunk = chunks.of(task.stage, task.replica);
         m_lanes[static_cast<std::size_t>(task.device)].m_blocks.push_back(block);
+    }
+    // The two of an overlapped pair share their slot side by side, as the papers draw them.
+    for (Lane& lane : m_lanes) {
+        std::stable_sort(lane.m_blocks.begin(), lane.m_blocks.end(),
+                         [](const LaneBlock& a, const LaneBlock& b) { return a.start < b.start; });
+        for (std::size_t i = 0; i + 1 < lane.m_blocks.size(); ++i) {
+            LaneBlock &first = lane.m_blocks[i], &second = lane.m_blocks[i + 1];
+            if (first.task == none || overlapsWith(program, first.task) != second.task || second.start >= first.end)
+                continue;
+            first.pair = LaneBlock::Pair::First;
+            second.pair = LaneBlock::Pair::Second;
+            first.end = second.start = first.start + (second.end - first.start) / 2;
+        }
     }
     finish();
 }
@@ -110,15 +141,14 @@ TimelineLayout TimelineLayout::fromOrder(const Design& design)
     TimelineLayout layout;
     const Schedule& schedule = design.schedule;
     layout.m_lanes.resize(schedule.order.size());
-    const std::vector<std::uint8_t> chunk = chunkOfStage(schedule.deviceOfStage, schedule.devices());
+    const Chunks chunks(schedule.deviceOfStage, schedule.morePlacements, schedule.devices());
     for (std::size_t device = 0; device < schedule.order.size(); ++device) {
         Nanoseconds time = 0;
         for (const Block& block : schedule.order[device]) {
             const bool known = block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size();
             const Nanoseconds duration = known ? design.costs.duration(block.op, block.stage) : 1'000'000;
             LaneBlock laneBlock{time, time + duration, none, block, 0};
-            if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < chunk.size())
-                laneBlock.chunk = chunk[static_cast<std::size_t>(block.stage)];
+            laneBlock.chunk = chunks.of(block.stage, block.replica);
             layout.m_lanes[device].m_blocks.push_back(laneBlock);
             time += duration;
         }

@@ -20,6 +20,8 @@ struct LaneBlock {
     TaskId task = none; ///< none in a layout that was made from the order alone
     Block block;
     std::uint8_t chunk = 0; ///< which of the device's stages, counted from 0
+    /// Of an overlapped pair: start and end are then those of its half of the slot.
+    enum class Pair : std::uint8_t { None, First, Second } pair = Pair::None;
 };
 
 /// The blocks of one device; they do not overlap, since a device computes one at a time.

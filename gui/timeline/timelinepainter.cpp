@@ -154,8 +154,23 @@ std::int64_t TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, co
     for (const BlockRect& item : geometry.blocks)
         if (item.text >= BlockText::LetterAndNumber)
             number(painter, item.rect, lane.blocks()[item.index].block);
+    pairFrames(painter, lane, geometry);
     painter.restore();
     return geometry.primitives();
+}
+
+void TimelinePainter::pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const
+{
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(m_theme.text, 1));
+    for (std::size_t i = 0; i + 1 < geometry.blocks.size(); ++i) {
+        const BlockRect &first = geometry.blocks[i], &second = geometry.blocks[i + 1];
+        if (lane.blocks()[first.index].pair != LaneBlock::Pair::First || second.index != first.index + 1)
+            continue;
+        const QRectF both = first.rect | second.rect;
+        if (both.width() >= 8)
+            painter.drawRoundedRect(both.adjusted(0.5, -1.5, -0.5, 1.5), 3, 3);
+    }
 }
 
 void TimelinePainter::columnsOf(QPainter& painter, const LaneGeometry& geometry) const

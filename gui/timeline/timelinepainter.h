@@ -58,6 +58,8 @@ public:
     bool isFor(const Theme& theme, double scale) const { return m_sprites.isFor(theme, scale); }
 
 private:
+    /// A frame around the two of each overlapped pair.
+    void pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
     void columnsOf(QPainter& painter, const LaneGeometry& geometry) const;
     void ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
     bool hasNumber(const QRectF& rect, const Block& block) const;

@@ -6,6 +6,7 @@
 #include <QStringList>
 
 #include <algorithm>
+#include <set>
 #include <cmath>
 
 namespace pipewright {
@@ -26,14 +27,15 @@ QString size(Bytes value)
     return QString::fromStdString(formatSize(value));
 }
 
+// Of all replicas, sorted; a stage that the device holds for two of them once.
 std::vector<int> stagesOf(const Schedule& schedule, int device)
 {
-    std::vector<int> stages;
-    for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage) {
-        if (schedule.deviceOfStage[stage] == device)
-            stages.push_back(static_cast<int>(stage));
-    }
-    return stages;
+    std::set<int> stages;
+    for (int replica = 0; replica < schedule.replicas(); ++replica)
+        for (std::size_t stage = 0; stage < schedule.placement(replica).size(); ++stage)
+            if (schedule.placement(replica)[stage] == device)
+                stages.insert(static_cast<int>(stage));
+    return {stages.begin(), stages.end()};
 }
 
 // "0–3, 7" from sorted numbers.

@@ -213,7 +213,7 @@ void TimelineView::moveStageBy(int devices)
     const int device = position.device + devices;
     if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
         return;
-    d->refuse(d->document.moveStage(selected->stage, device));
+    d->refuse(d->document.moveStage(selected->stage, device, selected->replica));
     ensureVisible(*selected);
 }
 
