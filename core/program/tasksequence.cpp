@@ -3,6 +3,7 @@
 
 #include "core/program/globalorder.h"
 #include "core/program/overlaps.h"
+#include "core/program/taskwriter.h"
 
 #include <algorithm>
 #include <limits>
@@ -20,11 +21,11 @@ struct Arrival {
     TaskId task = none;
 };
 
-class SequenceBuilder {
+class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
                     const Dataflow& dataflow, const CompileOptions& options)
-        : m_program(program), m_schedule(schedule), m_graph(graph), m_costs(costs), m_dataflow(dataflow), m_options(options),
+        : TaskWriter(program, costs), m_schedule(schedule), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice)
     {
         const std::size_t cells = static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches);
@@ -114,64 +115,6 @@ private:
     }
 
     int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[static_cast<std::size_t>(stage)]; }
-
-    /// A microbatch's buffer: as much larger as the microbatch is.
-    BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
-                         bool skip = false)
-    {
-        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.scaled(bytes, block.microbatch),
-                                      consumerStage, skip);
-        m_program.buffers[id].replica = static_cast<std::uint16_t>(block.replica);
-        return id;
-    }
-
-    BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
-                       std::int32_t consumerStage = -1, bool skip = false)
-    {
-        // Field by field, in place: see Projector::add.
-        Buffer& buffer = m_program.buffers.emplace_back();
-        buffer.bytes = bytes;
-        buffer.kind = kind;
-        buffer.device = device;
-        buffer.stage = stage;
-        buffer.microbatch = microbatch;
-        buffer.consumerStage = consumerStage;
-        buffer.skip = skip;
-        return static_cast<BufferId>(m_program.buffers.size() - 1);
-    }
-
-    TaskId beginTask(TaskKind kind, Op op, std::int32_t stage, std::int32_t microbatch, std::int32_t device,
-                     std::int32_t peer, TaskId afterOnDevice)
-    {
-        Task& task = m_program.tasks.emplace_back();
-        task.kind = kind;
-        task.op = op;
-        task.stage = stage;
-        task.microbatch = microbatch;
-        task.device = device;
-        task.peer = peer;
-        m_program.afterOnDevice.push_back(afterOnDevice);
-        m_program.afterData.push_back(none);
-        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
-        return static_cast<TaskId>(m_program.tasks.size() - 1);
-    }
-
-    void operand(BufferId buffer)
-    {
-        if (buffer != none)
-            m_program.operands.push_back(buffer);
-    }
-    void endReads() { m_program.operandSplit.push_back(static_cast<std::uint32_t>(m_program.operands.size())); }
-
-    void waitFor(TaskId task, TaskId arrival)
-    {
-        if (arrival == none)
-            return;
-        if (m_program.afterData[task] == none)
-            m_program.afterData[task] = arrival;
-        else
-            m_program.extraDependencies.push_back({task, arrival, 0});
-    }
 
     std::size_t cell(int stage, int microbatch) const
     {
@@ -524,10 +467,8 @@ private:
         m_lastOnDevice[static_cast<std::size_t>(root)] = m_lastOnDevice[static_cast<std::size_t>(other)] = task;
     }
 
-    Program& m_program;
     const Schedule& m_schedule;
     const OrderGraph& m_graph;
-    const Costs& m_costs;
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;
     std::vector<TaskId> m_lastOnDevice;

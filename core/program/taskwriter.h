@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Appends tasks, buffers and operands to a Program: the part of building a task sequence that does not know
+// what the tasks mean. A task is begun, its reads are listed and ended, then its writes; the next one begins
+// where they end. Inline, since it is called several times per block.
+#pragma once
+
+#include "core/program/costs.h"
+#include "core/program/program.h"
+
+namespace pipewright {
+
+class TaskWriter {
+public:
+    /// Keeps references to both.
+    TaskWriter(Program& program, const Costs& costs) : m_program(program), m_costs(costs) {}
+
+protected:
+    /// A microbatch's buffer: as much larger as the microbatch is.
+    BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
+                         bool skip = false)
+    {
+        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.scaled(bytes, block.microbatch),
+                                      consumerStage, skip);
+        m_program.buffers[id].replica = static_cast<std::uint16_t>(block.replica);
+        return id;
+    }
+
+    BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
+                       std::int32_t consumerStage = -1, bool skip = false)
+    {
+        // Field by field, in place: see Projector::add.
+        Buffer& buffer = m_program.buffers.emplace_back();
+        buffer.bytes = bytes;
+        buffer.kind = kind;
+        buffer.device = device;
+        buffer.stage = stage;
+        buffer.microbatch = microbatch;
+        buffer.consumerStage = consumerStage;
+        buffer.skip = skip;
+        return static_cast<BufferId>(m_program.buffers.size() - 1);
+    }
+
+    TaskId beginTask(TaskKind kind, Op op, std::int32_t stage, std::int32_t microbatch, std::int32_t device,
+                     std::int32_t peer, TaskId afterOnDevice)
+    {
+        Task& task = m_program.tasks.emplace_back();
+        task.kind = kind;
+        task.op = op;
+        task.stage = stage;
+        task.microbatch = microbatch;
+        task.device = device;
+        task.peer = peer;
+        m_program.afterOnDevice.push_back(afterOnDevice);
+        m_program.afterData.push_back(none);
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+        return static_cast<TaskId>(m_program.tasks.size() - 1);
+    }
+
+    void operand(BufferId buffer)
+    {
+        if (buffer != none)
+            m_program.operands.push_back(buffer);
+    }
+    void endReads() { m_program.operandSplit.push_back(static_cast<std::uint32_t>(m_program.operands.size())); }
+
+    void waitFor(TaskId task, TaskId arrival)
+    {
+        if (arrival == none)
+            return;
+        if (m_program.afterData[task] == none)
+            m_program.afterData[task] = arrival;
+        else
+            m_program.extraDependencies.push_back({task, arrival, 0});
+    }
+
+    Program& m_program;
+    const Costs& m_costs;
+};
+
+} // namespace pipewright
