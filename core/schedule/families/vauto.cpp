@@ -165,7 +165,7 @@ public:
         tryHeuristic();
         // The span changes little from one turn to the next. On many devices every step-th is tried, and then
         // those around the best; with equal passes the bound on the bubble makes trying all of them cheap.
-        const int step = m_equalPass == 0 && m_devices > 16 ? m_devices / 8 : 1;
+        const int step = m_equalPass == 0 && m_devices > 8 ? std::max(2, m_devices / 6) : 1;
         std::vector<std::pair<Nanoseconds, Form>> tried;
         forEachForm(step, [&](const Form& form) {
             if (const std::optional<Nanoseconds> span = tryForm(form); span && step > 1)
