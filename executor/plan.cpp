@@ -77,20 +77,21 @@ private:
             m_arrivalOfBuffer[buffer] = exchange;
     }
 
-    /// A Reduce names its root's stage in `stage` and the other owner's in `microbatch`.
-    BufferView gradientsOf(TaskId id, int stage) const
+    BufferView gradientsOf(TaskId id, int stage, int replica) const
     {
         for (BufferId buffer = 0; buffer < m_program.buffers.size(); ++buffer) {
             const Buffer& description = m_program.buffers[buffer];
             if (!isPersistent(description.kind))
                 break;
-            if (description.kind == BufferKind::Gradients && description.stage == stage) {
+            if (description.kind == BufferKind::Gradients && description.stage == stage && description.replica == replica) {
                 BufferView gradients = view(buffer);
                 gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
                 return gradients;
             }
         }
-        throw Error(m_program.label(id), "has no gradient of stage " + std::to_string(stage) + " to reduce",
+        throw Error(m_program.label(id),
+                    "has no gradient of stage " + std::to_string(stage) + " in replica " + std::to_string(replica)
+                        + " to reduce",
                     "compile the schedule again");
     }
 
@@ -107,8 +108,10 @@ private:
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        const BufferView root = gradientsOf(id, task.stage);
-        const BufferView other = gradientsOf(id, task.microbatch);
+        // The other owner's stage stands in `microbatch`. A sum over replicas has replica 0 as its root; one
+        // over two stages stays within its replica.
+        const BufferView root = gradientsOf(id, task.stage, task.microbatch == task.stage ? 0 : task.replica);
+        const BufferView other = gradientsOf(id, task.microbatch, task.replica);
         m_plan.reductions.emplace(id, std::pair(root, other));
         if (task.peer < 0 || task.peer == task.device)
             return;

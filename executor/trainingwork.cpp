@@ -64,7 +64,7 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
     for (const int layers : layersPerStage) {
         StageMaths maths(workload, first, first + layers, microbatches);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
-        m_stages.push_back({std::move(maths), std::move(stageOptimizer), {}, {}, {}});
+        m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
         first += layers;
     }
     if (first != static_cast<int>(workload.layers.size()))
@@ -79,28 +79,34 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 {
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
-    if (program.replicas > 1 || program.sequencePieces > 1)
-        throw Error("run", "the training work does not know replicas and sequence pieces yet", "run it with timed work");
+    if (program.sequencePieces > 1)
+        throw Error("run", "the training work does not know sequence pieces yet", "run it with timed work");
+    // The Program adds each replica to replica 0, so with three of them the second would miss the third.
+    if (program.replicas > 2)
+        throw Error("run", fmt::format("{} replicas: training adds up the gradients of two", program.replicas),
+                    "use two replicas, or run it with timed maths");
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
+    m_copies.assign(m_stages.size() * static_cast<std::size_t>(program.replicas), {});
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
-        Stage& stage = m_stages[static_cast<std::size_t>(buffer.stage)];
+        const Stage& stage = at(buffer.stage);
+        Copy& copy = m_copies[copyIndex(buffer.stage, buffer.replica)];
         const StageLayout& layout = stage.maths.layout();
         auto expected = static_cast<std::size_t>(buffer.bytes);
         const std::size_t count = stage.maths.parameters().count();
         switch (buffer.kind) {
         case BufferKind::Parameters:
-            stage.parameters = floats(regions[b]);
+            copy.parameters = floats(regions[b]);
             expected = count * sizeof(float);
             break;
         case BufferKind::Gradients:
-            stage.gradients = floats(regions[b]);
+            copy.gradients = floats(regions[b]);
             expected = count * sizeof(float);
             break;
         case BufferKind::OptimizerState:
-            stage.state = floats(regions[b]);
+            copy.state = floats(regions[b]);
             expected = stage.optimizer.stateElements() * sizeof(float);
             break;
         case BufferKind::SavedUntilInputGrad:
@@ -120,12 +126,13 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                                     exactSize(static_cast<Bytes>(expected))),
                         "take the bytes of the costs from the workload");
     }
-    for (Stage& stage : m_stages) {
-        if (stage.parameters.empty() || stage.gradients.empty())
+    for (std::size_t i = 0; i < m_copies.size(); ++i) {
+        const Copy& copy = m_copies[i];
+        if (copy.parameters.empty() || copy.gradients.empty())
             throw Error("run", "the program has no memory for a stage's parameters", "take the bytes of the costs from the workload");
-        stage.maths.parameters().initialise(stage.parameters, m_seed);
-        kernels::fill(stage.gradients, 0);
-        kernels::fill(stage.state, 0);
+        m_stages[i % m_stages.size()].maths.parameters().initialise(copy.parameters, m_seed);
+        kernels::fill(copy.gradients, 0);
+        kernels::fill(copy.state, 0);
     }
 }
 
@@ -133,8 +140,8 @@ void TrainingWork::beginStep(int step)
 {
     for (std::size_t m = 0; m < m_tokens.size(); ++m)
         m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
-    for (Stage& stage : m_stages)
-        kernels::fill(stage.gradients, 0);
+    for (const Copy& copy : m_copies)
+        kernels::fill(copy.gradients, 0);
 }
 
 double TrainingWork::endStep(int)
@@ -148,24 +155,25 @@ double TrainingWork::endStep(int)
 void TrainingWork::compute(const TaskContext& context)
 {
     const Task& task = *context.task;
-    const Stage& stage = at(task.stage);
+    const StageMaths& maths = at(task.stage).maths;
+    const Copy& copy = copyOf(task.stage, task.replica);
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     const BlockMemory memory(context);
     switch (task.op) {
     case Op::F: {
-        const float share = stage.maths.forward(
-            stage.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]}, memory.saved, memory.output);
-        if (stage.maths.hasHead())
+        const float share = maths.forward(copy.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]},
+                                          memory.saved, memory.output);
+        if (maths.hasHead())
             m_losses[microbatch] = share;
         break;
     }
     case Op::B:
-        stage.maths.backward(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        maths.backward(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
         break;
     case Op::I:
-        stage.maths.inputGrad(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        maths.inputGrad(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
         break;
-    case Op::W: stage.maths.weightGrad(memory.saved, stage.gradients); break;
+    case Op::W: maths.weightGrad(memory.saved, copy.gradients); break;
     case Op::U:
     case Op::R: break;
     }
@@ -174,12 +182,15 @@ void TrainingWork::compute(const TaskContext& context)
 void TrainingWork::update(const TaskContext& context)
 {
     const Stage& stage = at(context.task->stage);
-    sumTiedGradients(stage.maths.parameters(), stage.gradients);
-    stage.optimizer.update(context.step + 1, stage.parameters, stage.gradients, stage.state);
+    const Copy& copy = copyOf(context.task->stage, context.task->replica);
+    sumTiedGradients(stage.maths.parameters(), copy.gradients);
+    stage.optimizer.update(context.step + 1, copy.parameters, copy.gradients, copy.state);
 }
 
 Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 {
+    if (reduce.microbatch == reduce.stage)
+        return gradients.region; // the sum over replicas
     const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
     const bool isRoot = gradients.description->stage == reduce.stage;
     const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();

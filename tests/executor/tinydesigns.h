@@ -112,12 +112,23 @@ inline Case skipping()
     return result;
 }
 
+/// Two copies of the model in opposite directions, with a parameter that stages 0 and 1 share.
+inline Case twoReplicas()
+{
+    Case result = make({0, 1}, 4,
+                       {"F0.0 F0.1 B0.0 F1.2/1 B1.2/1 B0.1 F1.3/1 B1.3/1", "F0.2/1 F1.0 B1.0 F0.3/1 F1.1 B1.1 B0.2/1 B0.3/1"});
+    result.schedule.morePlacements = {{1, 0}};
+    result.dataflow.shared.push_back({0, 1, 96});
+    return result;
+}
+
 struct Named {
     const char* name;
     Case (*make)();
 };
 inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOneBackward}, {"split backward", zeroBubble},
-                                {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping}};
+                                {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping},
+                                {"two replicas", twoReplicas}};
 
 inline Program compiled(const Case& which, int outstandingSends = 2)
 {
@@ -132,10 +143,10 @@ public:
     void prepare(const Program& program, std::span<const Region> regions) override
     {
         m_program = &program;
-        m_gradients.resize(static_cast<std::size_t>(program.stages));
+        m_gradients.resize(static_cast<std::size_t>(program.stages * program.replicas));
         for (BufferId b = 0; b < program.buffers.size(); ++b) {
             if (program.buffers[b].kind == BufferKind::Gradients)
-                m_gradients[static_cast<std::size_t>(program.buffers[b].stage)] = regions[b];
+                m_gradients[gradientIndex(program.buffers[b].stage, program.buffers[b].replica)] = regions[b];
         }
     }
     void beginStep(int) override
@@ -158,7 +169,7 @@ public:
             }
         }
         if (context.task->op == Op::B || context.task->op == Op::W) {
-            const Region gradients = m_gradients[static_cast<std::size_t>(context.task->stage)];
+            const Region gradients = m_gradients[gradientIndex(context.task->stage, context.task->replica)];
             for (Bytes i = 0; i + 8 <= gradients.bytes; i += 8) {
                 std::uint64_t value;
                 std::memcpy(&value, gradients.data + i, 8);
@@ -168,7 +179,10 @@ public:
         }
     }
     void update(const TaskContext&) override {}
-    Region sharedPart(const Task&, const BufferView& gradients) override { return {gradients.region.data, 96}; }
+    Region sharedPart(const Task& reduce, const BufferView& gradients) override
+    {
+        return reduce.stage == reduce.microbatch ? gradients.region : Region{gradients.region.data, 96};
+    }
     void reduce(const TaskContext&, Region own, Region theirs, bool both) override
     {
         for (Bytes i = 0; i + 8 <= own.bytes; i += 8) {
@@ -182,7 +196,7 @@ public:
         }
     }
 
-    /// The gradient sums of all stages, as bytes.
+    /// The gradient sums of all stages and replicas, as bytes.
     std::vector<std::byte> result() const
     {
         std::vector<std::byte> bytes;
@@ -194,6 +208,10 @@ public:
     std::function<void(const TaskContext&)> onCompute;
 
 private:
+    std::size_t gradientIndex(int stage, int replica) const
+    {
+        return static_cast<std::size_t>(replica * m_program->stages + stage);
+    }
     static std::uint64_t fold(std::uint64_t sum, Region region)
     {
         for (Bytes i = 0; i < region.bytes; ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "core/schedule/families/family.h"
+#include "core/schedules.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 #include "executor/gradientcheck.h"
@@ -17,17 +17,18 @@ using namespace pipewright;
 
 namespace {
 
+/// As many devices and microbatches as given, or a few more where the family asks for them.
 Schedule scheduleOf(std::string_view family, int devices, int microbatches)
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    return makeSchedule(family, parameters);
+    return makeSchedule(family, test::possibleParameters(*findFamily(family), devices, microbatches));
 }
 
 /// A GPT small enough for a test, cut into the family's stages.
 Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
 {
+    Design design;
+    design.name = "tiny";
+    design.schedule = scheduleOf(family, devices, microbatches);
     ModelShape shape;
     shape.layers = 8;
     shape.hidden = 32;
@@ -36,9 +37,7 @@ Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
     shape.ffn = 64;
     shape.sequence = 16;
     shape.microbatchSize = 2;
-    Design design;
-    design.name = "tiny";
-    design.schedule = scheduleOf(family, devices, microbatches);
+    shape.sequencePieces = design.schedule.sequencePieces;
     design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
@@ -46,10 +45,10 @@ Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
 }
 
 /// Costs by hand, without a model.
-Design costsOnly(std::string_view family)
+Design costsOnly(std::string_view family, int devices = 4)
 {
     Design design;
-    design.schedule = scheduleOf(family, 4, 8);
+    design.schedule = scheduleOf(family, devices, 8);
     design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19}, design.schedule.stages(),
                                 design.schedule.chunks());
     return design;
@@ -107,7 +106,9 @@ private slots:
     void everyFamilyTrainsToTheBitsOfTheReference()
     {
         QFETCH(QByteArray, family);
-        const Design design = tinyGpt(family.toStdString());
+        QFETCH(int, devices);
+        const Design design = tinyGpt(family.toStdString(), devices);
+        QCOMPARE(design.schedule.devices(), devices);
         for (const int eager : {0, 2}) {
             RunOptions options;
             options.steps = 3;
@@ -189,7 +190,8 @@ private slots:
         options.maths = RunOptions::Maths::Timed;
         options.clock = RunOptions::Clock::Virtual;
         options.trace = folder.filePath("run.db").toStdString();
-        const Design design = costsOnly(family.toStdString());
+        QFETCH(int, devices);
+        const Design design = costsOnly(family.toStdString(), devices);
         const RunResult result = run(design, options);
         const Prediction prediction = predict(design);
         QCOMPARE(result.stepTimes, std::vector<Nanoseconds>(2, prediction.metrics.makespan));
@@ -298,10 +300,12 @@ private:
     static void rows()
     {
         QTest::addColumn<QByteArray>("family");
-        for (const Family& family : families()) {
-            const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
-            QTest::addRow("%s", name.constData()) << name;
-        }
+        QTest::addColumn<int>("devices");
+        for (const Family& family : families())
+            for (const int devices : {2, 4}) {
+                const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+                QTest::addRow("%s, %d devices", name.constData(), devices) << name << devices;
+            }
     }
 };
 

@@ -29,16 +29,18 @@ std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
     tiny::Case alone = which;
     const int stages = which.schedule.stages();
     alone.schedule.deviceOfStage.assign(static_cast<std::size_t>(stages), 0);
+    for (std::vector<int>& placement : alone.schedule.morePlacements)
+        placement = alone.schedule.deviceOfStage;
     auto& list = alone.schedule.order;
     list.assign(1, {});
     const bool split = which.schedule.backward == BackwardStyle::Split;
     for (int m = 0; m < which.schedule.microbatches; ++m) {
         for (int s = 0; s < stages; ++s)
-            list[0].push_back({Op::F, s, m, 0});
+            list[0].push_back(which.schedule.block(Op::F, s, m));
         for (int s = stages - 1; s >= 0; --s) {
-            list[0].push_back({split ? Op::I : Op::B, s, m, 0});
+            list[0].push_back(which.schedule.block(split ? Op::I : Op::B, s, m));
             if (split)
-                list[0].push_back({Op::W, s, m, 0});
+                list[0].push_back(which.schedule.block(Op::W, s, m));
         }
     }
     const Program program = tiny::compiled(alone);
