@@ -51,12 +51,10 @@ bool Actor::execute(const PlannedInstruction& instruction)
     case InstructionKind::Reduce:
         return reduce(instruction);
     case InstructionKind::Send:
-        send(instruction.send);
-        return true;
+        return send(instruction.send);
     case InstructionKind::Receive:
         acquire(instruction);
-        receive(instruction.receive);
-        return true;
+        return receive(instruction.receive);
     case InstructionKind::Free:
         if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
             return false;
@@ -88,9 +86,12 @@ bool Actor::compute(const PlannedInstruction& instruction)
                               slice(instruction.reads), slice(instruction.writes), m_stream.get(), &m_run.stopped};
     Nanoseconds start = 0;
     if (m_run.virtualClock) {
-        for (const BufferView& view : context.reads)
-            m_clock = std::max(m_clock, m_run.bufferReady[view.id]);
-        start = m_clock;
+        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
+            m_clock = std::max(m_clock, m_run.exchangeEnd[m_plan->arrivals[i]]);
+        // Both blocks of a pair start and end together.
+        if (instruction.pair != PlannedInstruction::Pair::Second)
+            m_pairStart = m_clock;
+        start = m_pairStart;
     }
     acquire(instruction);
     if (!m_run.virtualClock)
@@ -99,15 +100,20 @@ bool Actor::compute(const PlannedInstruction& instruction)
         m_run.work->update(context);
     else
         m_run.work->compute(context);
+    Nanoseconds end = 0;
     if (m_run.virtualClock) {
-        m_clock = start + m_run.durations[instruction.task];
+        end = start + m_run.durations[instruction.task];
         for (const BufferView& view : context.writes)
-            m_run.bufferReady[view.id] = m_clock;
+            m_run.bufferReady[view.id] = end;
+        if (instruction.pair != PlannedInstruction::Pair::First)
+            m_clock = std::max(m_clock, end);
+    } else {
+        end = now();
     }
     // A task cut short by a stop did not run: it must not look as if it had.
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
-    recordTask(instruction.task, start, now());
+    recordTask(instruction.task, start, end);
     releaseTransient(instruction);
     return true;
 }
@@ -129,10 +135,8 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         const Exchange& incoming = m_run.plan.exchanges[static_cast<std::size_t>(instruction.receive)];
         if (m_run.virtualClock) // the other owner reads when this side was ready
             m_run.exchangeStart[static_cast<std::size_t>(instruction.send)] = m_clock;
-        receive(instruction.receive);
-        send(instruction.send);
         // The own sum may change only when the other owner has read it.
-        if (!waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
+        if (!receive(instruction.receive) || !send(instruction.send) || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
         if (m_run.virtualClock) {
             m_clock = std::max(m_clock, m_run.exchangeStart[static_cast<std::size_t>(instruction.receive)]);
@@ -151,33 +155,74 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     return true;
 }
 
-void Actor::send(int exchange)
+bool Actor::isTransfer(int exchange) const
 {
-    const auto index = static_cast<std::size_t>(exchange);
-    const Exchange& what = m_run.plan.exchanges[index];
-    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
-    if (m_run.virtualClock && transfer) {
-        Nanoseconds start = 0;
-        for (const BufferId buffer : m_run.program->reads(what.task))
-            start = std::max(start, m_run.bufferReady[buffer]);
-        m_run.exchangeStart[index] = start;
-        m_run.exchangeEnd[index] = start + m_run.durations[what.task];
-        for (const BufferId buffer : m_run.program->writes(what.task))
-            m_run.bufferReady[buffer] = m_run.exchangeEnd[index];
-    }
-    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
-    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
-                             *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast}));
+    return m_run.program->tasks[m_run.plan.exchanges[static_cast<std::size_t>(exchange)].task].kind == TaskKind::Transfer;
 }
 
-void Actor::receive(int exchange)
+bool Actor::send(int exchange)
 {
     const auto index = static_cast<std::size_t>(exchange);
     const Exchange& what = m_run.plan.exchanges[index];
-    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
+    const bool transfer = isTransfer(exchange), blocks = transfer && m_run.program->blockingTransfers;
+    if (m_run.virtualClock && transfer && !stampSend(index))
+        return false;
+    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
+    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
+                             *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast, blocks}));
+    return !blocks || finishBlocking(State::WaitsForSend, exchange);
+}
+
+/// Virtual clock: when the transfer begins and ends, or, when it blocks, when this side came to it.
+bool Actor::stampSend(std::size_t index)
+{
+    const Exchange& what = m_run.plan.exchanges[index];
+    Nanoseconds start = 0;
+    for (const BufferId buffer : m_run.program->reads(what.task))
+        start = std::max(start, m_run.bufferReady[buffer]);
+    if (m_run.program->blockingTransfers) {
+        m_run.senderReady[index] = std::max(start, m_clock);
+        return true;
+    }
+    if (what.behind >= 0) {
+        if (!waitForLink(what.behind))
+            return false;
+        const auto before = static_cast<std::size_t>(what.behind);
+        start = std::max(start, m_run.exchangeEnd[before] - m_run.latencies[m_run.plan.exchanges[before].task]);
+    }
+    m_run.exchangeStart[index] = start;
+    m_run.exchangeEnd[index] = start + m_run.durations[what.task];
+    m_run.leftLink[index].store(true, std::memory_order_release);
+    m_run.leftLink[index].notify_all();
+    return true;
+}
+
+bool Actor::receive(int exchange)
+{
+    const auto index = static_cast<std::size_t>(exchange);
+    const Exchange& what = m_run.plan.exchanges[index];
+    const bool transfer = isTransfer(exchange), blocks = transfer && m_run.program->blockingTransfers;
+    if (m_run.virtualClock && blocks)
+        m_run.receiverReady[index] = m_clock;
     const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
     recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->receive(
-                             *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast}));
+                             *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast, blocks}));
+    return !blocks || finishBlocking(State::WaitsForArrival, exchange);
+}
+
+/// Both devices go on when the transfer is over.
+bool Actor::finishBlocking(State side, int exchange)
+{
+    if (!waitFor(side, exchange))
+        return false;
+    if (m_run.virtualClock) {
+        const auto index = static_cast<std::size_t>(exchange);
+        m_clock = std::max(m_run.senderReady[index], m_run.receiverReady[index])
+                + m_run.durations[m_run.plan.exchanges[index].task];
+        if (side == State::WaitsForArrival)
+            m_run.exchangeEnd[index] = m_clock;
+    }
+    return true;
 }
 
 bool Actor::waitFor(State state, int exchange)
@@ -188,6 +233,20 @@ bool Actor::waitFor(State state, int exchange)
     makeProgress();
     setState(state);
     if (!m_stream->wait(event))
+        return false; // the state stays: it says what this device was waiting for
+    setState(State::Running);
+    return true;
+}
+
+/// Until the sender of that exchange has said when it leaves the link they share. False when stopped.
+bool Actor::waitForLink(int exchange)
+{
+    std::atomic<bool>& left = m_run.leftLink[static_cast<std::size_t>(exchange)];
+    m_exchange.store(exchange, std::memory_order_relaxed);
+    makeProgress();
+    setState(State::WaitsForLink);
+    left.wait(false, std::memory_order_acquire);
+    if (m_run.stopped.load(std::memory_order_acquire))
         return false; // the state stays: it says what this device was waiting for
     setState(State::Running);
     return true;
@@ -286,8 +345,9 @@ void Actor::recordCopy(int exchange, const Copied& copied)
     const auto index = static_cast<std::size_t>(exchange);
     TaskRecord record{copied.task, m_run.step, m_run.plan.exchanges[index].to, copied.start, copied.end};
     if (m_run.virtualClock) {
-        record.start = m_run.exchangeStart[index];
-        record.end = m_run.exchangeEnd[index];
+        record.start = m_run.program->blockingTransfers ? std::max(m_run.senderReady[index], m_run.receiverReady[index])
+                                                        : m_run.exchangeStart[index];
+        record.end = record.start + m_run.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);
 }
@@ -306,6 +366,9 @@ ActorStatus Actor::status() const
         status.exchange = m_exchange.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
         status.ready = events[static_cast<std::size_t>(status.exchange)]->complete();
+    } else if (status.state == State::WaitsForLink) {
+        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        status.ready = m_run.leftLink[static_cast<std::size_t>(status.exchange)].load(std::memory_order_acquire);
     }
     return status;
 }

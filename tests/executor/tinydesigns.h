@@ -7,9 +7,11 @@
 #include "core/schedule/schedule.h"
 #include "executor/maths.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tiny {
@@ -122,13 +124,45 @@ inline Case twoReplicas()
     return result;
 }
 
+/// Forwards and backwards that run together, on both devices.
+inline Case overlapping()
+{
+    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3"});
+    for (const auto& [first, second] : {std::pair{"B0.0", "F0.3"}, {"B1.0", "F1.1"}, {"B1.1", "F1.2"}, {"B1.2", "F1.3"}})
+        result.schedule.overlaps.push_back({parseBlock(first).value(), parseBlock(second).value()});
+    std::sort(result.schedule.overlaps.begin(), result.schedule.overlaps.end());
+    result.costs.overlapFactor = 0.75;
+    return result;
+}
+
 struct Named {
     const char* name;
     Case (*make)();
 };
 inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOneBackward}, {"split backward", zeroBubble},
                                 {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping},
-                                {"two replicas", twoReplicas}};
+                                {"two replicas", twoReplicas}, {"overlapped pairs", overlapping}};
+
+/// What else costs may say about links and microbatches.
+enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches };
+
+inline void apply(Variant variant, Case& which)
+{
+    switch (variant) {
+    case Variant::Plain: break;
+    case Variant::Blocking: which.costs.blockingTransfers = true; break;
+    case Variant::SharedLink:
+        // Slow enough that transfers queue up, and with one pair of devices on a wire of its own.
+        which.costs.link = {250, 1e8, "switch"};
+        which.costs.linkOfPair[{1, 0}] = {100, 2e8, "other"};
+        which.costs.linkOfPair[{1, 2}] = {400, 5e7, "other"};
+        break;
+    case Variant::UnevenMicrobatches:
+        for (int m = 0; m < which.schedule.microbatches; ++m)
+            which.costs.microbatches.push_back({1 + m / 4.0, 1 + m / 8.0});
+        break;
+    }
+}
 
 inline Program compiled(const Case& which, int outstandingSends = 2)
 {

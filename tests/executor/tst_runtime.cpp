@@ -7,6 +7,7 @@
 
 #include <QtTest>
 
+#include <cmath>
 #include <map>
 
 using namespace pipewright;
@@ -126,12 +127,27 @@ private slots:
         }
     }
 
-    void theVirtualClockIsThePredictor_data() { cases(); }
+    void theVirtualClockIsThePredictor_data()
+    {
+        QTest::addColumn<int>("index");
+        QTest::addColumn<int>("eager");
+        QTest::addColumn<int>("variant");
+        const std::pair<const char*, tiny::Variant> variants[] = {{"plain", tiny::Variant::Plain},
+                                                                  {"blocking transfers", tiny::Variant::Blocking},
+                                                                  {"shared link", tiny::Variant::SharedLink},
+                                                                  {"uneven microbatches", tiny::Variant::UnevenMicrobatches}};
+        for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
+            for (const int eager : {0, 1, 3})
+                for (const auto& [name, variant] : variants)
+                    QTest::addRow("%s, %d eager, %s", tiny::all[i].name, eager, name) << i << eager << static_cast<int>(variant);
+    }
     void theVirtualClockIsThePredictor()
     {
         QFETCH(int, index);
         QFETCH(int, eager);
+        QFETCH(int, variant);
         tiny::Case which = tiny::all[index].make();
+        tiny::apply(static_cast<tiny::Variant>(variant), which);
         which.schedule.pins.push_back({{Op::F, 1, 1, 0}, 4000});
         const Program program = tiny::compiled(which);
         const Evaluator evaluator(program, which.costs);
@@ -143,7 +159,10 @@ private slots:
         TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Virtual);
         Recorder recorder(sink, backend->devices(), 1024);
         Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = eager, .virtualClock = true, .durations = taskDurations(program, which.costs)});
+                        {.eagerSlots = eager,
+                         .virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs)});
         std::vector<StepOutcome> outcomes;
         for (int step = 0; step < 2; ++step) {
             outcomes.push_back(runtime.runStep(step));
@@ -276,17 +295,38 @@ private slots:
         QVERIFY(result == sequentialChecksum(which));
     }
 
-    void cancellingEndsTheStep()
+    void cancellingEndsTheStepThatIsUnderWay()
     {
         tiny::Case which = tiny::gpipe();
         for (StageCosts& stage : which.costs.stages)
-            stage.forward = 60'000'000'000;
+            stage.forward = 3'600'000'000'000; // nobody waits for this block to end by itself
         const Program program = tiny::compiled(which);
-        std::atomic<bool> cancel{true}; // from the beginning: the step must still end by itself
+        std::atomic<bool> cancel{false};
+        std::atomic<int> begun{0};
         const auto backend = createHostBackend(3);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
+        const TimedWork hour(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext& context) {
+            ++begun;
+            cancel = true;
+            hour.spend(context);
+        };
         Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
         QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 1); // the others were waiting for it
+    }
+
+    void aCancelBeforeTheStepBeginsNothing()
+    {
+        const Program program = tiny::compiled(tiny::gpipe());
+        const std::atomic<bool> cancel{true};
+        std::atomic<int> begun{0};
+        const auto backend = createHostBackend(3);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext&) { ++begun; };
+        Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
+        QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 0);
     }
 
     void anErrorInTheMathsNamesTheBlockAndStopsTheRun()
@@ -331,6 +371,68 @@ private slots:
         const std::string text = failureOf([&] { runChecksum(program, {}); });
         QVERIFY2(text.find("device 1, instruction") != std::string::npos, text.c_str());
         QVERIFY2(text.find("which is never freed") != std::string::npos, text.c_str());
+    }
+
+    void aPairsTimeIsSharedOutBetweenItsBlocks()
+    {
+        const tiny::Case which = tiny::overlapping();
+        const Program program = tiny::compiled(which);
+        QCOMPARE(program.overlaps.size(), which.schedule.overlaps.size());
+        const auto predicted = taskDurations(program, which.costs), spent = workTimes(program, which.costs);
+        std::vector<bool> paired(program.tasks.size(), false);
+        for (const Program::Overlap& pair : program.overlaps) {
+            QCOMPARE(predicted[pair.first], predicted[pair.second]);
+            QCOMPARE(spent[pair.first] + spent[pair.second], predicted[pair.first]);
+            const Task& first = program.tasks[pair.first];
+            QCOMPARE(spent[pair.first], Nanoseconds(std::llround(0.75 * which.costs.duration(first.op, first.stage))));
+            paired[pair.first] = paired[pair.second] = true;
+        }
+        for (TaskId task = 0; task < program.tasks.size(); ++task)
+            QVERIFY(paired[task] || spent[task] == predicted[task]);
+    }
+
+    void aBlockingTransferHoldsUpBothDevices()
+    {
+        tiny::Case which = tiny::oneForwardOneBackward();
+        which.costs.link = {2'000'000, 0};
+        which.costs.blockingTransfers = true;
+        const Program program = tiny::compiled(which);
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        Recorder recorder(sink, 2, 1024);
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)});
+        runtime.runStep(0);
+        recorder.finish();
+        for (const TaskRecord& transfer : sink.tasks)
+            for (const TaskRecord& block : sink.tasks) {
+                const Task& moved = program.tasks[transfer.task];
+                const int device = program.tasks[block.task].device;
+                if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
+                    || (device != moved.device && device != moved.peer))
+                    continue;
+                QVERIFY(block.end <= transfer.start || block.start >= transfer.start + 2'000'000);
+            }
+    }
+
+    void aWaitForASharedLinkEndsWithTheRun()
+    {
+        // Device 1 must send behind device 0 on the shared link, and device 0 dies before it has sent.
+        tiny::Case which = tiny::gpipe();
+        tiny::apply(tiny::Variant::SharedLink, which);
+        const Program program = tiny::compiled(which);
+        const auto backend = createHostBackend(3);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Virtual);
+        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 2);
+        Runtime runtime(program, *backend, work, nullptr,
+                        {.virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs),
+                         .faults = {{Fault::Kind::Dies, 0, 0, at, 0}}});
+        const std::string text = failureOf([&] { runtime.runStep(0); });
+        QVERIFY2(text.find("no device can go on") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("device 0: error: stopped at instruction " + std::to_string(at)) != std::string::npos, text.c_str());
     }
 
     void emulatedLinksTakeTheirTime()
