@@ -27,7 +27,7 @@ struct BlockMemory {
     std::span<float> input, output;           ///< activations
     std::span<float> outputGrad, inputGrad;
 
-    explicit BlockMemory(const TaskContext& context)
+    explicit BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
     {
         for (const BufferView& view : context.reads)
             place(view, false);
@@ -39,9 +39,13 @@ private:
     void place(const BufferView& view, bool written)
     {
         switch (view.description->kind) {
-        case BufferKind::SavedUntilInputGrad: saved.savedUntilInputGrad = bytes(view.region); break;
+        case BufferKind::SavedUntilInputGrad:
+            if (view.description->microbatch == m_microbatch) // not that of an earlier piece
+                saved.savedUntilInputGrad = bytes(view.region);
+            break;
         case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
         case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
+        case BufferKind::SequenceGradient: saved.sequenceGradient = bytes(view.region); break;
         case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
         case BufferKind::Output:
         case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
@@ -50,13 +54,16 @@ private:
         default: break;
         }
     }
+
+    int m_microbatch;
 };
 
 } // namespace
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                            const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
-    : m_seed(seed)
+    : m_sequencePieces(workload.shape.sequencePieces)
+    , m_seed(seed)
     , m_data(data)
     , m_losses(static_cast<std::size_t>(microbatches))
 {
@@ -79,8 +86,9 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 {
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
-    if (program.sequencePieces > 1)
-        throw Error("run", "the training work does not know sequence pieces yet", "run it with timed work");
+    if (program.sequencePieces != m_sequencePieces)
+        throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}", m_sequencePieces,
+                                       program.sequencePieces));
     // The Program adds each replica to replica 0, so with three of them the second would miss the third.
     if (program.replicas > 2)
         throw Error("run", fmt::format("{} replicas: training adds up the gradients of two", program.replicas),
@@ -88,6 +96,7 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
+    m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
     m_copies.assign(m_stages.size() * static_cast<std::size_t>(program.replicas), {});
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
@@ -110,14 +119,17 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
             expected = stage.optimizer.stateElements() * sizeof(float);
             break;
         case BufferKind::SavedUntilInputGrad:
+            m_saved[static_cast<std::size_t>(buffer.stage) * m_losses.size() + static_cast<std::size_t>(buffer.microbatch)] =
+                floats(regions[b]).data();
+            [[fallthrough]];
         case BufferKind::SavedUntilWeightGrad:
         case BufferKind::SavedFromInputGrad:
+        case BufferKind::SequenceGradient:
         case BufferKind::Workspace: expected = static_cast<std::size_t>(layout.bytes(buffer.kind)); break;
         case BufferKind::Output:
         case BufferKind::ReceivedOutput:
         case BufferKind::Gradient:
         case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
-        case BufferKind::SequenceGradient:
         case BufferKind::ReduceInbox: break;
         }
         if (expected != static_cast<std::size_t>(buffer.bytes))
@@ -158,7 +170,10 @@ void TrainingWork::compute(const TaskContext& context)
     const StageMaths& maths = at(task.stage).maths;
     const Copy& copy = copyOf(task.stage, task.replica);
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
-    const BlockMemory memory(context);
+    BlockMemory memory(context);
+    const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
+    memory.saved.piece = static_cast<int>(piece);
+    memory.saved.earlier = std::span(m_saved).subspan(static_cast<std::size_t>(task.stage) * m_losses.size() + microbatch - piece, piece);
     switch (task.op) {
     case Op::F: {
         const float share = maths.forward(copy.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]},

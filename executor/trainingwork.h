@@ -55,6 +55,8 @@ private:
 
     std::vector<Stage> m_stages;
     std::vector<Copy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
+    int m_sequencePieces;
+    std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
     std::uint64_t m_seed;
     const TextData& m_data;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch

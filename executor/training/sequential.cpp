@@ -37,26 +37,48 @@ std::size_t checkOrder(const std::vector<std::vector<int>>& order, int stages, i
     return replicas;
 }
 
+void checkPieces(const std::vector<std::vector<int>>& order, int microbatches, int pieces)
+{
+    for (const std::vector<int>& share : order) {
+        std::vector<int> next(std::size_t(microbatches / pieces), pieces - 1);
+        for (const int m : share)
+            if (m % pieces != next[std::size_t(m / pieces)]--)
+                throw Error("inputGrad", "pieces of a sequence are not accumulated from the last to the first",
+                            "put the backward of each piece behind that of the next one");
+    }
+}
+
 } // namespace
 
-AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches)
+AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches, int sequencePieces)
 {
-    const std::vector<std::vector<int>> order(std::size_t(stages), ascendingMicrobatches(microbatches));
+    std::vector<int> sequences = ascendingMicrobatches(microbatches);
+    for (int& m : sequences)
+        m += sequencePieces - 1 - 2 * (m % sequencePieces);
+    const std::vector<std::vector<int>> order(std::size_t(stages), sequences);
     return {order, order};
 }
 
 StageMemory SequentialTrainer::Stage::memory(int microbatch)
 {
-    Microbatch& kept = microbatches[std::size_t(microbatch)];
-    return {kept.untilInputGrad, kept.untilWeightGrad, kept.fromInputGrad, workspace};
+    const std::size_t number = std::size_t(microbatch), pieces = microbatches.size() / sequenceGradients.size();
+    Microbatch& kept = microbatches[number];
+    const std::size_t piece = number % pieces;
+    return {kept.untilInputGrad,
+            kept.untilWeightGrad,
+            kept.fromInputGrad,
+            workspace,
+            int(piece),
+            std::span(saved).subspan(number - piece, piece),
+            sequenceGradients[number / pieces]};
 }
 
 SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                                      const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
-    : m_microbatches(microbatches), m_data(&data)
+    : m_microbatches(microbatches), m_sequencePieces(workload.shape.sequencePieces), m_data(&data)
 {
-    if (microbatches < 1)
-        throw Error("microbatches", "a step needs at least one microbatch");
+    if (microbatches < 1 || microbatches % m_sequencePieces != 0)
+        throw Error("microbatches", "a step needs at least one microbatch, and all pieces of each sequence");
     if (std::accumulate(layersPerStage.begin(), layersPerStage.end(), 0) != int(workload.layers.size()))
         throw Error("layersPerStage",
                     "the stages do not hold the model's " + std::to_string(workload.layers.size()) + " layers",
@@ -65,7 +87,7 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
     for (const int layers : layersPerStage) {
         StageMaths maths(workload, first, first + layers, microbatches);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
-        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}};
+        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}, {}, {}};
         first += layers;
         const StageLayout& layout = stage.maths.layout();
         const auto bytes = [&](BufferKind kind) { return std::vector<std::byte>(std::size_t(layout.bytes(kind))); };
@@ -78,6 +100,9 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
                 {bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
                  bytes(BufferKind::SavedFromInputGrad), std::vector<float>(stage.maths.activationElements()),
                  std::vector<float>(stage.maths.activationElements())});
+        for (const Microbatch& microbatch : stage.microbatches)
+            stage.saved.push_back(reinterpret_cast<const float*>(microbatch.untilInputGrad.data()));
+        stage.sequenceGradients.assign(std::size_t(microbatches / m_sequencePieces), bytes(BufferKind::SequenceGradient));
         stage.maths.parameters().initialise(stage.parameters, seed);
         m_stages.push_back(std::move(stage));
     }
@@ -103,6 +128,7 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     const std::size_t replicas = checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
     if (checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad") != replicas)
         throw Error("weightGrad", "the accumulation order is of another number of replicas than that of inputGrad");
+    checkPieces(order.inputGrad, m_microbatches, m_sequencePieces);
     for (Stage& stage : m_stages)
         stage.gradients.assign(replicas, std::vector<float>(stage.parameters.size()));
     for (int m = 0; m < m_microbatches; ++m)

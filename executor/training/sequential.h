@@ -17,11 +17,13 @@
 namespace pipewright {
 
 /// For each replica and stage (replica 0's stage 0, stage 1, …, replica 1's …) its microbatches in the order
-/// in which they are summed. The replicas of a stage share all microbatches among them.
+/// in which they are summed. The replicas of a stage share all microbatches among them. Pieces of a sequence
+/// come in descending order, since the backward of attention hands gradients to earlier pieces.
 struct AccumulationOrder {
     std::vector<std::vector<int>> inputGrad;  ///< of I or B: layer norm gradients
     std::vector<std::vector<int>> weightGrad; ///< of W or B: all others
-    static AccumulationOrder ascending(int stages, int microbatches); ///< of one replica
+    /// One replica, sequences in ascending order.
+    static AccumulationOrder ascending(int stages, int microbatches, int sequencePieces = 1);
 };
 
 class SequentialTrainer {
@@ -33,7 +35,7 @@ public:
 
     /// One training step: all microbatches, the tied reduction in each replica, the sum over replicas, the
     /// update. Returns the step's loss, the sum of the microbatches' shares in ascending order. Throws Error
-    /// for an order that does not name every microbatch once per stage.
+    /// for an order that does not name every microbatch once per stage, or pieces not from the last to the first.
     double step(const AccumulationOrder& order);
 
     /// Goes on from here: steps completed before, and the parameters they led to, per stage. The optimizer's
@@ -60,6 +62,8 @@ private:
         std::vector<std::vector<float>> gradients; ///< per replica; the first becomes the sum of all
         std::vector<std::byte> workspace;
         std::vector<Microbatch> microbatches;
+        std::vector<const float*> saved;                       ///< per microbatch: where its untilInputGrad begins
+        std::vector<std::vector<std::byte>> sequenceGradients; ///< per sequence, of its pieces
 
         StageMemory memory(int microbatch);
     };
@@ -69,7 +73,7 @@ private:
     void reduceTied(std::size_t replica);
     void reduceReplicas();
 
-    int m_microbatches;
+    int m_microbatches, m_sequencePieces;
     int m_step = 0; ///< completed steps
     const TextData* m_data;
     std::vector<Stage> m_stages;

@@ -135,13 +135,24 @@ inline Case overlapping()
     return result;
 }
 
+/// Sequences in two pieces: forwards go from the first to the second, backwards the other way.
+inline Case pieces()
+{
+    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.1 F0.3 B0.0 B0.3 B0.2", "F1.0 F1.1 B1.1 F1.2 B1.0 F1.3 B1.3 B1.2"});
+    result.schedule.sequencePieces = 2;
+    for (StageCosts& stage : result.costs.stages)
+        stage.sequenceGradient = stage.output + 24;
+    return result;
+}
+
 struct Named {
     const char* name;
     Case (*make)();
 };
 inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOneBackward}, {"split backward", zeroBubble},
                                 {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping},
-                                {"two replicas", twoReplicas}, {"overlapped pairs", overlapping}};
+                                {"two replicas", twoReplicas}, {"overlapped pairs", overlapping},
+                                {"pieces of sequences", pieces}};
 
 /// What else costs may say about links and microbatches.
 enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches };
@@ -196,12 +207,11 @@ public:
         std::uint64_t sum = 0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
         for (const BufferView& view : context.reads)
             sum = fold(sum, view.region);
-        for (const BufferView& view : context.writes) {
-            for (Bytes i = 0; i < view.region.bytes; ++i) {
-                sum = sum * 6364136223846793005u + 1442695040888963407u;
-                view.region.data[i] = static_cast<std::byte>(sum >> 56);
-            }
-        }
+        for (const BufferView& view : context.writes)
+            fill(sum, view.region);
+        for (const BufferView& view : context.reads)
+            if (view.description->kind == BufferKind::SequenceGradient) // every piece adds to it
+                fill(sum, view.region);
         if (context.task->op == Op::B || context.task->op == Op::W) {
             const Region gradients = m_gradients[gradientIndex(context.task->stage, context.task->replica)];
             for (Bytes i = 0; i + 8 <= gradients.bytes; i += 8) {
@@ -245,6 +255,13 @@ private:
     std::size_t gradientIndex(int stage, int replica) const
     {
         return static_cast<std::size_t>(replica * m_program->stages + stage);
+    }
+    static void fill(std::uint64_t& sum, Region region)
+    {
+        for (Bytes i = 0; i < region.bytes; ++i) {
+            sum = sum * 6364136223846793005u + 1442695040888963407u;
+            region.data[i] = static_cast<std::byte>(sum >> 56);
+        }
     }
     static std::uint64_t fold(std::uint64_t sum, Region region)
     {

@@ -32,17 +32,21 @@ std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
     alone.schedule.deviceOfStage.assign(static_cast<std::size_t>(stages), 0);
     for (std::vector<int>& placement : alone.schedule.morePlacements)
         placement = alone.schedule.deviceOfStage;
+    alone.schedule.overlaps.clear();
     auto& list = alone.schedule.order;
     list.assign(1, {});
     const bool split = which.schedule.backward == BackwardStyle::Split;
-    for (int m = 0; m < which.schedule.microbatches; ++m) {
-        for (int s = 0; s < stages; ++s)
-            list[0].push_back(which.schedule.block(Op::F, s, m));
-        for (int s = stages - 1; s >= 0; --s) {
-            list[0].push_back(which.schedule.block(split ? Op::I : Op::B, s, m));
-            if (split)
-                list[0].push_back(which.schedule.block(Op::W, s, m));
-        }
+    const int pieces = which.schedule.sequencePieces;
+    for (int first = 0; first < which.schedule.microbatches; first += pieces) {
+        for (int m = first; m < first + pieces; ++m)
+            for (int s = 0; s < stages; ++s)
+                list[0].push_back(which.schedule.block(Op::F, s, m));
+        for (int m = first + pieces - 1; m >= first; --m)
+            for (int s = stages - 1; s >= 0; --s) {
+                list[0].push_back(which.schedule.block(split ? Op::I : Op::B, s, m));
+                if (split)
+                    list[0].push_back(which.schedule.block(Op::W, s, m));
+            }
     }
     const Program program = tiny::compiled(alone);
     const auto backend = createHostBackend(1);
@@ -418,13 +422,15 @@ private slots:
 
     void aWaitForASharedLinkEndsWithTheRun()
     {
-        // Device 1 must send behind device 0 on the shared link, and device 0 dies before it has sent.
-        tiny::Case which = tiny::gpipe();
-        tiny::apply(tiny::Variant::SharedLink, which);
+        // Two pipelines whose transfers take turns on one link, and device 0 dies before its second one.
+        tiny::Case which = tiny::make({0, 1}, 4, {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
+                                                  "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
+        which.schedule.morePlacements = {{2, 3}};
+        which.costs.link.bus = "switch";
         const Program program = tiny::compiled(which);
-        const auto backend = createHostBackend(3);
+        const auto backend = createHostBackend(4);
         TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Virtual);
-        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 2);
+        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 1);
         Runtime runtime(program, *backend, work, nullptr,
                         {.virtualClock = true,
                          .durations = taskDurations(program, which.costs),
@@ -432,7 +438,9 @@ private slots:
                          .faults = {{Fault::Kind::Dies, 0, 0, at, 0}}});
         const std::string text = failureOf([&] { runtime.runStep(0); });
         QVERIFY2(text.find("no device can go on") != std::string::npos, text.c_str());
-        QVERIFY2(text.find("device 0: error: stopped at instruction " + std::to_string(at)) != std::string::npos, text.c_str());
+        const std::string stopped = "device 0 stopped at instruction " + std::to_string(at);
+        QVERIFY2(text.find("device 2: error: waits until F0.1 from device 0 to device 1 has left the link they share (" + stopped)
+                     != std::string::npos, text.c_str());
     }
 
     void emulatedLinksTakeTheirTime()
