@@ -36,7 +36,8 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     if ((m_run.virtualClock || m_run.emulateLinks) && m_run.durations.size() != program.tasks.size())
         throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
                     "take them from the Evaluator of this program");
-    const bool sharesLinks = std::any_of(program.extraDependencies.begin(), program.extraDependencies.end(), [](const auto& extra) {
+    const auto& extras = program.extraDependencies;
+    const bool sharesLinks = std::any_of(extras.begin(), extras.end(), [](const Program::ExtraDependency& extra) {
         return extra.when == Program::ExtraDependency::When::LinkFree;
     });
     if (m_run.virtualClock && sharesLinks && m_run.latencies.size() != program.tasks.size())

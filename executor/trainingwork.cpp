@@ -119,8 +119,7 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
             expected = stage.optimizer.stateElements() * sizeof(float);
             break;
         case BufferKind::SavedUntilInputGrad:
-            m_saved[static_cast<std::size_t>(buffer.stage) * m_losses.size() + static_cast<std::size_t>(buffer.microbatch)] =
-                floats(regions[b]).data();
+            m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
             [[fallthrough]];
         case BufferKind::SavedUntilWeightGrad:
         case BufferKind::SavedFromInputGrad:
@@ -173,7 +172,7 @@ void TrainingWork::compute(const TaskContext& context)
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
     memory.saved.piece = static_cast<int>(piece);
-    memory.saved.earlier = std::span(m_saved).subspan(static_cast<std::size_t>(task.stage) * m_losses.size() + microbatch - piece, piece);
+    memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
     case Op::F: {
         const float share = maths.forward(copy.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]},

@@ -51,6 +51,10 @@ private:
     {
         return static_cast<std::size_t>(replica) * m_stages.size() + static_cast<std::size_t>(stage);
     }
+    std::size_t savedIndex(int stage, int microbatch) const
+    {
+        return static_cast<std::size_t>(stage) * m_losses.size() + static_cast<std::size_t>(microbatch);
+    }
     const Copy& copyOf(int stage, int replica) const { return m_copies[copyIndex(stage, replica)]; }
 
     std::vector<Stage> m_stages;

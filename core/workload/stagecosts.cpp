@@ -75,7 +75,8 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
             }
         }
     }
-    const auto attentions = std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::Transformer; });
+    const auto attentions = std::count_if(layers.begin(), layers.end(),
+                                          [](const Layer& layer) { return layer.kind == LayerKind::Transformer; });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
     stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
