@@ -51,12 +51,10 @@ bool Actor::execute(const PlannedInstruction& instruction)
     case InstructionKind::Reduce:
         return reduce(instruction);
     case InstructionKind::Send:
-        send(instruction.send);
-        return true;
+        return send(instruction.send);
     case InstructionKind::Receive:
         acquire(instruction);
-        receive(instruction.receive);
-        return true;
+        return receive(instruction.receive);
     case InstructionKind::Free:
         if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
             return false;
@@ -88,9 +86,12 @@ bool Actor::compute(const PlannedInstruction& instruction)
                               slice(instruction.reads), slice(instruction.writes), m_stream.get(), &m_run.stopped};
     Nanoseconds start = 0;
     if (m_run.virtualClock) {
-        for (const BufferView& view : context.reads)
-            m_clock = std::max(m_clock, m_run.bufferReady[view.id]);
-        start = m_clock;
+        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
+            m_clock = std::max(m_clock, m_run.exchangeEnd[m_plan->arrivals[i]]);
+        // Both blocks of a pair start and end together.
+        if (instruction.pair != PlannedInstruction::Pair::Second)
+            m_pairStart = m_clock;
+        start = m_pairStart;
     }
     acquire(instruction);
     if (!m_run.virtualClock)
@@ -99,15 +100,20 @@ bool Actor::compute(const PlannedInstruction& instruction)
         m_run.work->update(context);
     else
         m_run.work->compute(context);
+    Nanoseconds end = 0;
     if (m_run.virtualClock) {
-        m_clock = start + m_run.durations[instruction.task];
+        end = start + m_run.durations[instruction.task];
         for (const BufferView& view : context.writes)
-            m_run.bufferReady[view.id] = m_clock;
+            m_run.bufferReady[view.id] = end;
+        if (instruction.pair != PlannedInstruction::Pair::First)
+            m_clock = std::max(m_clock, end);
+    } else {
+        end = now();
     }
     // A task cut short by a stop did not run: it must not look as if it had.
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
-    recordTask(instruction.task, start, now());
+    recordTask(instruction.task, start, end);
     releaseTransient(instruction);
     return true;
 }
@@ -129,10 +135,9 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         const Exchange& incoming = m_run.plan.exchanges[static_cast<std::size_t>(instruction.receive)];
         if (m_run.virtualClock) // the other owner reads when this side was ready
             m_run.exchangeStart[static_cast<std::size_t>(instruction.send)] = m_clock;
-        receive(instruction.receive);
-        send(instruction.send);
         // The own sum may change only when the other owner has read it.
-        if (!waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
+        if (!receive(instruction.receive) || !send(instruction.send)
+            || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
         if (m_run.virtualClock) {
             m_clock = std::max(m_clock, m_run.exchangeStart[static_cast<std::size_t>(instruction.receive)]);
@@ -148,48 +153,6 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     if (task.device == m_device)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
-    return true;
-}
-
-void Actor::send(int exchange)
-{
-    const auto index = static_cast<std::size_t>(exchange);
-    const Exchange& what = m_run.plan.exchanges[index];
-    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
-    if (m_run.virtualClock && transfer) {
-        Nanoseconds start = 0;
-        for (const BufferId buffer : m_run.program->reads(what.task))
-            start = std::max(start, m_run.bufferReady[buffer]);
-        m_run.exchangeStart[index] = start;
-        m_run.exchangeEnd[index] = start + m_run.durations[what.task];
-        for (const BufferId buffer : m_run.program->writes(what.task))
-            m_run.bufferReady[buffer] = m_run.exchangeEnd[index];
-    }
-    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
-    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
-                             *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast}));
-}
-
-void Actor::receive(int exchange)
-{
-    const auto index = static_cast<std::size_t>(exchange);
-    const Exchange& what = m_run.plan.exchanges[index];
-    const bool transfer = m_run.program->tasks[what.task].kind == TaskKind::Transfer;
-    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
-    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->receive(
-                             *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast}));
-}
-
-bool Actor::waitFor(State state, int exchange)
-{
-    const auto& events = state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
-    Event& event = *events[static_cast<std::size_t>(exchange)];
-    m_exchange.store(exchange, std::memory_order_relaxed);
-    makeProgress();
-    setState(state);
-    if (!m_stream->wait(event))
-        return false; // the state stays: it says what this device was waiting for
-    setState(State::Running);
     return true;
 }
 
@@ -278,20 +241,6 @@ void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
         m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
 }
 
-/// By whichever side carried the copy out; halves of a reduction are part of its own record.
-void Actor::recordCopy(int exchange, const Copied& copied)
-{
-    if (!m_run.recorder || copied.task == none || m_run.program->tasks[copied.task].kind != TaskKind::Transfer)
-        return;
-    const auto index = static_cast<std::size_t>(exchange);
-    TaskRecord record{copied.task, m_run.step, m_run.plan.exchanges[index].to, copied.start, copied.end};
-    if (m_run.virtualClock) {
-        record.start = m_run.exchangeStart[index];
-        record.end = m_run.exchangeEnd[index];
-    }
-    m_run.recorder->record(m_device, record);
-}
-
 Nanoseconds Actor::now() const
 {
     return m_run.virtualClock ? m_clock : steadyNow();
@@ -306,6 +255,9 @@ ActorStatus Actor::status() const
         status.exchange = m_exchange.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
         status.ready = events[static_cast<std::size_t>(status.exchange)]->complete();
+    } else if (status.state == State::WaitsForLink) {
+        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        status.ready = m_run.leftLink[static_cast<std::size_t>(status.exchange)].load(std::memory_order_acquire);
     }
     return status;
 }

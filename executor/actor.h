@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One device at work: walks its instruction list, in order, once per step. Sends and receives are only
-// posted; computing waits for what it reads, and a Free for the send that still reads the buffer. An actor
-// knows nothing of other actors but the links; where it stands can be read by the watching thread at any time.
+// posted, unless the Program's transfers block; computing waits for what it reads, and a Free for the send that
+// still reads the buffer. An actor knows nothing of other actors but the links; where it stands can be read by
+// the watching thread at any time.
 #pragma once
 
 #include "executor/memorymeter.h"
@@ -29,7 +30,17 @@ struct Fault {
 
 /// Where an actor stands.
 struct ActorStatus {
-    enum class State : std::uint8_t { Idle, Running, WaitsForArrival, WaitsForSend, Stalled, Dead, Failed, Done };
+    enum class State : std::uint8_t {
+        Idle,
+        Running,
+        WaitsForArrival,
+        WaitsForSend,
+        WaitsForLink, ///< virtual clock: until it is known when the exchange leaves a shared link
+        Stalled,
+        Dead,
+        Failed,
+        Done
+    };
     State state = State::Idle;
     std::uint32_t instruction = 0;
     int exchange = -1; ///< that it waits for
@@ -51,13 +62,16 @@ struct RunState {
     Nanoseconds stepStart = 0;
     std::atomic<bool> stopped{false};
 
-    // Virtual clock: when a buffer is ready, when an exchange began and ended. Each place is written by one
-    // actor before it posts the exchange that makes another actor read it.
+    // Virtual clock: when a buffer that a block made is ready, when an exchange began and ended. Each place
+    // is written by one actor before it posts the exchange that makes another actor read it.
     bool virtualClock = false;
     bool emulateLinks = false;            ///< timed maths: a transfer takes its duration
     std::vector<Nanoseconds> durations;   ///< per task; needed by the two above
+    std::vector<Nanoseconds> latencies;   ///< per task: how long a transfer is under way after it left a shared link
     std::vector<Nanoseconds> bufferReady;
     std::vector<Nanoseconds> exchangeStart, exchangeEnd;
+    std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it
+    std::vector<std::atomic<bool>> leftLink;             ///< its end is known, to the next one on a shared link
 };
 
 class Actor {
@@ -85,9 +99,13 @@ private:
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
-    void send(int exchange);
-    void receive(int exchange);
+    bool send(int exchange);
+    bool receive(int exchange);
+    bool stampSend(std::size_t exchange);
+    bool finishBlocking(State side, int exchange);
     bool waitFor(State state, int exchange);
+    bool waitForLink(int exchange);
+    bool isTransfer(int exchange) const;
     bool waitForPin(Nanoseconds earliestStart);
     bool strike(std::uint32_t index);
     bool pause(Nanoseconds duration);
@@ -108,6 +126,7 @@ private:
     MemoryMeter m_meter;
     bool m_hasFaults = false;
     Nanoseconds m_clock = 0;
+    Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
     std::exception_ptr m_failure;
 
     alignas(64) std::atomic<std::uint64_t> m_progress{0};

@@ -95,7 +95,7 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
     const auto& instructions = program.devices.at(static_cast<std::size_t>(device)).instructions;
     std::vector<BufferLife> result;
     std::unordered_map<BufferId, std::size_t> indexOf;
-    std::vector<bool> freed;
+    std::vector<bool> freed, passing; ///< passing: workspace, which may go with its instruction
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         const Instruction& instruction = instructions[i];
         if (instruction.kind == InstructionKind::Free) {
@@ -121,11 +121,12 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
                             "compile the schedule again");
             const auto at = static_cast<std::uint32_t>(i);
             result.push_back({buffer, at, at});
-            freed.push_back(description.kind == BufferKind::Workspace);
+            freed.push_back(false);
+            passing.push_back(description.kind == BufferKind::Workspace);
         }
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
-        if (!freed[i])
+        if (!freed[i] && !passing[i])
             throw Error(place(device, result[i].begin), "defines buffer " + std::to_string(result[i].buffer)
                                                             + ", which is never freed",
                         "compile the schedule again");

@@ -12,7 +12,7 @@ namespace pipewright {
 
 /// The instructions of a device between which one of its buffers that are not persistent lives. A buffer
 /// begins with the instruction that defines it (a received one when its receive is posted) and ends with
-/// its Free; workspace has none and ends with the instruction that it began with.
+/// its Free; workspace without one ends with the instruction that it began with.
 struct BufferLife {
     BufferId buffer = none;
     std::uint32_t begin = 0; ///< index of the instruction, live while it runs

@@ -76,6 +76,7 @@ struct Posting {
     std::span<const Region> regions;
     Event* done = nullptr;     ///< sender: the source may be reused; receiver: the data is there
     Nanoseconds atLeast = 0;   ///< emulates a slower link: the data is there no earlier than this after the copy began
+    bool blocks = false;       ///< `atLeast` holds for the sender's `done` too
 };
 
 /// A copy that the call carried out itself; task `none` when it did not.

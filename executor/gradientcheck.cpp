@@ -11,18 +11,18 @@ namespace pipewright {
 AccumulationOrder accumulationOrder(const Program& program)
 {
     AccumulationOrder order;
-    order.inputGrad.resize(static_cast<std::size_t>(program.stages));
-    order.weightGrad.resize(static_cast<std::size_t>(program.stages));
+    order.inputGrad.resize(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.replicas));
+    order.weightGrad.resize(order.inputGrad.size());
     for (const Program::Device& device : program.devices) {
         for (const Instruction& instruction : device.instructions) {
             if (instruction.kind != InstructionKind::Compute)
                 continue;
             const Task& task = program.tasks[instruction.task];
-            const auto stage = static_cast<std::size_t>(task.stage);
+            const auto share = static_cast<std::size_t>(task.replica * program.stages + task.stage);
             if (task.op == Op::B || task.op == Op::I)
-                order.inputGrad[stage].push_back(task.microbatch);
+                order.inputGrad[share].push_back(task.microbatch);
             if (task.op == Op::B || task.op == Op::W)
-                order.weightGrad[stage].push_back(task.microbatch);
+                order.weightGrad[share].push_back(task.microbatch);
         }
     }
     return order;
@@ -31,8 +31,9 @@ AccumulationOrder accumulationOrder(const Program& program)
 GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer& reference)
 {
     GradientCheck check{.bitEqual = true};
-    for (int stage = 0; stage < work.stages(); ++stage) {
-        const std::span<const float> ours = work.gradients(stage);
+    for (int share = 0; share < work.stages() * work.replicas(); ++share) {
+        const int stage = share % work.stages();
+        const std::span<const float> ours = work.gradients(stage, share / work.stages());
         const std::span<const float> theirs = reference.gradients(stage);
         if (ours.size() != theirs.size())
             return {false, std::numeric_limits<double>::infinity()};

@@ -9,10 +9,10 @@
 
 namespace pipewright {
 
-/// Per stage, the order of its I (or B) and of its W (or B) blocks on its device's instruction list.
+/// Per replica and stage, the order of its I (or B) and of its W (or B) blocks on its device's instruction list.
 AccumulationOrder accumulationOrder(const Program& program);
 
-/// Relative to the reference's value; bit-equal means every float has the same bits.
+/// Of every replica, relative to the reference's value; bit-equal means every float has the same bits.
 GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer& reference);
 
 } // namespace pipewright

@@ -44,7 +44,8 @@ public:
 
     virtual void compute(const TaskContext& context) = 0;
     virtual void update(const TaskContext& context) = 0;
-    /// The part of a stage's gradient sums that belongs to the shared parameter of this reduction.
+    /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
+    /// when the two owners are replicas of the same stage.
     virtual Region sharedPart(const Task& reduce, const BufferView& gradients) = 0;
     /// own := own + theirs, element by element. Addition commutes, so both owners get the same bits. With
     /// `both`, theirs := the sum as well (the two owners are on one device).

@@ -2,6 +2,7 @@
 #include "executor/plan.h"
 
 #include "core/base/diagnostic.h"
+#include "core/program/overlaps.h"
 
 #include <algorithm>
 #include <numeric>
@@ -15,7 +16,7 @@ class Planner {
 public:
     Planner(const Program& program, std::span<const Region> regions, StageWork& work)
         : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
-          m_arrivalOfBuffer(program.buffers.size(), -1)
+          m_arrivalOfBuffer(program.buffers.size(), -1), m_partner(overlapPartners(program))
     {
     }
 
@@ -28,8 +29,13 @@ public:
                 addReduction(task);
         }
         for (const auto& dependency : m_program.extraDependencies) {
-            if (dependency.after == none)
-                m_pins[dependency.task] = dependency.earliestStart;
+            if (dependency.after == none) {
+                Nanoseconds& pin = m_pins[dependency.task];
+                pin = std::max(pin, dependency.earliestStart);
+            } else if (dependency.when == Program::ExtraDependency::When::LinkFree) {
+                m_plan.exchanges[static_cast<std::size_t>(m_exchangeOfTask[dependency.task])].behind =
+                    m_exchangeOfTask[dependency.after];
+            }
         }
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
             m_plan.devices.push_back(planDevice(static_cast<int>(d), std::move(lifetimes[d])));
@@ -63,7 +69,7 @@ private:
         const Bytes bytes = std::accumulate(source.begin(), source.end(), Bytes{0},
                                             [](Bytes sum, const Region& region) { return sum + region.bytes; });
         planned.largest = std::max(planned.largest, bytes);
-        m_plan.exchanges.push_back({task, from, to, link, std::move(source), std::move(destination)});
+        m_plan.exchanges.push_back({task, from, to, link, std::move(source), std::move(destination), -1});
         return static_cast<int>(m_plan.exchanges.size()) - 1;
     }
 
@@ -77,20 +83,21 @@ private:
             m_arrivalOfBuffer[buffer] = exchange;
     }
 
-    /// A Reduce names its root's stage in `stage` and the other owner's in `microbatch`.
-    BufferView gradientsOf(TaskId id, int stage) const
+    BufferView gradientsOf(TaskId id, int stage, int replica) const
     {
         for (BufferId buffer = 0; buffer < m_program.buffers.size(); ++buffer) {
             const Buffer& description = m_program.buffers[buffer];
             if (!isPersistent(description.kind))
                 break;
-            if (description.kind == BufferKind::Gradients && description.stage == stage) {
+            if (description.kind == BufferKind::Gradients && description.stage == stage && description.replica == replica) {
                 BufferView gradients = view(buffer);
                 gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
                 return gradients;
             }
         }
-        throw Error(m_program.label(id), "has no gradient of stage " + std::to_string(stage) + " to reduce",
+        throw Error(m_program.label(id),
+                    "has no gradient of stage " + std::to_string(stage) + " in replica " + std::to_string(replica)
+                        + " to reduce",
                     "compile the schedule again");
     }
 
@@ -107,8 +114,10 @@ private:
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        const BufferView root = gradientsOf(id, task.stage);
-        const BufferView other = gradientsOf(id, task.microbatch);
+        // The other owner's stage stands in `microbatch`. A sum over replicas has replica 0 as its root; one
+        // over two stages stays within its replica.
+        const BufferView root = gradientsOf(id, task.stage, task.microbatch == task.stage ? 0 : task.replica);
+        const BufferView other = gradientsOf(id, task.microbatch, task.replica);
         m_plan.reductions.emplace(id, std::pair(root, other));
         if (task.peer < 0 || task.peer == task.device)
             return;
@@ -165,7 +174,10 @@ private:
             case InstructionKind::Compute:
             case InstructionKind::Update:
                 addViews(plan, planned, device);
+                planPair(planned);
                 addArrivals(plan, planned, m_program.reads(instruction.task));
+                if (planned.pair == PlannedInstruction::Pair::First)
+                    addArrivals(plan, planned, m_program.reads(m_partner[instruction.task]));
                 if (const auto pin = m_pins.find(instruction.task); pin != m_pins.end())
                     planned.earliestStart = pin->second;
                 break;
@@ -183,6 +195,13 @@ private:
         const bool isRoot = m_program.tasks[planned.task].device == device;
         planned.send = isRoot ? fromRoot : fromRoot + 1;
         planned.receive = isRoot ? fromRoot + 1 : fromRoot;
+    }
+
+    void planPair(PlannedInstruction& planned) const
+    {
+        if (!m_partner.empty() && m_partner[planned.task] != none)
+            planned.pair = planned.task < m_partner[planned.task] ? PlannedInstruction::Pair::First
+                                                                  : PlannedInstruction::Pair::Second;
     }
 
     void addViews(DevicePlan& plan, PlannedInstruction& planned, int device)
@@ -203,7 +222,8 @@ private:
 
     void addArrivals(DevicePlan& plan, PlannedInstruction& planned, std::span<const BufferId> buffers)
     {
-        planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
+        if (planned.arrivals.begin == planned.arrivals.end) // else those of a pair's second follow
+            planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
         for (const BufferId buffer : buffers) {
             if (m_arrivalOfBuffer[buffer] >= 0)
                 plan.arrivals.push_back(static_cast<std::uint32_t>(m_arrivalOfBuffer[buffer]));
@@ -216,6 +236,7 @@ private:
     StageWork& m_work;
     std::vector<int> m_exchangeOfTask;
     std::vector<int> m_arrivalOfBuffer;
+    std::vector<TaskId> m_partner; ///< see overlapPartners()
     std::map<std::pair<int, int>, int> m_linkOfPair;
     std::map<TaskId, Nanoseconds> m_pins;
     Plan m_plan;

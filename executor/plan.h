@@ -18,6 +18,7 @@ struct Exchange {
     int from = -1, to = -1;
     int link = -1;                   ///< index into Plan::links
     std::vector<Region> source, destination;
+    int behind = -1; ///< virtual clock: the exchange that must have left the shared link before this one
 };
 
 struct PlannedInstruction {
@@ -25,11 +26,14 @@ struct PlannedInstruction {
     struct Range {
         std::uint32_t begin = 0, end = 0;
     };
+    /// Which block of an overlapped pair. A device does one thing at a time, so the second follows the first.
+    enum class Pair : std::uint8_t { None, First, Second };
     InstructionKind kind = InstructionKind::Compute;
+    Pair pair = Pair::None;
     TaskId task = none;
     Range reads, writes;    ///< into DevicePlan::views
     Range acquired;         ///< into DevicePlan::lifetimes: what begins here
-    Range arrivals;         ///< into DevicePlan::arrivals: exchanges that must have arrived
+    Range arrivals;         ///< into DevicePlan::arrivals: exchanges that must have arrived, for a pair's first those of both
     BufferId freed = none;  ///< Free only; none: it only waits
     int send = -1;          ///< exchange sent here; for a Free: the send to wait for
     int receive = -1;       ///< exchange received here

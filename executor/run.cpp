@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace pipewright {
@@ -66,6 +67,16 @@ Diagnostics whyNotTrainable(const Design& design)
     if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
         why.push_back({Severity::Error, "layersPerStage", "the partition has another number of stages than the schedule",
                        "cut the model into as many stages as the schedule has"});
+    if (std::any_of(design.costs.microbatches.begin(), design.costs.microbatches.end(),
+                    [](const MicrobatchScale& scale) { return scale != MicrobatchScale{}; }))
+        why.push_back({Severity::Error, "costs.microbatches",
+                       "microbatches of different length are for timed runs: the built-in models' are all alike",
+                       "use timed maths, or leave the scales out"});
+    if (design.workload->shape.sequencePieces != design.schedule.sequencePieces)
+        why.push_back({Severity::Error, "model.sequence_pieces",
+                       fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
+                                   design.workload->shape.sequencePieces, design.schedule.sequencePieces),
+                       "make the design anew with --pieces, or give both the same number"});
     return why;
 }
 
@@ -157,7 +168,7 @@ private:
         if (!m_trains) {
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
-            m_work = std::make_unique<TimedWork>(m_durations,
+            m_work = std::make_unique<TimedWork>(workTimes(m_program, m_design.costs),
                                                  isVirtual ? TimedWork::Pace::Virtual : TimedWork::Pace::Sleep);
             return;
         }
@@ -180,6 +191,7 @@ private:
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
+        options.latencies = linkLatencies(m_program, m_design.costs);
         options.faults = m_options.faults;
         options.cancel = m_options.cancel;
         return options;

@@ -32,9 +32,16 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     m_run.virtualClock = m_options.virtualClock;
     m_run.emulateLinks = m_options.emulateLinks;
     m_run.durations = m_options.durations;
+    m_run.latencies = m_options.latencies;
     if ((m_run.virtualClock || m_run.emulateLinks) && m_run.durations.size() != program.tasks.size())
         throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
                     "take them from the Evaluator of this program");
+    const auto& extras = program.extraDependencies;
+    const bool sharesLinks = std::any_of(extras.begin(), extras.end(), [](const Program::ExtraDependency& extra) {
+        return extra.when == Program::ExtraDependency::When::LinkFree;
+    });
+    if (m_run.virtualClock && sharesLinks && m_run.latencies.size() != program.tasks.size())
+        throw Error("run", "needs the latency of each transfer on a shared link", "take them from linkLatencies()");
     if (static_cast<int>(program.devices.size()) > backend.devices())
         throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, the "
                                + backend.name() + " backend " + std::to_string(backend.devices()),
@@ -94,9 +101,10 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
 {
     const Program& program = *m_run.program;
     m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
+    // A transfer that blocks both devices is a rendezvous.
+    const int slots = program.blockingTransfers ? 0 : m_options.eagerSlots;
     for (const PlannedLink& link : m_run.plan.links)
-        m_run.links.push_back(
-            m_backend.createLink(link.from, link.to, {m_options.eagerSlots, link.largest, link.postings}));
+        m_run.links.push_back(m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings}));
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend.device(static_cast<int>(d));
         const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
@@ -112,8 +120,10 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
     }
     if (m_run.virtualClock) {
         m_run.bufferReady.resize(program.buffers.size());
-        m_run.exchangeStart.resize(m_run.plan.exchanges.size());
-        m_run.exchangeEnd.resize(m_run.plan.exchanges.size());
+        const std::size_t exchanges = m_run.plan.exchanges.size();
+        for (auto* times : {&m_run.exchangeStart, &m_run.exchangeEnd, &m_run.senderReady, &m_run.receiverReady})
+            times->resize(exchanges);
+        m_run.leftLink = std::vector<std::atomic<bool>>(exchanges);
     }
 }
 
@@ -157,6 +167,8 @@ StepOutcome Runtime::runStep(int step)
         m_run.arrived[i]->reset();
         m_run.sent[i]->reset();
     }
+    for (std::atomic<bool>& left : m_run.leftLink)
+        left.store(false, std::memory_order_relaxed);
     m_run.step = step;
     m_run.work->beginStep(step);
 
@@ -272,6 +284,10 @@ void Runtime::stopActors()
     m_run.stopped.store(true, std::memory_order_seq_cst);
     for (const auto& actor : m_actors)
         actor->stream().interrupt();
+    for (std::atomic<bool>& left : m_run.leftLink) {
+        left.store(true, std::memory_order_release);
+        left.notify_all();
+    }
 }
 
 /// Called when no actor runs: what they left behind can be read.

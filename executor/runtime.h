@@ -20,6 +20,7 @@ struct RuntimeOptions {
     bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
     bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
+    std::vector<Nanoseconds> latencies = {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links
     std::vector<Fault> faults = {};
     const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
 };

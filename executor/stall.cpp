@@ -27,7 +27,8 @@ std::string doing(const Program& program, int device, const ActorStatus& status)
     case State::Failed: verb = "stopped"; break;
     case State::Stalled: verb = "hangs"; break;
     case State::WaitsForArrival:
-    case State::WaitsForSend: verb = "waits"; break;
+    case State::WaitsForSend:
+    case State::WaitsForLink: verb = "waits"; break;
     case State::Done: return fmt::format("device {} has finished its list", device);
     case State::Idle:
     case State::Running: break;
@@ -61,6 +62,9 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     const Exchange& what = run.plan.exchanges[static_cast<std::size_t>(status.exchange)];
     const int other = forArrival ? what.from : what.to;
     const ActorStatus& otherStatus = snapshot.actors[static_cast<std::size_t>(other)];
+    if (status.state == State::WaitsForLink)
+        return fmt::format("waits until {} has left the link they share ({})", program.label(what.task),
+                           doing(program, what.from, snapshot.actors[static_cast<std::size_t>(what.from)]));
     const Link::Heads& heads = snapshot.links[static_cast<std::size_t>(what.link)];
     const std::uint32_t needed =
         instructionOf(run.plan.devices[static_cast<std::size_t>(other)], status.exchange, forArrival);
@@ -89,6 +93,7 @@ bool cannotGoOn(const RunSnapshot& snapshot)
         case State::Stalled: return false;
         case State::WaitsForArrival:
         case State::WaitsForSend:
+        case State::WaitsForLink:
             if (actor.ready)
                 return false;
             waits = true;
@@ -122,7 +127,8 @@ Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot)
                            "if that is only slow, give the run a longer deadline"});
             break;
         case State::WaitsForArrival:
-        case State::WaitsForSend: {
+        case State::WaitsForSend:
+        case State::WaitsForLink: {
             const Exchange& what = run.plan.exchanges[static_cast<std::size_t>(status.exchange)];
             const bool mismatch = snapshot.links[static_cast<std::size_t>(what.link)].mismatch;
             waiting.push_back({Severity::Error, place, explainWait(run, snapshot, status),

@@ -5,6 +5,7 @@
 #include "executor/clock.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,31 @@ std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& cost
     for (TaskId task = 0; task < program.tasks.size(); ++task)
         durations.push_back(evaluator.duration(task));
     return durations;
+}
+
+std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs)
+{
+    std::vector<Nanoseconds> times = taskDurations(program, costs);
+    const auto alone = [&](TaskId id) {
+        const Task& task = program.tasks[id];
+        return static_cast<double>(costs.duration(task.op, task.stage, task.microbatch));
+    };
+    for (const Program::Overlap& pair : program.overlaps) {
+        const double first = alone(pair.first), both = first + alone(pair.second);
+        const Nanoseconds together = times[pair.first];
+        times[pair.first] = both > 0 ? std::llround(static_cast<double>(together) * (first / both)) : 0;
+        times[pair.second] = together - times[pair.first];
+    }
+    return times;
+}
+
+std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs)
+{
+    std::vector<Nanoseconds> latencies;
+    latencies.reserve(program.tasks.size());
+    for (const Task& task : program.tasks)
+        latencies.push_back(task.kind == TaskKind::Transfer ? costs.linkBetween(task.device, task.peer).latency : 0);
+    return latencies;
 }
 
 TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace)

@@ -10,8 +10,14 @@
 
 namespace pipewright {
 
-/// What the predictor gives each task of a program, by TaskId. O(tasks).
+/// What the predictor gives each task of a program, by TaskId: both blocks of an overlapped pair take as long
+/// as the pair. O(tasks).
 std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs);
+/// The same for a device that does one thing at a time: a pair's time, shared out between its two blocks in
+/// proportion to what each takes alone. O(tasks).
+std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
+/// Of each transfer's link, by TaskId; 0 for other tasks. O(tasks).
+std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs);
 
 class TimedWork final : public StageWork {
 public:
@@ -20,7 +26,7 @@ public:
         Sleep,   ///< gives its core away: any number of devices run beside each other
         Burn,    ///< keeps its core busy, as real work does
     };
-    /// `durations` per task, in nanoseconds.
+    /// What to spend on each task, in nanoseconds: see workTimes().
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
 
     std::string name() const override { return "timed"; }
@@ -32,9 +38,10 @@ public:
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }
 
-private:
+    /// Returns when the task's time is over, or soon after a stop.
     void spend(const TaskContext& context) const;
 
+private:
     std::vector<Nanoseconds> m_durations;
     Pace m_pace;
 };

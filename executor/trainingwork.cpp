@@ -27,7 +27,7 @@ struct BlockMemory {
     std::span<float> input, output;           ///< activations
     std::span<float> outputGrad, inputGrad;
 
-    explicit BlockMemory(const TaskContext& context)
+    explicit BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
     {
         for (const BufferView& view : context.reads)
             place(view, false);
@@ -39,9 +39,13 @@ private:
     void place(const BufferView& view, bool written)
     {
         switch (view.description->kind) {
-        case BufferKind::SavedUntilInputGrad: saved.savedUntilInputGrad = bytes(view.region); break;
+        case BufferKind::SavedUntilInputGrad:
+            if (view.description->microbatch == m_microbatch) // not that of an earlier piece
+                saved.savedUntilInputGrad = bytes(view.region);
+            break;
         case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
         case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
+        case BufferKind::SequenceGradient: saved.sequenceGradient = bytes(view.region); break;
         case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
         case BufferKind::Output:
         case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
@@ -50,13 +54,16 @@ private:
         default: break;
         }
     }
+
+    int m_microbatch;
 };
 
 } // namespace
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                            const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
-    : m_seed(seed)
+    : m_sequencePieces(workload.shape.sequencePieces)
+    , m_seed(seed)
     , m_data(data)
     , m_losses(static_cast<std::size_t>(microbatches))
 {
@@ -64,7 +71,7 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
     for (const int layers : layersPerStage) {
         StageMaths maths(workload, first, first + layers, microbatches);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
-        m_stages.push_back({std::move(maths), std::move(stageOptimizer), {}, {}, {}});
+        m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
         first += layers;
     }
     if (first != static_cast<int>(workload.layers.size()))
@@ -79,39 +86,49 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 {
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
-    if (program.replicas > 1 || program.sequencePieces > 1)
-        throw Error("run", "the training work does not know replicas and sequence pieces yet", "run it with timed work");
+    if (program.sequencePieces != m_sequencePieces)
+        throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}", m_sequencePieces,
+                                       program.sequencePieces));
+    // The Program adds each replica to replica 0, so with three of them the second would miss the third.
+    if (program.replicas > 2)
+        throw Error("run", fmt::format("{} replicas: training adds up the gradients of two", program.replicas),
+                    "use two replicas, or run it with timed maths");
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
+    m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
+    m_copies.assign(m_stages.size() * static_cast<std::size_t>(program.replicas), {});
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
-        Stage& stage = m_stages[static_cast<std::size_t>(buffer.stage)];
+        const Stage& stage = at(buffer.stage);
+        Copy& copy = m_copies[copyIndex(buffer.stage, buffer.replica)];
         const StageLayout& layout = stage.maths.layout();
         auto expected = static_cast<std::size_t>(buffer.bytes);
         const std::size_t count = stage.maths.parameters().count();
         switch (buffer.kind) {
         case BufferKind::Parameters:
-            stage.parameters = floats(regions[b]);
+            copy.parameters = floats(regions[b]);
             expected = count * sizeof(float);
             break;
         case BufferKind::Gradients:
-            stage.gradients = floats(regions[b]);
+            copy.gradients = floats(regions[b]);
             expected = count * sizeof(float);
             break;
         case BufferKind::OptimizerState:
-            stage.state = floats(regions[b]);
+            copy.state = floats(regions[b]);
             expected = stage.optimizer.stateElements() * sizeof(float);
             break;
         case BufferKind::SavedUntilInputGrad:
+            m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
+            [[fallthrough]];
         case BufferKind::SavedUntilWeightGrad:
         case BufferKind::SavedFromInputGrad:
+        case BufferKind::SequenceGradient:
         case BufferKind::Workspace: expected = static_cast<std::size_t>(layout.bytes(buffer.kind)); break;
         case BufferKind::Output:
         case BufferKind::ReceivedOutput:
         case BufferKind::Gradient:
         case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
-        case BufferKind::SequenceGradient:
         case BufferKind::ReduceInbox: break;
         }
         if (expected != static_cast<std::size_t>(buffer.bytes))
@@ -120,12 +137,13 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                                     exactSize(static_cast<Bytes>(expected))),
                         "take the bytes of the costs from the workload");
     }
-    for (Stage& stage : m_stages) {
-        if (stage.parameters.empty() || stage.gradients.empty())
+    for (std::size_t i = 0; i < m_copies.size(); ++i) {
+        const Copy& copy = m_copies[i];
+        if (copy.parameters.empty() || copy.gradients.empty())
             throw Error("run", "the program has no memory for a stage's parameters", "take the bytes of the costs from the workload");
-        stage.maths.parameters().initialise(stage.parameters, m_seed);
-        kernels::fill(stage.gradients, 0);
-        kernels::fill(stage.state, 0);
+        m_stages[i % m_stages.size()].maths.parameters().initialise(copy.parameters, m_seed);
+        kernels::fill(copy.gradients, 0);
+        kernels::fill(copy.state, 0);
     }
 }
 
@@ -133,8 +151,8 @@ void TrainingWork::beginStep(int step)
 {
     for (std::size_t m = 0; m < m_tokens.size(); ++m)
         m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
-    for (Stage& stage : m_stages)
-        kernels::fill(stage.gradients, 0);
+    for (const Copy& copy : m_copies)
+        kernels::fill(copy.gradients, 0);
 }
 
 double TrainingWork::endStep(int)
@@ -148,24 +166,28 @@ double TrainingWork::endStep(int)
 void TrainingWork::compute(const TaskContext& context)
 {
     const Task& task = *context.task;
-    const Stage& stage = at(task.stage);
+    const StageMaths& maths = at(task.stage).maths;
+    const Copy& copy = copyOf(task.stage, task.replica);
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
-    const BlockMemory memory(context);
+    BlockMemory memory(context);
+    const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
+    memory.saved.piece = static_cast<int>(piece);
+    memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
     case Op::F: {
-        const float share = stage.maths.forward(
-            stage.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]}, memory.saved, memory.output);
-        if (stage.maths.hasHead())
+        const float share = maths.forward(copy.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]},
+                                          memory.saved, memory.output);
+        if (maths.hasHead())
             m_losses[microbatch] = share;
         break;
     }
     case Op::B:
-        stage.maths.backward(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        maths.backward(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
         break;
     case Op::I:
-        stage.maths.inputGrad(stage.parameters, memory.saved, memory.outputGrad, memory.inputGrad, stage.gradients);
+        maths.inputGrad(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
         break;
-    case Op::W: stage.maths.weightGrad(memory.saved, stage.gradients); break;
+    case Op::W: maths.weightGrad(memory.saved, copy.gradients); break;
     case Op::U:
     case Op::R: break;
     }
@@ -174,12 +196,15 @@ void TrainingWork::compute(const TaskContext& context)
 void TrainingWork::update(const TaskContext& context)
 {
     const Stage& stage = at(context.task->stage);
-    sumTiedGradients(stage.maths.parameters(), stage.gradients);
-    stage.optimizer.update(context.step + 1, stage.parameters, stage.gradients, stage.state);
+    const Copy& copy = copyOf(context.task->stage, context.task->replica);
+    sumTiedGradients(stage.maths.parameters(), copy.gradients);
+    stage.optimizer.update(context.step + 1, copy.parameters, copy.gradients, copy.state);
 }
 
 Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 {
+    if (reduce.microbatch == reduce.stage)
+        return gradients.region; // the sum over replicas
     const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
     const bool isRoot = gradients.description->stage == reduce.stage;
     const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();

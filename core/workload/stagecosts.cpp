@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/workload/gptworkspace.h"
+#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 
@@ -74,6 +75,9 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
             }
         }
     }
+    const auto attentions = std::count_if(layers.begin(), layers.end(),
+                                          [](const Layer& layer) { return layer.kind == LayerKind::Transformer; });
+    stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
     stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
     stage.workspaceInputGrad = stageWorkspace(workload.shape, layers, Pass::InputGrad);

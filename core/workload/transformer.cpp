@@ -46,6 +46,14 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     return layers;
 }
 
+std::int64_t sequenceGradientElements(const ModelShape& shape)
+{
+    const std::int64_t keysAndValues = shape.keyValueLatent > 0
+                                           ? shape.heads * (shape.headSize + shape.rotaryHeadSize + shape.valueHeadSize)
+                                           : 2 * shape.keyValueHeads * shape.headSize;
+    return keysAndValues * shape.tokens() * (shape.sequencePieces - 1);
+}
+
 StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
 {
     const int moments = optimizer == Optimizer::AdamW ? 8 : 4; // fp32: two of them, or one momentum

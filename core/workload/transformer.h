@@ -26,6 +26,10 @@ bool isRunnable(const ModelShape& shape);
 /// Precondition: checkShape() is empty.
 std::vector<Layer> layersOf(const ModelShape& shape);
 
+/// Of one transformer layer and one microbatch of whole sequences: gradients of the keys and values of all
+/// pieces but the last, which later pieces hand to earlier ones. 0 when sequences are not cut.
+std::int64_t sequenceGradientElements(const ModelShape& shape);
+
 /// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW).
 StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer);
 

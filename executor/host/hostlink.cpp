@@ -62,6 +62,12 @@ Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
     return atLeast > 0 ? start + atLeast : 0;
 }
 
+/// The sender may go on: at once, unless the transfer holds it up too.
+void releaseSender(const Posting& sent, Nanoseconds start)
+{
+    set(sent.done, sent.blocks ? readyTime(start, sent.atLeast) : 0);
+}
+
 } // namespace
 
 HostLink::HostLink(const LinkOptions& options)
@@ -115,7 +121,7 @@ Copied HostLink::send(Stream&, const Posting& posting)
         copyRegions(to.regions, posting.regions);
         const Nanoseconds end = std::max(steadyNow(), start + posting.atLeast);
         set(to.done, readyTime(start, posting.atLeast));
-        set(posting.done);
+        releaseSender(posting, start);
         return {posting.task, start, end};
     }
     if (m_freeSlots.empty() || total(posting.regions) > m_options.slotBytes)
@@ -173,7 +179,7 @@ Copied HostLink::receive(Stream&, const Posting& posting)
         lock.unlock();
     } else {
         copyRegions(posting.regions, from.posting.regions);
-        set(from.posting.done);
+        releaseSender(from.posting, start);
     }
     const Nanoseconds end = std::max(steadyNow(), start + posting.atLeast);
     set(posting.done, readyTime(start, posting.atLeast));

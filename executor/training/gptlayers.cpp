@@ -75,8 +75,8 @@ void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> p
 
 EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                const ParameterLayout& parameters)
-    : m_length(int(shape.sequence)), m_hidden(int(shape.hidden)), m_tables{parameters.at(layer, "table.weight"),
-                                                                           parameters.at(layer, "positions.weight")},
+    : m_length(int(shape.sequence / shape.sequencePieces)),
+      m_hidden(int(shape.hidden)), m_tables{parameters.at(layer, "table.weight"), parameters.at(layer, "positions.weight")},
       m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
 {
 }
@@ -85,21 +85,21 @@ void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const 
                              const StageMemory& memory, std::span<float> stream) const
 {
     kernels::copy(tokens, memory.integers(m_tokens));
-    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), m_tables.bias.in(parameters),
+    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), positions(parameters, memory.piece),
                               stream);
 }
 
 void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     kernels::embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
-                                 m_tables.weight.in(gradients), m_tables.bias.in(gradients));
+                                 m_tables.weight.in(gradients), positions(gradients, memory.piece));
 }
 
 TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                    const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())),
-      m_hidden(int(shape.hidden)), m_attention{int(shape.microbatchSize), int(shape.sequence), shape.heads,
-                                               int(shape.headSize)}
+      m_hidden(int(shape.hidden)), m_attention{int(shape.microbatchSize), int(shape.sequence / shape.sequencePieces),
+                                               shape.heads, int(shape.headSize), shape.sequencePieces}
 {
     const PairFinder find{parameters, layer};
     m_ln1 = find.norm("ln1");
@@ -125,7 +125,8 @@ TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const Sta
             at("fc1.outputGrad"),
             at("fc2.outputGrad"),
             at("d.ln"),
-            at("d.scores")};
+            at("d.scores"),
+            at("attention.sequenceGradient")};
 }
 
 void TransformerLayer::forward(std::span<const float> parameters, const StageMemory& memory,
@@ -142,7 +143,7 @@ void TransformerLayer::forward(std::span<const float> parameters, const StageMem
         kernels::linearForward({m_rows, m_hidden, m_hidden}, tensor(m_at.qkvInput), weight.subspan(part * third, third),
                                bias.subspan(part * width, width), tensor(parts[part]));
     kernels::attentionForward(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                              tensor(m_at.probabilities), tensor(m_at.projectionInput));
+                              tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory));
     linearForward(m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
 
     kernels::copy(stream, tensor(m_at.ln2Input));
@@ -166,7 +167,7 @@ void TransformerLayer::inputGrad(std::span<const float> parameters, const StageM
     linearInputGrad(m_rows, m_projection, parameters, stream, tensor(m_at.normGrad));
     kernels::attentionInputGrad(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
                                 tensor(m_at.probabilities), tensor(m_at.normGrad), tensor(m_at.qkvGrad),
-                                tensor(m_at.scoresGrad));
+                                tensor(m_at.scoresGrad), earlier(memory), tensor(m_at.sequenceGradient));
     linearInputGrad(m_rows, m_qkv, parameters, tensor(m_at.qkvGrad), tensor(m_at.normGrad));
     normInputGrad(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
 }

@@ -36,7 +36,15 @@ public:
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
-    int m_length, m_hidden;
+    /// The rows of the position table, or of its gradient, that a piece uses.
+    template<class T>
+    std::span<T> positions(std::span<T> flat, int piece) const
+    {
+        const std::size_t count = std::size_t(m_length) * std::size_t(m_hidden);
+        return m_tables.bias.in(flat).subspan(std::size_t(piece) * count, count);
+    }
+
+    int m_length, m_hidden; ///< tokens of a sequence, or of a piece of one
     ParameterPair m_tables; ///< table and positions
     Slice m_tokens, m_outputGrad;
 };
@@ -56,7 +64,12 @@ private:
         Slice qkvInput, projectionInput, fc1Input, fc2Input;                         // until W
         Slice qkvGrad, projectionGrad, fc1Grad, fc2Grad;                             // from I
         Slice normGrad, scoresGrad;                                                  // workspace of I
+        Slice sequenceGradient;                                                      // from piece to piece
     };
+    kernels::EarlierPieces earlier(const StageMemory& memory) const
+    {
+        return {memory.earlier, std::size_t(m_at.key.offset) / sizeof(float), std::size_t(m_at.value.offset) / sizeof(float)};
+    }
 
     int m_rows, m_hidden;
     kernels::AttentionShape m_attention;

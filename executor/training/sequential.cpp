@@ -18,40 +18,67 @@ std::vector<int> ascendingMicrobatches(int microbatches)
     return order;
 }
 
-void checkOrder(const std::vector<std::vector<int>>& order, int stages, int microbatches, const char* where)
+/// The number of replicas that the order is for.
+std::size_t checkOrder(const std::vector<std::vector<int>>& order, int stages, int microbatches, const char* where)
 {
-    bool right = int(order.size()) == stages;
-    for (const std::vector<int>& ofStage : order) {
-        std::vector<int> sorted = ofStage;
-        std::sort(sorted.begin(), sorted.end());
-        right = right && sorted == ascendingMicrobatches(microbatches);
+    const std::size_t perReplica = std::size_t(stages), replicas = order.size() / perReplica;
+    bool right = replicas > 0 && order.size() == replicas * perReplica;
+    for (std::size_t stage = 0; right && stage < perReplica; ++stage) {
+        std::vector<int> all;
+        for (std::size_t i = stage; i < order.size(); i += perReplica)
+            all.insert(all.end(), order[i].begin(), order[i].end());
+        std::sort(all.begin(), all.end());
+        right = all == ascendingMicrobatches(microbatches);
     }
     if (!right)
         throw Error(where, "the accumulation order does not name every microbatch once per stage",
-                    "give " + std::to_string(stages) + " permutations of " + std::to_string(microbatches)
-                        + " microbatches");
+                    "give each of the " + std::to_string(stages) + " stages its share of " + std::to_string(microbatches)
+                        + " microbatches, replica by replica");
+    return replicas;
+}
+
+void checkPieces(const std::vector<std::vector<int>>& order, int microbatches, int pieces)
+{
+    for (const std::vector<int>& share : order) {
+        std::vector<int> next(std::size_t(microbatches / pieces), pieces - 1);
+        for (const int m : share)
+            if (m % pieces != next[std::size_t(m / pieces)]--)
+                throw Error("inputGrad", "pieces of a sequence are not accumulated from the last to the first",
+                            "put the backward of each piece behind that of the next one");
+    }
 }
 
 } // namespace
 
-AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches)
+AccumulationOrder AccumulationOrder::ascending(int stages, int microbatches, int sequencePieces)
 {
-    const std::vector<std::vector<int>> order(std::size_t(stages), ascendingMicrobatches(microbatches));
+    std::vector<int> sequences = ascendingMicrobatches(microbatches);
+    for (int& m : sequences)
+        m += sequencePieces - 1 - 2 * (m % sequencePieces);
+    const std::vector<std::vector<int>> order(std::size_t(stages), sequences);
     return {order, order};
 }
 
 StageMemory SequentialTrainer::Stage::memory(int microbatch)
 {
-    Microbatch& kept = microbatches[std::size_t(microbatch)];
-    return {kept.untilInputGrad, kept.untilWeightGrad, kept.fromInputGrad, workspace};
+    const std::size_t number = std::size_t(microbatch), pieces = microbatches.size() / sequenceGradients.size();
+    Microbatch& kept = microbatches[number];
+    const std::size_t piece = number % pieces;
+    return {kept.untilInputGrad,
+            kept.untilWeightGrad,
+            kept.fromInputGrad,
+            workspace,
+            int(piece),
+            std::span(saved).subspan(number - piece, piece),
+            sequenceGradients[number / pieces]};
 }
 
 SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                                      const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
-    : m_microbatches(microbatches), m_data(&data)
+    : m_microbatches(microbatches), m_sequencePieces(workload.shape.sequencePieces), m_data(&data)
 {
-    if (microbatches < 1)
-        throw Error("microbatches", "a step needs at least one microbatch");
+    if (microbatches < 1 || microbatches % m_sequencePieces != 0)
+        throw Error("microbatches", "a step needs at least one microbatch, and all pieces of each sequence");
     if (std::accumulate(layersPerStage.begin(), layersPerStage.end(), 0) != int(workload.layers.size()))
         throw Error("layersPerStage",
                     "the stages do not hold the model's " + std::to_string(workload.layers.size()) + " layers",
@@ -60,12 +87,12 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
     for (const int layers : layersPerStage) {
         StageMaths maths(workload, first, first + layers, microbatches);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
-        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}};
+        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}, {}, {}};
         first += layers;
         const StageLayout& layout = stage.maths.layout();
         const auto bytes = [&](BufferKind kind) { return std::vector<std::byte>(std::size_t(layout.bytes(kind))); };
         stage.parameters.resize(stage.maths.parameters().count());
-        stage.gradients.resize(stage.parameters.size());
+        stage.gradients.assign(1, std::vector<float>(stage.parameters.size()));
         stage.optimizerState.resize(stage.optimizer.stateElements());
         stage.workspace = bytes(BufferKind::Workspace);
         for (int microbatch = 0; microbatch < microbatches; ++microbatch)
@@ -73,6 +100,9 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
                 {bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
                  bytes(BufferKind::SavedFromInputGrad), std::vector<float>(stage.maths.activationElements()),
                  std::vector<float>(stage.maths.activationElements())});
+        for (const Microbatch& microbatch : stage.microbatches)
+            stage.saved.push_back(reinterpret_cast<const float*>(microbatch.untilInputGrad.data()));
+        stage.sequenceGradients.assign(std::size_t(microbatches / m_sequencePieces), bytes(BufferKind::SequenceGradient));
         stage.maths.parameters().initialise(stage.parameters, seed);
         m_stages.push_back(std::move(stage));
     }
@@ -95,16 +125,26 @@ void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vecto
 
 double SequentialTrainer::step(const AccumulationOrder& order)
 {
-    checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
-    checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad");
+    const std::size_t replicas = checkOrder(order.inputGrad, stages(), m_microbatches, "inputGrad");
+    if (checkOrder(order.weightGrad, stages(), m_microbatches, "weightGrad") != replicas)
+        throw Error("weightGrad", "the accumulation order is of another number of replicas than that of inputGrad");
+    checkPieces(order.inputGrad, m_microbatches, m_sequencePieces);
+    for (Stage& stage : m_stages)
+        stage.gradients.assign(replicas, std::vector<float>(stage.parameters.size()));
     for (int m = 0; m < m_microbatches; ++m)
         m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
     const double loss = forward();
     backward(order);
-    reduceTied();
+    // What two stages share is added within a replica first, as the Program does; in a single stage it is
+    // part of the update.
+    for (std::size_t replica = 0; m_stages.size() > 1 && replica < replicas; ++replica)
+        reduceTied(replica);
+    reduceReplicas();
+    if (m_stages.size() == 1)
+        sumTiedGradients(m_stages[0].maths.parameters(), m_stages[0].gradients[0]);
     ++m_step;
     for (Stage& stage : m_stages)
-        stage.optimizer.update(m_step, stage.parameters, stage.gradients, stage.optimizerState);
+        stage.optimizer.update(m_step, stage.parameters, stage.gradients[0], stage.optimizerState);
     return loss;
 }
 
@@ -127,31 +167,37 @@ void SequentialTrainer::backward(const AccumulationOrder& order)
 {
     for (std::size_t s = m_stages.size(); s-- > 0;) {
         Stage& stage = m_stages[s];
-        kernels::fill(stage.gradients, 0);
-        for (const int m : order.inputGrad[s]) {
-            std::span<const float> outputGrad;
-            if (s + 1 < m_stages.size())
-                outputGrad = m_stages[s + 1].microbatches[std::size_t(m)].inputGrad;
-            stage.maths.inputGrad(stage.parameters, stage.memory(m), outputGrad,
-                                  stage.microbatches[std::size_t(m)].inputGrad, stage.gradients);
+        for (std::size_t replica = 0; replica < stage.gradients.size(); ++replica) {
+            const std::size_t share = replica * m_stages.size() + s;
+            std::vector<float>& gradients = stage.gradients[replica];
+            for (const int m : order.inputGrad[share]) {
+                std::span<const float> outputGrad;
+                if (s + 1 < m_stages.size())
+                    outputGrad = m_stages[s + 1].microbatches[std::size_t(m)].inputGrad;
+                stage.maths.inputGrad(stage.parameters, stage.memory(m), outputGrad,
+                                      stage.microbatches[std::size_t(m)].inputGrad, gradients);
+            }
+            for (const int m : order.weightGrad[share])
+                stage.maths.weightGrad(stage.memory(m), gradients);
         }
-        for (const int m : order.weightGrad[s])
-            stage.maths.weightGrad(stage.memory(m), stage.gradients);
     }
 }
 
-void SequentialTrainer::reduceTied()
+void SequentialTrainer::reduceTied(std::size_t replica)
 {
     Stage& root = m_stages.front();
     Stage& other = m_stages.back();
-    if (m_stages.size() == 1) {
-        sumTiedGradients(root.maths.parameters(), root.gradients);
-        return;
-    }
-    const std::span<float> sum = root.maths.parameters().embeddingMatrix()->in(std::span(root.gradients));
-    const std::span<float> share = other.maths.parameters().headMatrix()->in(std::span(other.gradients));
+    const std::span<float> sum = root.maths.parameters().embeddingMatrix()->in(std::span(root.gradients[replica]));
+    const std::span<float> share = other.maths.parameters().headMatrix()->in(std::span(other.gradients[replica]));
     kernels::add(sum, share);
     kernels::copy(sum, share);
+}
+
+void SequentialTrainer::reduceReplicas()
+{
+    for (Stage& stage : m_stages)
+        for (std::size_t replica = 1; replica < stage.gradients.size(); ++replica)
+            kernels::add(stage.gradients[0], stage.gradients[replica]);
 }
 
 } // namespace pipewright

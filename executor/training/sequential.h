@@ -16,11 +16,14 @@
 
 namespace pipewright {
 
-/// For each stage the microbatches in the order in which they are summed; each a permutation of all.
+/// For each replica and stage (replica 0's stage 0, stage 1, …, replica 1's …) its microbatches in the order
+/// in which they are summed. The replicas of a stage share all microbatches among them. Pieces of a sequence
+/// come in descending order, since the backward of attention hands gradients to earlier pieces.
 struct AccumulationOrder {
     std::vector<std::vector<int>> inputGrad;  ///< of I or B: layer norm gradients
     std::vector<std::vector<int>> weightGrad; ///< of W or B: all others
-    static AccumulationOrder ascending(int stages, int microbatches);
+    /// One replica, sequences in ascending order.
+    static AccumulationOrder ascending(int stages, int microbatches, int sequencePieces = 1);
 };
 
 class SequentialTrainer {
@@ -30,9 +33,9 @@ public:
     SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                       const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed);
 
-    /// One training step: all microbatches, the tied reduction, the update. Returns the step's loss, the
-    /// sum of the microbatches' shares in ascending order. Throws Error for an order that is not one
-    /// permutation per stage.
+    /// One training step: all microbatches, the tied reduction in each replica, the sum over replicas, the
+    /// update. Returns the step's loss, the sum of the microbatches' shares in ascending order. Throws Error
+    /// for an order that does not name every microbatch once per stage, or pieces not from the last to the first.
     double step(const AccumulationOrder& order);
 
     /// Goes on from here: steps completed before, and the parameters they led to, per stage. The optimizer's
@@ -43,8 +46,8 @@ public:
     int stages() const { return int(m_stages.size()); }
     const StageMaths& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
     std::span<const float> parameters(int stage) const { return m_stages[std::size_t(stage)].parameters; }
-    /// Of the last step, after the tied reduction.
-    std::span<const float> gradients(int stage) const { return m_stages[std::size_t(stage)].gradients; }
+    /// Of the last step, after the reductions: what every replica ends with.
+    std::span<const float> gradients(int stage) const { return m_stages[std::size_t(stage)].gradients.front(); }
 
 private:
     struct Microbatch { ///< what one stage keeps of one microbatch
@@ -55,18 +58,22 @@ private:
     struct Stage {
         StageMaths maths;
         StageOptimizer optimizer;
-        std::vector<float> parameters, gradients, optimizerState;
+        std::vector<float> parameters, optimizerState;
+        std::vector<std::vector<float>> gradients; ///< per replica; the first becomes the sum of all
         std::vector<std::byte> workspace;
         std::vector<Microbatch> microbatches;
+        std::vector<const float*> saved;                       ///< per microbatch: where its untilInputGrad begins
+        std::vector<std::vector<std::byte>> sequenceGradients; ///< per sequence, of its pieces
 
         StageMemory memory(int microbatch);
     };
 
     double forward();
     void backward(const AccumulationOrder& order);
-    void reduceTied();
+    void reduceTied(std::size_t replica);
+    void reduceReplicas();
 
-    int m_microbatches;
+    int m_microbatches, m_sequencePieces;
     int m_step = 0; ///< completed steps
     const TextData* m_data;
     std::vector<Stage> m_stages;

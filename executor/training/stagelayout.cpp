@@ -19,6 +19,7 @@ std::span<Element> view(const StageMemory& memory, const Slice& slice)
     const std::span<std::byte> buffer = slice.buffer == BufferKind::SavedUntilInputGrad    ? memory.savedUntilInputGrad
                                         : slice.buffer == BufferKind::SavedUntilWeightGrad ? memory.savedUntilWeightGrad
                                         : slice.buffer == BufferKind::SavedFromInputGrad   ? memory.savedFromInputGrad
+                                        : slice.buffer == BufferKind::SequenceGradient     ? memory.sequenceGradient
                                                                                            : memory.workspace;
     assert(std::size_t(slice.offset + slice.elements * elementBytes) <= buffer.size());
     return {reinterpret_cast<Element*>(buffer.data() + slice.offset), std::size_t(slice.elements)};
@@ -60,6 +61,9 @@ StageLayout::StageLayout(const Workload& workload, int first, int last) : m_firs
                 break;
             }
         }
+        if (layer.kind == LayerKind::Transformer)
+            append(index, "attention.sequenceGradient", BufferKind::SequenceGradient,
+                   sequenceGradientElements(workload.shape), m_sequenceGradient);
         Bytes end = 0; // layers run one after another and share the workspace
         for (const WorkspaceTensor& tensor : layerWorkspace(workload.shape, layer.kind, Pass::InputGrad))
             append(index, tensor.name, BufferKind::Workspace, tensor.elements, end);
@@ -89,7 +93,8 @@ Bytes StageLayout::bytes(BufferKind kind) const
     case BufferKind::SavedUntilWeightGrad: return m_untilWeightGrad;
     case BufferKind::SavedFromInputGrad: return m_fromInputGrad;
     case BufferKind::Workspace: return m_workspace;
-    default: throw Error("stage", "only saved buffers and the workspace are made of tensors", "");
+    case BufferKind::SequenceGradient: return m_sequenceGradient;
+    default: throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
     }
 }
 

@@ -27,6 +27,11 @@ struct Slice {
 /// The memory one pass works in, by lifetime. A span that the pass does not touch may be empty.
 struct StageMemory {
     std::span<std::byte> savedUntilInputGrad, savedUntilWeightGrad, savedFromInputGrad, workspace;
+    // Of a piece of a sequence: which one it is, and for F, I and B where savedUntilInputGrad of the pieces
+    // before it begins, oldest first. I and B hand on what they owe to those in sequenceGradient.
+    int piece = 0;
+    std::span<const float* const> earlier{};
+    std::span<std::byte> sequenceGradient{};
 
     std::span<float> floats(const Slice& slice) const;
     std::span<std::int32_t> integers(const Slice& slice) const;
@@ -41,8 +46,8 @@ public:
     /// The place of a tensor of the workload's layer number `layer`. Throws Error when there is none.
     const Slice& slice(int layer, std::string_view tensor) const;
 
-    /// Size of the stage's buffer for one microbatch: the three Saved kinds, or Workspace (of the input
-    /// gradient, the only pass that has one).
+    /// Size of the stage's buffer for one microbatch: the three Saved kinds, Workspace (of the input gradient,
+    /// the only pass that has one), or SequenceGradient (one for all pieces of a sequence).
     Bytes bytes(BufferKind kind) const;
 
     int firstLayer() const { return m_first; }
@@ -59,7 +64,7 @@ private:
 
     int m_first, m_last;
     std::vector<Entry> m_entries;
-    Bytes m_untilInputGrad = 0, m_untilWeightGrad = 0, m_fromInputGrad = 0, m_workspace = 0;
+    Bytes m_untilInputGrad = 0, m_untilWeightGrad = 0, m_fromInputGrad = 0, m_workspace = 0, m_sequenceGradient = 0;
 };
 
 } // namespace pipewright

@@ -4,6 +4,9 @@
 // gradients are arguments, nothing is allocated, and the same arguments give the same bits. One object may
 // be used by several threads at once, each with memory of its own.
 //
+// A microbatch may be a piece of its sequences (StageMemory::piece): then F needs what the earlier pieces saved
+// until I, and I comes to the pieces from the last to the first.
+//
 // After F a stage needs its input only through its saved tensors, so the input's buffer may be freed. The
 // order in which microbatches pass I decides the order in which layer norm gradients are summed; the order
 // in which they pass W decides it for everything else. A full backward is I followed by W.
@@ -20,7 +23,7 @@
 namespace pipewright {
 
 /// What F reads: tokens in the stage with the embedding, activation in every other, targets in the stage
-/// with the head. tokens and targets are sequence · microbatchSize integers, row by row.
+/// with the head. tokens and targets are shape.tokens() integers, row by row.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;

@@ -107,6 +107,7 @@ TextData TextData::fromText(std::string text, std::string source, const ModelSha
     data.m_text = std::move(text);
     data.m_source = std::move(source);
     data.m_sequence = std::size_t(shape.sequence);
+    data.m_pieces = std::size_t(shape.sequencePieces);
     data.m_seed = seed;
     return data;
 }
@@ -114,11 +115,12 @@ TextData TextData::fromText(std::string text, std::string source, const ModelSha
 void TextData::sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
                       std::span<std::int32_t> targets) const
 {
-    assert(tokens.size() == targets.size() && tokens.size() % m_sequence == 0);
-    const CounterRandom random(m_seed, "data " + std::to_string(step) + "." + std::to_string(microbatch));
-    for (std::size_t at = 0; at < tokens.size(); at += m_sequence) {
-        const std::size_t begin = random.bits(at) % m_windows;
-        for (std::size_t i = 0; i < m_sequence; ++i) {
+    const std::size_t length = m_sequence / m_pieces, number = std::size_t(microbatch);
+    assert(tokens.size() == targets.size() && tokens.size() % length == 0);
+    const CounterRandom random(m_seed, "data " + std::to_string(step) + "." + std::to_string(number / m_pieces));
+    for (std::size_t at = 0; at < tokens.size(); at += length) {
+        const std::size_t begin = random.bits(at * m_pieces) % m_windows + number % m_pieces * length;
+        for (std::size_t i = 0; i < length; ++i) {
             tokens[at + i] = static_cast<unsigned char>(m_text[begin + i]);
             targets[at + i] = static_cast<unsigned char>(m_text[begin + i + 1]);
         }

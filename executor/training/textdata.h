@@ -28,7 +28,8 @@ public:
     static TextData fromText(std::string text, std::string source, const ModelShape& shape, std::uint64_t seed);
 
     /// Fills shape.microbatchSize windows of shape.sequence tokens each, and for every token the one that
-    /// follows it. Both spans have shape.tokens() elements.
+    /// follows it. With sequence pieces the microbatch is one of them: its part of the windows of the whole.
+    /// Both spans have shape.tokens() elements.
     void sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
                 std::span<std::int32_t> targets) const;
 
@@ -39,7 +40,7 @@ private:
     TextData() = default;
 
     std::string m_text, m_source;
-    std::size_t m_sequence = 0, m_windows = 0;
+    std::size_t m_sequence = 0, m_pieces = 1, m_windows = 0;
     std::uint64_t m_seed = 0;
 };
 

@@ -13,38 +13,57 @@ namespace pipewright::kernels {
 namespace {
 
 /// gradient[query][key] = scale · p · (gradient - sum over keys of p · gradient), the softmax's gradient
-/// with the score scale folded in. p is 0 for later keys, hence so is the result.
+/// with the score scale folded in, over the first `keys` of each row of `stride`. Row 0 sees `earlier` + 1 keys.
+/// p is 0 for later keys, hence so is the result.
 PIPEWRIGHT_VECTOR_CLONES
-void softmaxInputGrad(std::size_t length, float scale, const float* probabilities, float* gradient)
+void softmaxInputGrad(std::size_t rows, std::size_t earlier, std::size_t stride, float scale, const float* probabilities,
+                      float* gradient)
 {
-    for (std::size_t query = 0; query < length; ++query, probabilities += length, gradient += length) {
-        const float sum = sumInLanes(query + 1, [=](std::size_t key) { return probabilities[key] * gradient[key]; });
-        for (std::size_t key = 0; key < length; ++key)
+    const std::size_t keys = earlier + rows;
+    for (std::size_t query = 0; query < rows; ++query, probabilities += stride, gradient += stride) {
+        const float sum = sumInLanes(earlier + query + 1, [=](std::size_t key) { return probabilities[key] * gradient[key]; });
+        for (std::size_t key = 0; key < keys; ++key)
             gradient[key] = scale * probabilities[key] * (gradient[key] - sum);
     }
+}
+
+void addRows(int rows, int columns, const float* from, int fromStride, float* to, int toStride)
+{
+    for (int row = 0; row < rows; ++row, from += fromStride, to += toStride)
+        for (int column = 0; column < columns; ++column)
+            to[column] += from[column];
 }
 
 } // namespace
 
 void attentionForward(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> probabilities, std::span<float> output)
+                      std::span<const float> value, std::span<float> probabilities, std::span<float> output,
+                      EarlierPieces earlier)
 {
-    const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
+    const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
+    const int piece = int(earlier.saved.size()), before = piece * length;
     [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
-    assert(query.size() == elements && key.size() == elements && value.size() == elements);
+    assert(query.size() == elements && key.size() == elements && value.size() == elements && piece < shape.pieces);
     assert(output.size() == elements && probabilities.size() == shape.scores());
     const float scale = 1.0f / std::sqrt(float(size));
     float* p = probabilities.data();
     for (int sequence = 0; sequence < shape.sequences; ++sequence) {
-        for (int head = 0; head < shape.heads; ++head, p += std::size_t(length) * length) {
+        for (int head = 0; head < shape.heads; ++head, p += std::size_t(length) * keys) {
             const std::size_t at = std::size_t(sequence) * length * hidden + std::size_t(head) * size;
-            gemm(length, length, size, 1, {&query[at], hidden}, {&key[at], hidden, true}, 0, p, length);
-            for (int row = 0; row < length; ++row) {
-                float* scores = p + std::size_t(row) * length;
-                softmaxRow(std::size_t(row) + 1, scale, scores);
-                std::fill(scores + row + 1, scores + length, 0.0f);
+            for (int i = 0; i <= piece; ++i) {
+                const float* keysOf = i < piece ? earlier.saved[i] + earlier.key : key.data();
+                gemm(length, length, size, 1, {&query[at], hidden}, {keysOf + at, hidden, true}, 0, p + i * length, keys);
             }
-            gemm(length, size, length, 1, {p, length}, {&value[at], hidden}, 0, &output[at], hidden);
+            for (int row = 0; row < length; ++row) {
+                float* scores = p + std::size_t(row) * keys;
+                softmaxRow(std::size_t(before + row) + 1, scale, scores);
+                std::fill(scores + before + row + 1, scores + keys, 0.0f);
+            }
+            for (int i = 0; i <= piece; ++i) {
+                const float* valuesOf = i < piece ? earlier.saved[i] + earlier.value : value.data();
+                gemm(length, size, length, 1, {p + i * length, keys}, {valuesOf + at, hidden}, i == 0 ? 0 : 1, &output[at],
+                     hidden);
+            }
         }
     }
 }
@@ -52,17 +71,20 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
 void attentionInputGrad(AttentionShape shape, std::span<const float> query, std::span<const float> key,
                         std::span<const float> value, std::span<const float> probabilities,
                         std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
-                        std::span<float> scoresGrad)
+                        std::span<float> scoresGrad, EarlierPieces earlier, std::span<float> sequenceGradient)
 {
-    const int hidden = shape.hidden(), length = shape.length, size = shape.headSize;
-    [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
-    assert(query.size() == elements && key.size() == elements && value.size() == elements);
+    const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
+    const int piece = int(earlier.saved.size());
+    const bool isLast = piece == shape.pieces - 1;
+    const std::size_t elements = shape.tokens() * hidden;
+    assert(query.size() == elements && key.size() == elements && value.size() == elements && piece < shape.pieces);
     assert(outputGrad.size() == elements && queryKeyValueGrad.size() == 3 * elements);
     assert(probabilities.size() == shape.scores() && scoresGrad.size() == shape.scores());
+    assert(sequenceGradient.size() == shape.sequenceGradient());
     const float scale = 1.0f / std::sqrt(float(size));
     const float* p = probabilities.data();
     float* ds = scoresGrad.data();
-    const std::size_t matrix = std::size_t(length) * length;
+    const std::size_t matrix = std::size_t(length) * keys;
     for (int sequence = 0; sequence < shape.sequences; ++sequence) {
         for (int head = 0; head < shape.heads; ++head, p += matrix, ds += matrix) {
             const std::size_t row = std::size_t(sequence) * length, column = std::size_t(head) * size;
@@ -70,11 +92,30 @@ void attentionInputGrad(AttentionShape shape, std::span<const float> query, std:
             float* dQuery = &queryKeyValueGrad[row * 3 * hidden + column];
             float* dKey = dQuery + hidden;
             float* dValue = dKey + hidden;
-            gemm(length, size, length, 1, {p, length, true}, {&outputGrad[at], hidden}, 0, dValue, 3 * hidden);
-            gemm(length, length, size, 1, {&outputGrad[at], hidden}, {&value[at], hidden, true}, 0, ds, length);
-            softmaxInputGrad(std::size_t(length), scale, p, ds);
-            gemm(length, size, length, 1, {ds, length}, {&key[at], hidden}, 0, dQuery, 3 * hidden);
-            gemm(length, size, length, 1, {ds, length, true}, {&query[at], hidden}, 0, dKey, 3 * hidden);
+            const auto owed = [&](int i) { return sequenceGradient.data() + 2 * std::size_t(i) * elements + at; };
+            for (int i = 0; i <= piece; ++i) {
+                const float* valuesOf = i < piece ? earlier.saved[i] + earlier.value : value.data();
+                const Operand share{p + i * length, keys, true};
+                if (i < piece)
+                    gemm(length, size, length, 1, share, {&outputGrad[at], hidden}, isLast ? 0 : 1, owed(i) + elements, hidden);
+                else
+                    gemm(length, size, length, 1, share, {&outputGrad[at], hidden}, 0, dValue, 3 * hidden);
+                gemm(length, length, size, 1, {&outputGrad[at], hidden}, {valuesOf + at, hidden, true}, 0, ds + i * length, keys);
+            }
+            softmaxInputGrad(std::size_t(length), std::size_t(piece) * length, std::size_t(keys), scale, p, ds);
+            for (int i = 0; i <= piece; ++i) {
+                const float* keysOf = i < piece ? earlier.saved[i] + earlier.key : key.data();
+                const Operand share{ds + i * length, keys, true};
+                gemm(length, size, length, 1, {ds + i * length, keys}, {keysOf + at, hidden}, i == 0 ? 0 : 1, dQuery, 3 * hidden);
+                if (i < piece)
+                    gemm(length, size, length, 1, share, {&query[at], hidden}, isLast ? 0 : 1, owed(i), hidden);
+                else
+                    gemm(length, size, length, 1, share, {&query[at], hidden}, 0, dKey, 3 * hidden);
+            }
+            if (!isLast) {
+                addRows(length, size, owed(piece), hidden, dKey, 3 * hidden);
+                addRows(length, size, owed(piece) + elements, hidden, dValue, 3 * hidden);
+            }
         }
     }
 }

@@ -66,6 +66,28 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("render second.json --trace second.db -o second.svg").code, 0);
     }
 
+    void replicasPairsAndPiecesTrainFromTheCommandLine_data()
+    {
+        QTest::addColumn<QString>("family");
+        for (const char* family : {"chimera", "dualpipe", "dualpipe-v", "seq1f1b"})
+            QTest::newRow(family) << QString(family);
+    }
+    void replicasPairsAndPiecesTrainFromTheCommandLine()
+    {
+        QFETCH(QString, family);
+        const QString make = "new " + family + " --devices 4 --microbatches 8 --sequence 16 --microbatch-size 1 --force -o way.json";
+        QCOMPARE(m_work.run(make).code, 0);
+        const Outcome run = m_work.run("run way.json --backend host --steps 2 --check-memory --force -o way.db --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
+        QVERIFY(run.json()["gradient_check"]["bit_equal"].toBool());
+        QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+        const Outcome compare = m_work.run("compare way.json way.db --json");
+        QVERIFY2(compare.code == 0, qPrintable(compare.errors));
+        QCOMPARE(compare.json()["blocks"]["unmatched"].toInt(-1), 0);
+        for (const QJsonValue& device : compare.json()["per_device"].toArray())
+            QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
+    }
+
     void trainingIsBitEqualAndItsMemoryIsThePredictedOne()
     {
         QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --sequence 16 --microbatch-size 1 -o train.json").code, 0);

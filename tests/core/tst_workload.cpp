@@ -328,6 +328,35 @@ private slots:
         QCOMPARE(costs.stages[0].optimizerState, held);
     }
 
+    void piecesOfASequenceShareItsBytes()
+    {
+        ModelShape shape;
+        shape.hidden = 1024;
+        shape.heads = 16;
+        shape.keyValueHeads = 4;
+        shape.headSize = 64;
+        shape.ffn = 4096;
+        shape.sequence = 2048;
+        shape.microbatchSize = 3;
+        shape.dataType = DataType::Bf16;
+        const auto costsOf = [&](int pieces) {
+            shape.sequencePieces = pieces;
+            Costs costs;
+            applyBytes(makeWorkload(shape, Optimizer::AdamW, "test"), {3, 7}, costs);
+            return costs.stages;
+        };
+        const auto whole = costsOf(1), cut = costsOf(8);
+        for (std::size_t stage = 0; stage < 2; ++stage) {
+            QCOMPARE(whole[stage].sequenceGradient, Bytes{0});
+            QCOMPARE(cut[stage].savedUntilInputGrad * 8, whole[stage].savedUntilInputGrad); // scores are s/k x s
+            QCOMPARE(cut[stage].savedUntilWeightGrad * 8, whole[stage].savedUntilWeightGrad);
+            QCOMPARE(cut[stage].output * 8, whole[stage].output);
+            QCOMPARE(cut[stage].parameters, whole[stage].parameters); // the position table keeps its rows
+            // Keys and values of 7 of 8 pieces, in bf16: 2 and 6 attention layers.
+            QCOMPARE(cut[stage].sequenceGradient, Bytes{2} * (stage == 0 ? 2 : 6) * 2 * 4 * 64 * 3 * (2048 - 256));
+        }
+    }
+
     void costsSurviveAnotherCut()
     {
         const Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "test");

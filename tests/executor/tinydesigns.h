@@ -7,9 +7,11 @@
 #include "core/schedule/schedule.h"
 #include "executor/maths.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tiny {
@@ -112,12 +114,66 @@ inline Case skipping()
     return result;
 }
 
+/// Two copies of the model in opposite directions, with a parameter that stages 0 and 1 share.
+inline Case twoReplicas()
+{
+    Case result = make({0, 1}, 4,
+                       {"F0.0 F0.1 B0.0 F1.2/1 B1.2/1 B0.1 F1.3/1 B1.3/1", "F0.2/1 F1.0 B1.0 F0.3/1 F1.1 B1.1 B0.2/1 B0.3/1"});
+    result.schedule.morePlacements = {{1, 0}};
+    result.dataflow.shared.push_back({0, 1, 96});
+    return result;
+}
+
+/// Forwards and backwards that run together, on both devices.
+inline Case overlapping()
+{
+    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3"});
+    for (const auto& [first, second] : {std::pair{"B0.0", "F0.3"}, {"B1.0", "F1.1"}, {"B1.1", "F1.2"}, {"B1.2", "F1.3"}})
+        result.schedule.overlaps.push_back({parseBlock(first).value(), parseBlock(second).value()});
+    std::sort(result.schedule.overlaps.begin(), result.schedule.overlaps.end());
+    result.costs.overlapFactor = 0.75;
+    return result;
+}
+
+/// Sequences in two pieces: forwards go from the first to the second, backwards the other way.
+inline Case pieces()
+{
+    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.1 F0.3 B0.0 B0.3 B0.2", "F1.0 F1.1 B1.1 F1.2 B1.0 F1.3 B1.3 B1.2"});
+    result.schedule.sequencePieces = 2;
+    for (StageCosts& stage : result.costs.stages)
+        stage.sequenceGradient = stage.output + 24;
+    return result;
+}
+
 struct Named {
     const char* name;
     Case (*make)();
 };
 inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOneBackward}, {"split backward", zeroBubble},
-                                {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping}};
+                                {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping},
+                                {"two replicas", twoReplicas}, {"overlapped pairs", overlapping},
+                                {"pieces of sequences", pieces}};
+
+/// What else costs may say about links and microbatches.
+enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches };
+
+inline void apply(Variant variant, Case& which)
+{
+    switch (variant) {
+    case Variant::Plain: break;
+    case Variant::Blocking: which.costs.blockingTransfers = true; break;
+    case Variant::SharedLink:
+        // Slow enough that transfers queue up, and with one pair of devices on a wire of its own.
+        which.costs.link = {250, 1e8, "switch"};
+        which.costs.linkOfPair[{1, 0}] = {100, 2e8, "other"};
+        which.costs.linkOfPair[{1, 2}] = {400, 5e7, "other"};
+        break;
+    case Variant::UnevenMicrobatches:
+        for (int m = 0; m < which.schedule.microbatches; ++m)
+            which.costs.microbatches.push_back({1 + m / 4.0, 1 + m / 8.0});
+        break;
+    }
+}
 
 inline Program compiled(const Case& which, int outstandingSends = 2)
 {
@@ -132,10 +188,10 @@ public:
     void prepare(const Program& program, std::span<const Region> regions) override
     {
         m_program = &program;
-        m_gradients.resize(static_cast<std::size_t>(program.stages));
+        m_gradients.resize(static_cast<std::size_t>(program.stages * program.replicas));
         for (BufferId b = 0; b < program.buffers.size(); ++b) {
             if (program.buffers[b].kind == BufferKind::Gradients)
-                m_gradients[static_cast<std::size_t>(program.buffers[b].stage)] = regions[b];
+                m_gradients[gradientIndex(program.buffers[b].stage, program.buffers[b].replica)] = regions[b];
         }
     }
     void beginStep(int) override
@@ -151,14 +207,13 @@ public:
         std::uint64_t sum = 0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
         for (const BufferView& view : context.reads)
             sum = fold(sum, view.region);
-        for (const BufferView& view : context.writes) {
-            for (Bytes i = 0; i < view.region.bytes; ++i) {
-                sum = sum * 6364136223846793005u + 1442695040888963407u;
-                view.region.data[i] = static_cast<std::byte>(sum >> 56);
-            }
-        }
+        for (const BufferView& view : context.writes)
+            fill(sum, view.region);
+        for (const BufferView& view : context.reads)
+            if (view.description->kind == BufferKind::SequenceGradient) // every piece adds to it
+                fill(sum, view.region);
         if (context.task->op == Op::B || context.task->op == Op::W) {
-            const Region gradients = m_gradients[static_cast<std::size_t>(context.task->stage)];
+            const Region gradients = m_gradients[gradientIndex(context.task->stage, context.task->replica)];
             for (Bytes i = 0; i + 8 <= gradients.bytes; i += 8) {
                 std::uint64_t value;
                 std::memcpy(&value, gradients.data + i, 8);
@@ -168,7 +223,10 @@ public:
         }
     }
     void update(const TaskContext&) override {}
-    Region sharedPart(const Task&, const BufferView& gradients) override { return {gradients.region.data, 96}; }
+    Region sharedPart(const Task& reduce, const BufferView& gradients) override
+    {
+        return reduce.stage == reduce.microbatch ? gradients.region : Region{gradients.region.data, 96};
+    }
     void reduce(const TaskContext&, Region own, Region theirs, bool both) override
     {
         for (Bytes i = 0; i + 8 <= own.bytes; i += 8) {
@@ -182,7 +240,7 @@ public:
         }
     }
 
-    /// The gradient sums of all stages, as bytes.
+    /// The gradient sums of all stages and replicas, as bytes.
     std::vector<std::byte> result() const
     {
         std::vector<std::byte> bytes;
@@ -194,6 +252,17 @@ public:
     std::function<void(const TaskContext&)> onCompute;
 
 private:
+    std::size_t gradientIndex(int stage, int replica) const
+    {
+        return static_cast<std::size_t>(replica * m_program->stages + stage);
+    }
+    static void fill(std::uint64_t& sum, Region region)
+    {
+        for (Bytes i = 0; i < region.bytes; ++i) {
+            sum = sum * 6364136223846793005u + 1442695040888963407u;
+            region.data[i] = static_cast<std::byte>(sum >> 56);
+        }
+    }
     static std::uint64_t fold(std::uint64_t sum, Region region)
     {
         for (Bytes i = 0; i < region.bytes; ++i)

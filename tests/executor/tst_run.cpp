@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "core/schedule/families/family.h"
+#include "core/schedules.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 #include "executor/gradientcheck.h"
@@ -17,17 +17,18 @@ using namespace pipewright;
 
 namespace {
 
+/// As many devices and microbatches as given, or a few more where the family asks for them.
 Schedule scheduleOf(std::string_view family, int devices, int microbatches)
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    return makeSchedule(family, parameters);
+    return makeSchedule(family, test::possibleParameters(*findFamily(family), devices, microbatches));
 }
 
 /// A GPT small enough for a test, cut into the family's stages.
 Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
 {
+    Design design;
+    design.name = "tiny";
+    design.schedule = scheduleOf(family, devices, microbatches);
     ModelShape shape;
     shape.layers = 8;
     shape.hidden = 32;
@@ -36,9 +37,7 @@ Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
     shape.ffn = 64;
     shape.sequence = 16;
     shape.microbatchSize = 2;
-    Design design;
-    design.name = "tiny";
-    design.schedule = scheduleOf(family, devices, microbatches);
+    shape.sequencePieces = design.schedule.sequencePieces;
     design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
@@ -46,10 +45,10 @@ Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
 }
 
 /// Costs by hand, without a model.
-Design costsOnly(std::string_view family)
+Design costsOnly(std::string_view family, int devices = 4)
 {
     Design design;
-    design.schedule = scheduleOf(family, 4, 8);
+    design.schedule = scheduleOf(family, devices, 8);
     design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19}, design.schedule.stages(),
                                 design.schedule.chunks());
     return design;
@@ -107,7 +106,9 @@ private slots:
     void everyFamilyTrainsToTheBitsOfTheReference()
     {
         QFETCH(QByteArray, family);
-        const Design design = tinyGpt(family.toStdString());
+        QFETCH(int, devices);
+        const Design design = tinyGpt(family.toStdString(), devices);
+        QCOMPARE(design.schedule.devices(), devices);
         for (const int eager : {0, 2}) {
             RunOptions options;
             options.steps = 3;
@@ -179,7 +180,18 @@ private slots:
         run(design, options); // … unless asked to
     }
 
-    void theVirtualClockRecordsThePrediction_data() { rows(); }
+    void theVirtualClockRecordsThePrediction_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<QByteArray>("costs");
+        for (const Family& family : families())
+            for (const int devices : {2, 4})
+                for (const char* costs : {"plain", "blocking transfers", "shared link", "uneven microbatches, fast pairs"}) {
+                    const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+                    QTest::addRow("%s, %d devices, %s", name.constData(), devices, costs) << name << devices << QByteArray(costs);
+                }
+    }
     void theVirtualClockRecordsThePrediction()
     {
         QFETCH(QByteArray, family);
@@ -189,7 +201,20 @@ private slots:
         options.maths = RunOptions::Maths::Timed;
         options.clock = RunOptions::Clock::Virtual;
         options.trace = folder.filePath("run.db").toStdString();
-        const Design design = costsOnly(family.toStdString());
+        QFETCH(int, devices);
+        QFETCH(QByteArray, costs);
+        Design design = costsOnly(family.toStdString(), devices);
+        for (StageCosts& stage : design.costs.stages)
+            stage.output = 4096;
+        if (costs == "blocking transfers") {
+            design.costs.blockingTransfers = true;
+        } else if (costs == "shared link") {
+            design.costs.link = {2000, 4096 / 400e-6, "switch"}; // 400 us on the wire, for blocks of 1 ms
+        } else if (costs.startsWith("uneven")) {
+            design.costs.overlapFactor = 0.75;
+            for (int m = 0; m < design.schedule.microbatches; ++m)
+                design.costs.microbatches.push_back({1 + m % 3 / 8.0, 1 + m % 5 / 4.0});
+        }
         const RunResult result = run(design, options);
         const Prediction prediction = predict(design);
         QCOMPARE(result.stepTimes, std::vector<Nanoseconds>(2, prediction.metrics.makespan));
@@ -197,6 +222,76 @@ private slots:
         const Timeline measured = TraceReader(options.trace).timeline(prediction.program, 1);
         QCOMPARE(measured.start, prediction.timeline.start);
         QCOMPARE(measured.end, prediction.timeline.end);
+    }
+
+    void unevenMicrobatchesAreForTimedRuns()
+    {
+        Design design = tinyGpt("1f1b", 2, 4);
+        design.costs.microbatches.assign(4, {});
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        options.checkGradients = false;
+        QCOMPARE(failureOf([&] { run(design, options); }), std::string()); // all alike: as if nothing was said
+        design.costs.microbatches[2].time = 1.5;
+        const std::string text = failureOf([&] { run(design, options); });
+        QVERIFY2(text.find("costs.microbatches") != std::string::npos && text.find("for timed runs") != std::string::npos, text.c_str());
+        options.maths = RunOptions::Maths::Automatic;
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 1000;
+        QCOMPARE(run(design, options).maths, std::string("timed"));
+    }
+
+    void threeReplicasAreForTimedRuns()
+    {
+        Design design = tinyGpt("gpipe", 2, 4);
+        design.schedule = test::schedule(3, {0}, {"F0.0 B0.0", "F0.1/1 B0.1/1", "F0.2/2 B0.2/2"});
+        design.schedule.morePlacements = {{1}, {2}};
+        design.layersPerStage = {10};
+        design.costs = uniformCosts({}, 1, 1);
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        const std::string text = failureOf([&] { run(design, options); });
+        QVERIFY2(text.find("3 replicas") != std::string::npos, text.c_str());
+        options.maths = RunOptions::Maths::Timed;
+        QCOMPARE(failureOf([&] { run(design, options); }), std::string());
+    }
+
+    void aModelCutForOtherPiecesThanItsScheduleIsRefused()
+    {
+        Design design = tinyGpt("seq1f1b", 2, 2);
+        ModelShape shape = design.workload->shape;
+        QVERIFY(shape.sequencePieces > 1);
+        shape.sequencePieces = 1;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        const std::string text = failureOf([&] { run(design, options); });
+        QVERIFY2(text.find("pieces of a sequence") != std::string::npos, text.c_str());
+    }
+
+    void anyOrderOfReplicasPairsAndPiecesTrains()
+    {
+        // Not a family's: data parallelism on one stage each, a pair within it, pieces that alternate.
+        Design design = tinyGpt("gpipe", 2, 4);
+        ModelShape shape = design.workload->shape;
+        shape.sequencePieces = 2;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        design.schedule = test::schedule(8, {0}, {"F0.0 F0.2 F0.1 F0.3 B0.3 B0.1 B0.0 B0.2",
+                                                  "F0.4/1 F0.5/1 F0.6/1 I0.5/1 F0.7/1 I0.4/1 W0.4/1 B0.7/1 W0.5/1 B0.6/1"});
+        design.schedule.morePlacements = {{1}};
+        design.schedule.sequencePieces = 2;
+        design.schedule.backward = BackwardStyle::Split;
+        design.schedule.firstStageMaySplit = true;
+        design.schedule.overlaps = {{test::block("F0.6/1"), test::block("I0.5/1")}};
+        design.layersPerStage = {10};
+        design.costs = uniformCosts({}, 1, 1);
+        RunOptions options;
+        options.steps = 3;
+        options.maths = RunOptions::Maths::Training;
+        options.checkMemory = true;
+        const RunResult result = run(design, options);
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
     }
 
     void aDesignWithoutAModelRunsTimedAndSaysWhy()
@@ -298,10 +393,12 @@ private:
     static void rows()
     {
         QTest::addColumn<QByteArray>("family");
-        for (const Family& family : families()) {
-            const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
-            QTest::addRow("%s", name.constData()) << name;
-        }
+        QTest::addColumn<int>("devices");
+        for (const Family& family : families())
+            for (const int devices : {2, 4}) {
+                const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+                QTest::addRow("%s, %d devices", name.constData(), devices) << name << devices;
+            }
     }
 };
 

@@ -7,6 +7,7 @@
 
 #include <QtTest>
 
+#include <cmath>
 #include <map>
 
 using namespace pipewright;
@@ -29,17 +30,23 @@ std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
     tiny::Case alone = which;
     const int stages = which.schedule.stages();
     alone.schedule.deviceOfStage.assign(static_cast<std::size_t>(stages), 0);
+    for (std::vector<int>& placement : alone.schedule.morePlacements)
+        placement = alone.schedule.deviceOfStage;
+    alone.schedule.overlaps.clear();
     auto& list = alone.schedule.order;
     list.assign(1, {});
     const bool split = which.schedule.backward == BackwardStyle::Split;
-    for (int m = 0; m < which.schedule.microbatches; ++m) {
-        for (int s = 0; s < stages; ++s)
-            list[0].push_back({Op::F, s, m, 0});
-        for (int s = stages - 1; s >= 0; --s) {
-            list[0].push_back({split ? Op::I : Op::B, s, m, 0});
-            if (split)
-                list[0].push_back({Op::W, s, m, 0});
-        }
+    const int pieces = which.schedule.sequencePieces;
+    for (int first = 0; first < which.schedule.microbatches; first += pieces) {
+        for (int m = first; m < first + pieces; ++m)
+            for (int s = 0; s < stages; ++s)
+                list[0].push_back(which.schedule.block(Op::F, s, m));
+        for (int m = first + pieces - 1; m >= first; --m)
+            for (int s = stages - 1; s >= 0; --s) {
+                list[0].push_back(which.schedule.block(split ? Op::I : Op::B, s, m));
+                if (split)
+                    list[0].push_back(which.schedule.block(Op::W, s, m));
+            }
     }
     const Program program = tiny::compiled(alone);
     const auto backend = createHostBackend(1);
@@ -124,12 +131,27 @@ private slots:
         }
     }
 
-    void theVirtualClockIsThePredictor_data() { cases(); }
+    void theVirtualClockIsThePredictor_data()
+    {
+        QTest::addColumn<int>("index");
+        QTest::addColumn<int>("eager");
+        QTest::addColumn<int>("variant");
+        const std::pair<const char*, tiny::Variant> variants[] = {{"plain", tiny::Variant::Plain},
+                                                                  {"blocking transfers", tiny::Variant::Blocking},
+                                                                  {"shared link", tiny::Variant::SharedLink},
+                                                                  {"uneven microbatches", tiny::Variant::UnevenMicrobatches}};
+        for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
+            for (const int eager : {0, 1, 3})
+                for (const auto& [name, variant] : variants)
+                    QTest::addRow("%s, %d eager, %s", tiny::all[i].name, eager, name) << i << eager << static_cast<int>(variant);
+    }
     void theVirtualClockIsThePredictor()
     {
         QFETCH(int, index);
         QFETCH(int, eager);
+        QFETCH(int, variant);
         tiny::Case which = tiny::all[index].make();
+        tiny::apply(static_cast<tiny::Variant>(variant), which);
         which.schedule.pins.push_back({{Op::F, 1, 1, 0}, 4000});
         const Program program = tiny::compiled(which);
         const Evaluator evaluator(program, which.costs);
@@ -141,7 +163,10 @@ private slots:
         TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Virtual);
         Recorder recorder(sink, backend->devices(), 1024);
         Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = eager, .virtualClock = true, .durations = taskDurations(program, which.costs)});
+                        {.eagerSlots = eager,
+                         .virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs)});
         std::vector<StepOutcome> outcomes;
         for (int step = 0; step < 2; ++step) {
             outcomes.push_back(runtime.runStep(step));
@@ -274,17 +299,38 @@ private slots:
         QVERIFY(result == sequentialChecksum(which));
     }
 
-    void cancellingEndsTheStep()
+    void cancellingEndsTheStepThatIsUnderWay()
     {
         tiny::Case which = tiny::gpipe();
         for (StageCosts& stage : which.costs.stages)
-            stage.forward = 60'000'000'000;
+            stage.forward = 3'600'000'000'000; // nobody waits for this block to end by itself
         const Program program = tiny::compiled(which);
-        std::atomic<bool> cancel{true}; // from the beginning: the step must still end by itself
+        std::atomic<bool> cancel{false};
+        std::atomic<int> begun{0};
         const auto backend = createHostBackend(3);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
+        const TimedWork hour(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext& context) {
+            ++begun;
+            cancel = true;
+            hour.spend(context);
+        };
         Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
         QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 1); // the others were waiting for it
+    }
+
+    void aCancelBeforeTheStepBeginsNothing()
+    {
+        const Program program = tiny::compiled(tiny::gpipe());
+        const std::atomic<bool> cancel{true};
+        std::atomic<int> begun{0};
+        const auto backend = createHostBackend(3);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext&) { ++begun; };
+        Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
+        QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 0);
     }
 
     void anErrorInTheMathsNamesTheBlockAndStopsTheRun()
@@ -329,6 +375,72 @@ private slots:
         const std::string text = failureOf([&] { runChecksum(program, {}); });
         QVERIFY2(text.find("device 1, instruction") != std::string::npos, text.c_str());
         QVERIFY2(text.find("which is never freed") != std::string::npos, text.c_str());
+    }
+
+    void aPairsTimeIsSharedOutBetweenItsBlocks()
+    {
+        const tiny::Case which = tiny::overlapping();
+        const Program program = tiny::compiled(which);
+        QCOMPARE(program.overlaps.size(), which.schedule.overlaps.size());
+        const auto predicted = taskDurations(program, which.costs), spent = workTimes(program, which.costs);
+        std::vector<bool> paired(program.tasks.size(), false);
+        for (const Program::Overlap& pair : program.overlaps) {
+            QCOMPARE(predicted[pair.first], predicted[pair.second]);
+            QCOMPARE(spent[pair.first] + spent[pair.second], predicted[pair.first]);
+            const Task& first = program.tasks[pair.first];
+            QCOMPARE(spent[pair.first], Nanoseconds(std::llround(0.75 * which.costs.duration(first.op, first.stage))));
+            paired[pair.first] = paired[pair.second] = true;
+        }
+        for (TaskId task = 0; task < program.tasks.size(); ++task)
+            QVERIFY(paired[task] || spent[task] == predicted[task]);
+    }
+
+    void aBlockingTransferHoldsUpBothDevices()
+    {
+        tiny::Case which = tiny::oneForwardOneBackward();
+        which.costs.link = {2'000'000, 0};
+        which.costs.blockingTransfers = true;
+        const Program program = tiny::compiled(which);
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        Recorder recorder(sink, 2, 1024);
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)});
+        runtime.runStep(0);
+        recorder.finish();
+        for (const TaskRecord& transfer : sink.tasks)
+            for (const TaskRecord& block : sink.tasks) {
+                const Task& moved = program.tasks[transfer.task];
+                const int device = program.tasks[block.task].device;
+                if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
+                    || (device != moved.device && device != moved.peer))
+                    continue;
+                QVERIFY(block.end <= transfer.start || block.start >= transfer.start + 2'000'000);
+            }
+    }
+
+    void aWaitForASharedLinkEndsWithTheRun()
+    {
+        // Two pipelines whose transfers take turns on one link, and device 0 dies before its second one.
+        tiny::Case which = tiny::make({0, 1}, 4, {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
+                                                  "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
+        which.schedule.morePlacements = {{2, 3}};
+        which.costs.link.bus = "switch";
+        const Program program = tiny::compiled(which);
+        const auto backend = createHostBackend(4);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Virtual);
+        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 1);
+        Runtime runtime(program, *backend, work, nullptr,
+                        {.virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs),
+                         .faults = {{Fault::Kind::Dies, 0, 0, at, 0}}});
+        const std::string text = failureOf([&] { runtime.runStep(0); });
+        QVERIFY2(text.find("no device can go on") != std::string::npos, text.c_str());
+        const std::string stopped = "device 0 stopped at instruction " + std::to_string(at);
+        QVERIFY2(text.find("device 2: error: waits until F0.1 from device 0 to device 1 has left the link they share (" + stopped)
+                     != std::string::npos, text.c_str());
     }
 
     void emulatedLinksTakeTheirTime()

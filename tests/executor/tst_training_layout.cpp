@@ -34,9 +34,19 @@ private slots:
         QCOMPARE(stageWorkspace(workload.shape, workload.layers, Pass::WeightGrad), Bytes(0));
     }
 
+    void theCostsOfAStageAreTheBytesItsMathsUses_data()
+    {
+        QTest::addColumn<int>("pieces");
+        QTest::newRow("whole sequences") << 1;
+        QTest::newRow("3 pieces") << 3;
+        QTest::newRow("a piece per token") << 9;
+    }
     void theCostsOfAStageAreTheBytesItsMathsUses()
     {
-        const Workload workload = workloadOf(smallShape(4));
+        ModelShape shape = smallShape(4);
+        QFETCH(int, pieces);
+        shape.sequencePieces = pieces;
+        const Workload workload = workloadOf(shape);
         for (const auto& layersPerStage : std::vector<std::vector<int>>{{6}, {3, 3}, {1, 4, 1}}) {
             Costs costs;
             applyBytes(workload, layersPerStage, costs);
@@ -53,6 +63,8 @@ private slots:
                 QCOMPARE(predicted.savedUntilWeightGrad, maths.layout().bytes(BufferKind::SavedUntilWeightGrad));
                 QCOMPARE(predicted.savedFromInputGrad, maths.layout().bytes(BufferKind::SavedFromInputGrad));
                 QCOMPARE(predicted.workspaceBackward, maths.layout().bytes(BufferKind::Workspace));
+                QCOMPARE(predicted.sequenceGradient, maths.layout().bytes(BufferKind::SequenceGradient));
+                QCOMPARE(predicted.output, Bytes(4 * maths.activationElements()));
             }
         }
     }

@@ -51,6 +51,35 @@ private slots:
         }
     }
 
+    void piecesAreCutFromTheSameWindows()
+    {
+        ModelShape whole = smallShape();
+        whole.sequence = 12;
+        std::string text;
+        for (int i = 0; i < 1000; ++i)
+            text += char('a' + i * i % 23);
+        const auto draw = [&](const ModelShape& shape, int microbatch) {
+            std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>> drawn;
+            drawn.first.resize(std::size_t(shape.tokens()));
+            drawn.second.resize(drawn.first.size());
+            TextData::fromText(text, "test", shape, 7).sample(2, microbatch, drawn.first, drawn.second);
+            return drawn;
+        };
+        ModelShape cut = whole;
+        cut.sequencePieces = 3;
+        for (int sequence = 0; sequence < 2; ++sequence) {
+            const auto [tokens, targets] = draw(whole, sequence);
+            for (int piece = 0; piece < 3; ++piece) {
+                const auto [part, partTargets] = draw(cut, 3 * sequence + piece);
+                for (std::size_t row = 0; row < std::size_t(whole.microbatchSize); ++row)
+                    for (std::size_t i = 0; i < 4; ++i) {
+                        QCOMPARE(part[row * 4 + i], tokens[row * 12 + std::size_t(piece) * 4 + i]);
+                        QCOMPARE(partTargets[row * 4 + i], targets[row * 12 + std::size_t(piece) * 4 + i]);
+                    }
+            }
+        }
+    }
+
     void samplesDependOnSeedStepAndMicrobatchAlone()
     {
         const ModelShape shape = smallShape();

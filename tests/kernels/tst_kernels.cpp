@@ -143,6 +143,59 @@ private slots:
         QVERIFY(distance(grads, reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy)) < tolerance);
     }
 
+    void attentionOnPiecesIsThatOfTheWholeSequence_data()
+    {
+        QTest::addColumn<int>("pieces");
+        for (const int pieces : {1, 2, 3, 6})
+            QTest::addRow("%d pieces", pieces) << pieces;
+    }
+    void attentionOnPiecesIsThatOfTheWholeSequence()
+    {
+        // Pieces of 3 tokens of the whole sequences, which the reference takes at once.
+        QFETCH(int, pieces);
+        const kernels::AttentionShape shape{2, 3, 2, 5, pieces}, whole{2, 3 * pieces, 2, 5};
+        const std::size_t count = whole.tokens() * whole.hidden(), part = shape.tokens() * shape.hidden();
+        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+        const reference::Attention expected = reference::attentionForward(whole, q, k, v);
+        const Values expectedGrads = reference::attentionInputGrad(whole, q, k, v, expected.probabilities, dy);
+        // Piece i of a tensor whose sequences have `perSequence` values in all, in `blocks` blocks per sequence.
+        const auto cut = [&](const Values& all, int blocks, int i) {
+            const std::size_t perBlock = all.size() / std::size_t(shape.sequences * blocks), share = perBlock / std::size_t(pieces);
+            Values result;
+            for (std::size_t block = 0; block * perBlock < all.size(); ++block) {
+                const auto begin = all.begin() + std::ptrdiff_t(block * perBlock + std::size_t(i) * share);
+                result.insert(result.end(), begin, begin + std::ptrdiff_t(share));
+            }
+            return result;
+        };
+        std::vector<std::vector<float>> saved; // keys, then values, as one buffer of a stage would hold them
+        std::vector<const float*> places;
+        for (int i = 0; i < pieces; ++i) {
+            saved.push_back(single(cut(k, 1, i)));
+            const std::vector<float> values = single(cut(v, 1, i));
+            saved.back().insert(saved.back().end(), values.begin(), values.end());
+            places.push_back(saved.back().data());
+        }
+        const auto earlier = [&](int i) { return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part}; };
+        const auto keys = [&](int i) { return std::span(saved[std::size_t(i)]).first(part); };
+        const auto values = [&](int i) { return std::span(saved[std::size_t(i)]).last(part); };
+        std::vector<std::vector<float>> probabilities;
+        for (int i = 0; i < pieces; ++i) {
+            std::vector<float>& p = probabilities.emplace_back(shape.scores(), NAN);
+            std::vector<float> y(part, NAN);
+            kernels::attentionForward(shape, single(cut(q, 1, i)), keys(i), values(i), p, y, earlier(i));
+            QVERIFY(distance(p, cut(expected.probabilities, shape.heads, i)) < tolerance);
+            QVERIFY(distance(y, cut(expected.output, 1, i)) < tolerance);
+        }
+        std::vector<float> owed(shape.sequenceGradient(), NAN);
+        for (int i = pieces; i-- > 0;) {
+            std::vector<float> grads(3 * part, NAN), scratch(shape.scores(), NAN);
+            kernels::attentionInputGrad(shape, single(cut(q, 1, i)), keys(i), values(i), probabilities[std::size_t(i)],
+                                        single(cut(dy, 1, i)), grads, scratch, earlier(i), owed);
+            QVERIFY(distance(grads, cut(expectedGrads, 1, i)) < tolerance);
+        }
+    }
+
     void hugeScoresStayFinite()
     {
         const kernels::AttentionShape shape{1, 3, 1, 1};
