@@ -6,6 +6,7 @@
 #include "gui/mainwindow.h"
 #include "core/predict/newdesign.h"
 #include "gui/runtimefolder.h"
+#include "gui/screencheck.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 
@@ -18,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace pipewright {
 
@@ -92,7 +94,9 @@ Design exampleDesign()
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
     ensureRuntimeFolder();
+    std::optional<ScreenCheck> screen(std::in_place);
     QApplication application(argc, argv);
+    screen.reset();
     QApplication::setApplicationName(QStringLiteral("pipewright"));
     QApplication::setApplicationDisplayName(QStringLiteral("Pipewright"));
     applyTheme(application);
@@ -111,10 +115,16 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
         openExample(window); // shown behind the message when the file cannot be read
         window.openFile(QString::fromStdString(file));
     }
-    if (windows.empty())
-        openExample(makeWindow());
+    const bool nothingAsked = windows.empty();
+    if (nothingAsked) {
+        MainWindow& window = makeWindow();
+        if (!window.restoreFile())
+            openExample(window);
+    }
     for (const auto& window : windows)
         window->show();
+    if (nothingAsked)
+        windows.front()->restoreWindows();
     return QApplication::exec();
 }
 

@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-/// Opens each file in a window of its own, or without any the finished example. Returns the exit code.
+/// Opens each file in a window of its own, or without any the file of the last session, or the finished example. Returns the exit code.
 /// Needs a screen (or QT_QPA_PLATFORM=offscreen).
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files);
 

@@ -68,6 +68,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
 {
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
+    setAcceptDrops(true);
     build();
     connectViews();
     refreshRecent();
@@ -195,6 +196,11 @@ void MainWindow::connectViews()
     on(m_actions->buildingBlock, &MainWindow::editBlock);
     connect(m_blockPreview, &BlockPreview::opened, this, &MainWindow::editBlock);
     on(m_actions->compare, &MainWindow::compare);
+    on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
+    on(m_actions->model, &MainWindow::showModel);
+    on(m_actions->history, &MainWindow::showHistory);
+    on(m_actions->palette, &MainWindow::showPalette);
+    on(m_actions->print, &MainWindow::print);
     on(m_actions->run, &MainWindow::run);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);

@@ -23,14 +23,17 @@ class CompareWindow;
 class DiagnosticList;
 class EditDifferences;
 class FamilyList;
+class HistoryWindow;
 class Inspector;
 class MemoryPanel;
+class ModelWindow;
 class Minimap;
 class NumberBar;
 class RunErrors;
 class SuggestionList;
 class TimelineView;
 class TopBar;
+class TradeOffWindow;
 class Tray;
 class WindowActions;
 struct ChildResult;
@@ -56,6 +59,9 @@ public:
     BlockPreview& blockPreview() { return *m_blockPreview; }
     BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
     CompareWindow* compareWindow() { return m_compare; }
+    TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
+    ModelWindow* modelWindow() { return m_model; }
+    HistoryWindow* historyWindow() { return m_history; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -70,6 +76,11 @@ public:
     /// Opens a design or a recording; false (after telling the user) when it cannot be read.
     bool openFile(const QString& path);
     bool saveTo(const QString& path);
+    bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
+    /// Session: the file that was open when the last window closed (false: none, or it is gone), and the windows
+    /// that stood beside it.
+    bool restoreFile();
+    void restoreWindows();
     /// Asks what to do with unsaved changes; false when the user wants to stay.
     bool mayDiscard();
 
@@ -89,9 +100,17 @@ public Q_SLOTS:
     void placeNext();
     void editBlock();
     void compare();
+    void showTradeOffs();
+    void showModel();
+    void showHistory();
+    void showPalette();
+    void print();
 
 protected:
     void closeEvent(QCloseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void showEvent(QShowEvent* event) override;
 
 private:
@@ -108,6 +127,9 @@ private:
     void findBlock(const QString& text, int direction); ///< the next or previous one whose name begins so
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
+    void rememberOpenWindows();
+    void rememberWindow(QWidget* window, const QString& key); ///< its place is kept from session to session
+    std::string pictureSvg(bool dark, int width) const;
 
     Options m_options;
     std::unique_ptr<QSettings> m_settings;
@@ -133,6 +155,9 @@ private:
     // Windows beside this one, made when they are first asked for.
     BlockEditor* m_blockEditor = nullptr;
     CompareWindow* m_compare = nullptr;
+    TradeOffWindow* m_tradeOffs = nullptr;
+    ModelWindow* m_model = nullptr;
+    HistoryWindow* m_history = nullptr;
     Design m_opened; ///< as it was opened or made, before the edits
 };
 

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The windows beside the main one in which other schedules are looked for. Each is made once, keeps its
-// state while hidden, and changes the document only through the document's undo stack.
+// The windows beside the main one. Each is made when it is first asked for, keeps its state while hidden and its
+// place from session to session, and changes the document only through the document's undo stack.
 #include "gui/dialogs/blockeditor.h"
+#include "gui/dialogs/commandpalette.h"
 #include "gui/dialogs/compare.h"
+#include "gui/dialogs/history.h"
+#include "gui/dialogs/modelwindow.h"
+#include "gui/dialogs/tradeoffwindow.h"
 #include "gui/mainwindow.h"
+#include "gui/windowactions.h"
+
+#include <QAction>
+#include <QEvent>
 
 namespace pipewright {
 
 namespace {
+
+const QString openKey = QStringLiteral("session/windows");
 
 void bringUp(QWidget& window)
 {
@@ -18,10 +28,48 @@ void bringUp(QWidget& window)
 
 } // namespace
 
+void MainWindow::rememberWindow(QWidget* window, const QString& key)
+{
+    window->setObjectName(key);
+    window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
+    window->installEventFilter(this);
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event)
+{
+    if (event->type() == QEvent::Hide)
+        m_settings->setValue(QStringLiteral("windows/") + watched->objectName(), static_cast<QWidget*>(watched)->saveGeometry());
+    return QWidget::eventFilter(watched, event);
+}
+
+void MainWindow::rememberOpenWindows()
+{
+    QStringList open;
+    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_model, m_history})
+        if (window && window->isVisible()) {
+            open << window->objectName();
+            window->hide();
+        }
+    m_settings->setValue(openKey, open);
+}
+
+void MainWindow::restoreWindows()
+{
+    const QStringList open = m_settings->value(openKey).toStringList();
+    const std::pair<const char*, QAction*> actions[] = {{"block", m_actions->buildingBlock}, {"compare", m_actions->compare},
+                                                        {"tradeoffs", m_actions->tradeOffs}, {"model", m_actions->model},
+                                                        {"history", m_actions->history}};
+    for (const auto& [key, action] : actions)
+        if (open.contains(QLatin1String(key)))
+            action->trigger();
+}
+
 void MainWindow::editBlock()
 {
-    if (!m_blockEditor)
+    if (!m_blockEditor) {
         m_blockEditor = new BlockEditor(m_document, this);
+        rememberWindow(m_blockEditor, QStringLiteral("block"));
+    }
     bringUp(*m_blockEditor);
 }
 
@@ -30,8 +78,45 @@ void MainWindow::compare()
     if (!m_compare) {
         m_compare = new CompareWindow(m_document, this);
         m_compare->setOpened(m_opened);
+        rememberWindow(m_compare, QStringLiteral("compare"));
     }
     bringUp(*m_compare);
+}
+
+void MainWindow::showTradeOffs()
+{
+    if (!m_tradeOffs) {
+        m_tradeOffs = new TradeOffWindow(m_document, this);
+        rememberWindow(m_tradeOffs, QStringLiteral("tradeoffs"));
+    }
+    bringUp(*m_tradeOffs);
+}
+
+void MainWindow::showModel()
+{
+    if (!m_model) {
+        m_model = new ModelWindow(m_document, this);
+        rememberWindow(m_model, QStringLiteral("model"));
+    }
+    bringUp(*m_model);
+}
+
+void MainWindow::showHistory()
+{
+    if (!m_history) {
+        m_history = new HistoryWindow(m_document.undoStack(), this);
+        rememberWindow(m_history, QStringLiteral("history"));
+    }
+    bringUp(*m_history);
+}
+
+void MainWindow::showPalette()
+{
+    auto* palette = new CommandPalette(m_actions->groups(), this);
+    palette->setAttribute(Qt::WA_DeleteOnClose);
+    palette->move(mapToGlobal(QPoint((width() - palette->width()) / 2, 64)));
+    palette->show();
+    palette->activateWindow();
 }
 
 } // namespace pipewright

@@ -18,11 +18,16 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QDir>
+#include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenu>
 #include <QMessageBox>
+#include <QMimeData>
+#include <QPrintDialog>
+#include <QPrinter>
 #include <QStandardPaths>
+#include <QUrl>
 
 namespace pipewright {
 
@@ -195,29 +200,89 @@ void MainWindow::calibrateFromOverlay()
     }
 }
 
+std::string MainWindow::pictureSvg(bool dark, int width) const
+{
+    PictureOptions picture;
+    picture.dark = dark;
+    picture.width = width;
+    if (const Document::Overlay* overlay = m_document.overlay()) {
+        picture.measured = &overlay->measured;
+        picture.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+    }
+    return timelineSvg(m_document.design(), *m_document.prediction(), picture);
+}
+
 void MainWindow::exportPicture()
 {
     if (!m_document.prediction())
         return;
-    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"), tr("Pictures (*.svg *.png)"));
-    if (path.isEmpty())
-        return;
+    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"), tr("Pictures (*.svg *.png *.pdf)"));
+    if (!path.isEmpty())
+        exportTo(path);
+}
+
+bool MainWindow::exportTo(const QString& path)
+{
     try {
         const WaitCursor wait;
-        PictureOptions picture;
-        picture.dark = Theme::of(*this).isDark;
-        if (const Document::Overlay* overlay = m_document.overlay()) {
-            picture.measured = &overlay->measured;
-            picture.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
-        }
-        const std::string svg = timelineSvg(m_document.design(), *m_document.prediction(), picture);
-        if (path.endsWith(QLatin1String(".png"), Qt::CaseInsensitive))
+        const bool pdf = path.endsWith(QLatin1String(".pdf"), Qt::CaseInsensitive);
+        // Paper is white, whatever the screen is.
+        const std::string svg = pictureSvg(!pdf && Theme::of(*this).isDark, PictureOptions().width);
+        if (pdf)
+            svgToPdf(svg, path.toStdString());
+        else if (path.endsWith(QLatin1String(".png"), Qt::CaseInsensitive))
             svgToPng(svg, path.toStdString());
         else
             writeFileAtomically(path.toStdString(), svg, true); // the file dialog asked about replacing
+        return true;
     } catch (const std::exception& error) {
         complain(tr("Cannot write the picture"), QString::fromUtf8(error.what()));
+        return false;
     }
+}
+
+void MainWindow::print()
+{
+    if (!m_document.prediction())
+        return;
+    QPrinter printer(QPrinter::HighResolution);
+    printer.setPageOrientation(QPageLayout::Landscape);
+    printer.setDocName(QString::fromStdString(m_document.design().name));
+    QPrintDialog dialog(&printer, this);
+    if (dialog.exec() != QDialog::Accepted)
+        return;
+    try {
+        const WaitCursor wait;
+        paintSvg(pictureSvg(false, PictureOptions().width), printer);
+    } catch (const std::exception& error) {
+        complain(tr("Cannot print"), QString::fromUtf8(error.what()));
+    }
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event)
+{
+    const QList<QUrl> urls = event->mimeData()->urls();
+    if (urls.size() == 1 && urls.front().isLocalFile())
+        event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event)
+{
+    const QList<QUrl> urls = event->mimeData()->urls();
+    if (urls.isEmpty() || !urls.front().isLocalFile())
+        return;
+    event->acceptProposedAction();
+    // Questions wait until the other program's drag has ended.
+    QMetaObject::invokeMethod(this, [this, path = urls.front().toLocalFile()] {
+        if (mayDiscard())
+            openFile(path);
+    }, Qt::QueuedConnection);
+}
+
+bool MainWindow::restoreFile()
+{
+    const QString path = m_settings->value(QStringLiteral("session/file")).toString();
+    return !path.isEmpty() && QFileInfo::exists(path) && openFile(path);
 }
 
 void MainWindow::refreshRecent()
@@ -241,6 +306,8 @@ void MainWindow::closeEvent(QCloseEvent* event)
         return;
     }
     m_settings->setValue(QStringLiteral("geometry"), saveGeometry());
+    m_settings->setValue(QStringLiteral("session/file"), m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());
+    rememberOpenWindows();
     if (m_autosave)
         m_autosave->finish();
     event->accept();

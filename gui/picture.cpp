@@ -7,7 +7,9 @@
 #include <QBuffer>
 #include <QGuiApplication>
 #include <QImage>
+#include <QPageSize>
 #include <QPainter>
+#include <QPdfWriter>
 #include <QSaveFile>
 #include <QSvgRenderer>
 
@@ -70,6 +72,39 @@ void svgToPng(const std::string& svg, const std::string& path)
         qunsetenv("QT_QPA_PLATFORM");
     else
         qputenv("QT_QPA_PLATFORM", platform);
+}
+
+void paintSvg(const std::string& svg, QPagedPaintDevice& page)
+{
+    QSvgRenderer renderer(QByteArray::fromStdString(svg));
+    if (!renderer.isValid())
+        throw Error("picture", "the picture is no valid SVG");
+    QPainter painter;
+    if (!painter.begin(&page))
+        throw Error("picture", "the page cannot be painted on", "look at the printer, or whether the file can be written");
+    const QRectF area(0, 0, painter.device()->width(), painter.device()->height());
+    const QSizeF size = QSizeF(renderer.defaultSize()).scaled(area.size(), Qt::KeepAspectRatio);
+    renderer.render(&painter, QRectF(QPointF((area.width() - size.width()) / 2, (area.height() - size.height()) / 2), size));
+    painter.end();
+}
+
+void svgToPdf(const std::string& svg, const std::string& path)
+{
+    const QSize size = QSvgRenderer(QByteArray::fromStdString(svg)).defaultSize();
+    if (size.isEmpty())
+        throw Error(path, "the picture is no valid SVG");
+    QSaveFile file(QString::fromStdString(path));
+    if (!file.open(QIODevice::WriteOnly))
+        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
+    {
+        QPdfWriter writer(&file);
+        writer.setCreator(QStringLiteral("Pipewright"));
+        writer.setPageSize(QPageSize(QSizeF(size) * 0.75, QPageSize::Point)); // 96 pixels are 72 points
+        writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+        paintSvg(svg, writer);
+    }
+    if (!file.commit())
+        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
 }
 
 } // namespace pipewright

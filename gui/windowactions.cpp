@@ -18,7 +18,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     open = make(tr("Open…"), {QKeySequence::Open}, tr("A design, or a recording with the design inside it"));
     save = make(tr("Save"), {QKeySequence::Save}, tr("Write the design to its file"));
     saveAs = make(tr("Save as…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)}, tr("Write the design to another file"));
-    exportPicture = make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG or PNG"));
+    exportPicture = make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG, PNG or PDF"));
     quit = make(tr("Quit"), {QKeySequence(Qt::CTRL | Qt::Key_Q)}, tr("Close the designer"));
     undo = stack->createUndoAction(this, tr("Undo"));
     undo->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Z)});
@@ -31,6 +31,11 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
     buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)}, tr("Draw the passes of one microbatch and unroll them into a schedule"));
     compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)}, tr("Lay schedules side by side on one time axis"));
+    tradeOffs = make(tr("Memory against bubble…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T)}, tr("Every family and memory limit as a point; what nothing else beats"));
+    model = make(tr("Model and cluster…"), {QKeySequence(Qt::CTRL | Qt::Key_M)}, tr("Layers, their cut into stages, devices and links"));
+    history = make(tr("History…"), {QKeySequence(Qt::CTRL | Qt::Key_H)}, tr("Every edit; a click goes back to the state before or after it"));
+    palette = make(tr("Command palette…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
+    print = make(tr("Print…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E)}, tr("The timeline on paper, or as PDF"));
     run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
     openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)}, tr("Lay a trace over the prediction"));
     clearOverlay = make(tr("Remove the overlay"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_L)}, tr("Show the prediction alone"));
@@ -45,12 +50,12 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
         fileMenu->addAction(action);
     fileMenu->addMenu(recentMenu);
     fileMenu->addSeparator();
-    for (QAction* action : {save, saveAs, exportPicture})
+    for (QAction* action : {save, saveAs, exportPicture, print})
         fileMenu->addAction(action);
     fileMenu->addSeparator();
     fileMenu->addAction(quit);
     scheduleMenu = new QMenu(tr("Schedule"), window);
-    for (QAction* action : {undo, redo})
+    for (QAction* action : {undo, redo, history})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
     for (QAction* action : {place, completeRest, takeSuggestion, find, diagnostics})
@@ -58,12 +63,13 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
     exploreMenu = new QMenu(tr("Explore"), window);
-    for (QAction* action : {buildingBlock, compare})
+    for (QAction* action : {buildingBlock, compare, tradeOffs, model})
         exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
     for (QAction* action : {openOverlay, clearOverlay, calibrate})
         overlayMenu->addAction(action);
     viewMenu = new QMenu(tr("View"), window);
+    viewMenu->addAction(palette);
     viewMenu->addAction(theme);
     viewMenu->addAction(shortcuts);
     allMenu = new QMenu(tr("Menu"), window);
@@ -92,11 +98,11 @@ void WindowActions::addView(const QString& name, QWidget* view)
 
 QList<ShortcutList::Group> WindowActions::groups() const
 {
-    QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, quit}},
-                                      {tr("Edit"), {undo, redo, place, completeRest, takeSuggestion, find}},
-                                      {tr("Explore"), {buildingBlock, compare}},
+    QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
+                                      {tr("Edit"), {undo, redo, history, place, completeRest, takeSuggestion, find}},
+                                      {tr("Explore"), {buildingBlock, compare, tradeOffs, model}},
                                       {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
-                                      {tr("Window"), {diagnostics, theme, shortcuts}}};
+                                      {tr("Window"), {palette, diagnostics, theme, shortcuts}}};
     return groups + m_views;
 }
 

@@ -35,6 +35,11 @@ public:
     QAction* find;
     QAction* buildingBlock;
     QAction* compare;
+    QAction* tradeOffs;
+    QAction* model;
+    QAction* history;
+    QAction* palette;
+    QAction* print;
     QAction* run;
     QAction* openOverlay;
     QAction* clearOverlay;

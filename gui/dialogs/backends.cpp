@@ -24,7 +24,7 @@ QString describe(const nlohmann::ordered_json& entry)
     if (const QString name = textOf(entry, "name"); !name.isEmpty())
         words << name;
     if (const auto threads = entry.find("threads"); threads != entry.end() && threads->is_number_integer())
-        words << QStringLiteral("%1 threads").arg(threads->get<int>());
+        words << QCoreApplication::translate("RunDialog", "%1 threads").arg(threads->get<int>());
     if (const auto devices = entry.find("devices"); devices != entry.end() && devices->is_array()) {
         for (const auto& device : *devices)
             words << (device.is_string() ? QString::fromStdString(device.get<std::string>()) : device.is_object() ? textOf(device, "name") : QString());
@@ -47,7 +47,7 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
         }
     }
     if (choices.empty())
-        choices.push_back({QStringLiteral("host"), true, QStringLiteral("CPU threads of this machine")});
+        choices.push_back({QStringLiteral("host"), true, QCoreApplication::translate("RunDialog", "CPU threads of this machine")});
     return choices;
 }
 

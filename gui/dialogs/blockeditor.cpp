@@ -63,11 +63,21 @@ void BlockEditor::takeForm(const QString& family)
     edit(std::move(after), tr("Start from %1").arg(name));
 }
 
-void BlockEditor::startWith(RepeatedBlock block)
+void BlockEditor::takePresent()
 {
-    m_block = std::move(block);
+    const Design& design = m_document.design();
+    m_block = design.buildingBlock.value_or(RepeatedBlock{{}, std::max(1, design.schedule.microbatches), true});
+    m_block.block = blockOf(design).value_or(*blockOfFamily("zb-h1", std::max(1, design.schedule.devices()), m_block.microbatches));
     m_edits.clear();
     showBlock();
+}
+
+void BlockEditor::showEvent(QShowEvent* event)
+{
+    QDialog::showEvent(event);
+    if (m_edits.count() == 0)
+        takePresent(); // nothing of one's own is lost
+    m_grid->setFocus();
 }
 
 RepeatedBlock BlockEditor::shown() const

@@ -50,6 +50,9 @@ public Q_SLOTS:
 Q_SIGNALS:
     void predicted();
 
+protected:
+    void showEvent(QShowEvent* event) override;
+
 private:
     struct Outcome {
         Metrics metrics;
@@ -60,7 +63,7 @@ private:
     QWidget* buildFields();
     QWidget* buildAnswers();
     void connectFields();
-    void startWith(RepeatedBlock block); ///< clears the editor's undo stack
+    void takePresent(); ///< the block of the present schedule; clears the editor's undo stack
     void showBlock();                    ///< fields and grid from m_block
     void showShown();                    ///< answers from what the grid shows
     void predictShown();

@@ -3,7 +3,6 @@
 #include "gui/dialogs/blockeditor.h"
 #include "gui/panels/blockcells.h"
 #include "gui/panels/blockgrid.h"
-#include "gui/panels/blockpreview.h"
 #include "gui/panels/factlist.h"
 
 #include <QAction>
@@ -16,8 +15,6 @@
 #include <QScrollArea>
 #include <QSpinBox>
 #include <QToolButton>
-
-#include <algorithm>
 
 namespace pipewright {
 
@@ -102,16 +99,7 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     connect(m_unroll, &QPushButton::clicked, this, &BlockEditor::unroll);
     connectFields();
 
-    RepeatedBlock start;
-    const Design& design = m_document.design();
-    start.microbatches = std::max(1, design.schedule.microbatches);
-    if (design.buildingBlock) {
-        start = *design.buildingBlock;
-        start.block = blockOf(design).value_or(start.block);
-    } else {
-        start.block = blockOf(design).value_or(*blockOfFamily("zb-h1", std::max(1, design.schedule.devices()), start.microbatches));
-    }
-    startWith(std::move(start));
+    takePresent();
     resize(1060, 640);
 }
 
@@ -227,7 +215,10 @@ void BlockEditor::connectFields()
         if (pass >= 0)
             m_grid->moveSelected(start - m_block.block.passes[static_cast<std::size_t>(pass)].start, 0);
     });
-    connect(&m_document, &Document::designChanged, this, &BlockEditor::predictShown);
+    connect(&m_document, &Document::designChanged, this, [this] {
+        if (isVisible()) // against the present schedule, which is another one now
+            predictShown();
+    });
 }
 
 } // namespace pipewright

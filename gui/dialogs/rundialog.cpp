@@ -36,8 +36,8 @@ QString timeLeftText(double seconds)
         return {};
     const int whole = static_cast<int>(std::lround(seconds));
     if (whole < 60)
-        return QStringLiteral("about %1 s left").arg(std::max(1, whole));
-    return QStringLiteral("about %1 min %2 s left").arg(whole / 60).arg(whole % 60);
+        return RunDialog::tr("about %1 s left").arg(std::max(1, whole));
+    return RunDialog::tr("about %1 min %2 s left").arg(whole / 60).arg(whole % 60);
 }
 
 } // namespace

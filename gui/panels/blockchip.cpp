@@ -51,9 +51,9 @@ BlockChip::BlockChip(const Block& block, QWidget* parent)
 void BlockChip::setBlock(const Block& block)
 {
     m_block = block;
-    const QString text = QStringLiteral("%1, stage %2").arg(blockTitle(block)).arg(block.stage);
+    const QString text = tr("%1, stage %2").arg(blockTitle(block)).arg(block.stage);
     setAccessibleName(text);
-    setToolTip(m_draggable ? text + QStringLiteral("\nDrag it into its lane, or press Return to place it") : text);
+    setToolTip(m_draggable ? text + tr("\nDrag it into its lane, or press Return to place it") : text);
     update();
 }
 

@@ -118,7 +118,10 @@ ErrorTable::ErrorTable(Document& document, QWidget* parent)
     verticalHeader()->hide();
     verticalHeader()->setDefaultSectionSize(22);
     verticalHeader()->setMinimumSectionSize(18);
-    horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    // As wide as what is in sight needs; what is left goes to the number that the rows are sorted by.
+    horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    horizontalHeader()->setSectionResizeMode(ErrorTableModel::ContributionColumn, QHeaderView::Stretch);
+    horizontalHeader()->setResizeContentsPrecision(0);
     horizontalHeader()->setHighlightSections(false);
     horizontalHeader()->setFont(Theme::words(TextSize::Small));
     connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this, &document](const QModelIndex& current) {

@@ -4,6 +4,7 @@
 #include "gui/document.h"
 #include "gui/panels/words.h"
 
+#include <QCoreApplication>
 #include <QStringList>
 
 #include <algorithm>
@@ -45,6 +46,11 @@ TaskId producer(const Program& program, TaskId task)
     return task;
 }
 
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("Inspector", text);
+}
+
 QString label(const Program& program, TaskId task)
 {
     return QString::fromStdString(program.label(task));
@@ -53,7 +59,7 @@ QString label(const Program& program, TaskId task)
 /// "F0.3 on GPU 1".
 QString labelOnDevice(const Design& design, const Program& program, TaskId task)
 {
-    return QStringLiteral("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
+    return tr("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
 }
 
 /// How the awaited block came to end so late, and what part of the whole chain is transfer.
@@ -64,15 +70,15 @@ QString chainBehind(const Design& design, const Prediction& prediction, const Bl
     Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
     for (std::size_t i = 1; i < chain.size(); ++i) {
         const QString name = QString::fromStdString(toString(chain[i].block));
-        text += i == 1 ? QStringLiteral(" That one ") : QStringLiteral(", which ");
-        text += chain[i].byOrder ? QStringLiteral("follows %1 there").arg(name)
-                                 : QStringLiteral("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
+        text += i == 1 ? tr(" That one ") : tr(", which ");
+        text += chain[i].byOrder ? tr("follows %1 there").arg(name)
+                                 : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
         transfer += chain[i].transfer;
     }
     if (chain.size() > 1)
         text += QLatin1Char('.');
     if (chain.size() > 1 && transfer > chain.front().transfer)
-        text += QStringLiteral(" %1 of this chain is transfer.").arg(durationText(transfer));
+        text += tr(" %1 of this chain is transfer.").arg(durationText(transfer));
     return text;
 }
 
@@ -82,23 +88,23 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     const TaskId onDevice = program.afterOnDevice[answers.task];
     if (answers.idleBefore == 0) {
         if (onDevice == none)
-            return QStringLiteral("It starts with the step; nothing is idle before it.");
+            return tr("It starts with the step; nothing is idle before it.");
         const Nanoseconds spare = prediction.timeline.end[onDevice] - cause.ready;
-        QString text = QStringLiteral("Nothing is idle: it starts as soon as %1 ends.").arg(label(program, onDevice));
+        QString text = tr("Nothing is idle: it starts as soon as %1 ends.").arg(label(program, onDevice));
         if (spare > 0 && cause.after != none)
-            text += QStringLiteral(" Its input had been ready for %1.").arg(durationText(spare));
+            text += tr(" Its input had been ready for %1.").arg(durationText(spare));
         return text;
     }
     if (cause.pin)
-        return QStringLiteral("%1 idle because the block is pinned to start no earlier than %2.")
+        return tr("%1 idle because the block is pinned to start no earlier than %2.")
             .arg(durationText(answers.idleBefore), durationText(cause.ready));
     const TaskId source = producer(program, cause.after);
     if (source == none)
-        return QStringLiteral("%1 idle before it.").arg(durationText(answers.idleBefore));
-    QString text = QStringLiteral("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
+        return tr("%1 idle before it.").arg(durationText(answers.idleBefore));
+    QString text = tr("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
     const Nanoseconds onItsWay = cause.ready - prediction.timeline.end[source];
     if (onItsWay > 0)
-        text += QStringLiteral(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
+        text += tr(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
     text += QLatin1Char('.');
     return text + chainBehind(design, prediction, program.tasks[answers.task].block());
 }

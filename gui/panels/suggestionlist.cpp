@@ -34,8 +34,8 @@ QString signedMultiple(double value)
 QString memoryText(double activations, Bytes bytes)
 {
     if (std::fabs(activations) >= 0.05)
-        return QStringLiteral("memory %1").arg(signedMultiple(activations));
-    return bytes != 0 ? QStringLiteral("memory %1").arg(signedSize(bytes)) : QString();
+        return SuggestionList::tr("memory %1").arg(signedMultiple(activations));
+    return bytes != 0 ? SuggestionList::tr("memory %1").arg(signedSize(bytes)) : QString();
 }
 
 double share(Nanoseconds difference, Nanoseconds of)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/words.h"
 
+#include <QCoreApplication>
 #include <QLocale>
 
 #include <cmath>
@@ -9,6 +10,11 @@
 namespace pipewright {
 
 namespace {
+
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("Words", text);
+}
 
 const QString minus = QStringLiteral("\u2212");
 
@@ -26,7 +32,7 @@ QString blockTitle(const Block& block)
     if (!text.isEmpty())
         text[0] = text[0].toUpper();
     if (block.op != Op::U)
-        text += QStringLiteral(", microbatch %1").arg(block.microbatch);
+        text += tr(", microbatch %1").arg(block.microbatch);
     return text;
 }
 
@@ -68,7 +74,7 @@ QString signedPercent(double share)
 {
     const double rounded = std::round(share * 1000.0) / 10.0;
     if (rounded == 0)
-        return share == 0 ? QStringLiteral("unchanged") : sign(share < 0) + QStringLiteral("0.0 %");
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 %");
     return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" %");
 }
 
@@ -76,18 +82,18 @@ QString signedPoints(double share)
 {
     const double rounded = std::round(share * 1000.0) / 10.0;
     if (rounded == 0)
-        return share == 0 ? QStringLiteral("unchanged") : sign(share < 0) + QStringLiteral("0.0 pt");
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 pt");
     return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" pt");
 }
 
 QString signedDuration(Nanoseconds value)
 {
-    return value == 0 ? QStringLiteral("unchanged") : sign(value < 0) + durationText(std::abs(value));
+    return value == 0 ? tr("unchanged") : sign(value < 0) + durationText(std::abs(value));
 }
 
 QString signedSize(Bytes value)
 {
-    return value == 0 ? QStringLiteral("unchanged") : sign(value < 0) + sizeText(std::abs(value));
+    return value == 0 ? tr("unchanged") : sign(value < 0) + sizeText(std::abs(value));
 }
 
 int fullestDevice(const Metrics& metrics)

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The undo stack as a list: every edit by its name, the present state marked, and a click (or the arrow keys)
+// goes to the state after an edit, back or forth.
+#pragma once
+
+#include <QDialog>
+
+class QUndoStack;
+class QUndoView;
+
+namespace pipewright {
+
+class HistoryWindow : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit HistoryWindow(QUndoStack* stack, QWidget* parent = nullptr);
+    QUndoView* view() const { return m_view; }
+
+private:
+    QUndoView* m_view;
+};
+
+} // namespace pipewright

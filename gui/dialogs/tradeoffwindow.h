@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which memory buys which bubble: all families and settings worked out in the background for the model, cluster
+// and microbatches of the design, drawn as they come, with progress, an estimate of the time left and Cancel. A
+// point becomes the schedule by click or Return, as one undoable command, and then gives exactly what was drawn.
+#pragma once
+
+#include "gui/document.h"
+
+#include "core/predict/tradeoffs.h"
+
+#include <QDialog>
+#include <QElapsedTimer>
+#include <QThreadPool>
+
+#include <atomic>
+
+class QLabel;
+class QProgressBar;
+class QPushButton;
+class QTreeWidget;
+
+namespace pipewright {
+
+class TradeOffPlot;
+
+class TradeOffWindow : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit TradeOffWindow(Document& document, QWidget* parent = nullptr);
+    ~TradeOffWindow() override;
+
+    void start(); ///< anew, for the present design
+    void cancel(); ///< what was worked out stays
+    bool isRunning() const { return m_running; }
+    const std::vector<TradeOff>& points() const { return m_points; }
+    TradeOffPlot& plot() { return *m_plot; }
+    QTreeWidget* list() const { return m_list; }
+    QPushButton* button() const { return m_button; } ///< Cancel while running, else Work out again
+    QString state() const;
+    void take(int point);
+
+Q_SIGNALS:
+    void finished(); ///< all are worked out, or the rest was cancelled
+
+protected:
+    void showEvent(QShowEvent* event) override;
+
+private:
+    void add(const TradeOff& point);
+    void end(const QString& state);
+    void refreshList();
+    void refreshPresent();
+    bool isStale() const; ///< the design now has another model, cluster, costs or microbatch count
+
+    Document& m_document;
+    Design m_base; ///< what the points were worked out for
+    std::vector<TradeOff> m_points;
+    std::size_t m_wanted = 0;
+    bool m_running = false;
+    QElapsedTimer m_clock;
+    TradeOffPlot* m_plot;
+    QTreeWidget* m_list;
+    QProgressBar* m_progress;
+    QLabel* m_state;
+    QPushButton* m_button;
+    QThreadPool m_worker;
+    std::atomic<int> m_generation{0};
+};
+
+} // namespace pipewright

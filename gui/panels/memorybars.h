@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What fills every device at its fullest moment: one bar per device, stacked by what it is, with the device's
+// limit as a red mark, and the numbers behind it.
+#pragma once
+
+#include "core/predict/stagememory.h"
+
+#include <QWidget>
+
+namespace pipewright {
+
+class Chart;
+
+class MemoryBars : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit MemoryBars(QWidget* parent = nullptr);
+    void setDevices(std::vector<DeviceMemory> devices, std::vector<QString> names);
+    QString label(int device) const; ///< behind its bar: "27.9 / 80 GiB"
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+    void changeEvent(QEvent* event) override;
+    bool event(QEvent* event) override;
+
+private:
+    struct Part {
+        QString name;
+        QColor color;
+        Bytes DeviceMemory::*bytes;
+    };
+    std::vector<Part> parts() const;
+    void refresh();
+    void paint(QPainter& painter) const;
+
+    Chart* m_chart;
+    std::vector<DeviceMemory> m_devices;
+    std::vector<QString> m_names;
+    double m_most = 1;
+};
+
+} // namespace pipewright

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/valuetable.h"
+
+#include "gui/theme.h"
+
+#include <QHeaderView>
+#include <QKeyEvent>
+
+#include <algorithm>
+
+namespace pipewright {
+
+ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget* parent) : QTableWidget(parent)
+{
+    setAccessibleName(name);
+    setColumnCount(static_cast<int>(columns.size()));
+    setHorizontalHeaderLabels(columns);
+    setSelectionMode(QAbstractItemView::SingleSelection);
+    setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed | QAbstractItemView::AnyKeyPressed);
+    setShowGrid(false);
+    setFrameShape(QFrame::NoFrame);
+    setTabKeyNavigation(false);
+    verticalHeader()->hide();
+    verticalHeader()->setDefaultSectionSize(26);
+    horizontalHeader()->setFont(Theme::words(TextSize::Small));
+    horizontalHeader()->setHighlightSections(false);
+    horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    horizontalHeader()->setMinimumSectionSize(64);
+    connect(this, &QTableWidget::itemChanged, this, [this](QTableWidgetItem* item) {
+        if (!m_filling)
+            Q_EMIT edited(item->row(), item->column(), item->text().trimmed());
+    });
+}
+
+void ValueTable::setColumnTip(int column, const QString& tip)
+{
+    horizontalHeaderItem(column)->setToolTip(tip);
+}
+
+void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
+{
+    m_filling = true;
+    const Theme& theme = Theme::of(*this);
+    const int row = currentRow(), column = currentColumn();
+    setRowCount(static_cast<int>(rows.size()));
+    for (int r = 0; r < rowCount(); ++r) {
+        for (int c = 0; c < columnCount(); ++c) {
+            const ValueCell& cell = rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)];
+            auto* item = new QTableWidgetItem(cell.text);
+            item->setToolTip(cell.tip);
+            item->setFont(cell.number ? Theme::numbers(TextSize::Small) : Theme::words());
+            item->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+            item->setForeground(cell.bad ? theme.bad : cell.editable || !cell.number ? theme.text : theme.dim);
+            Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
+            item->setFlags(cell.editable ? flags | Qt::ItemIsEditable : flags);
+            setItem(r, c, item);
+            if (r == 0)
+                horizontalHeaderItem(c)->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+        }
+    }
+    if (row >= 0 && row < rowCount())
+        setCurrentCell(row, column);
+    m_filling = false;
+}
+
+QString ValueTable::text(int row, int column) const
+{
+    return item(row, column)->text();
+}
+
+void ValueTable::keyPressEvent(QKeyEvent* event)
+{
+    const bool begins = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
+    if (begins && state() != QAbstractItemView::EditingState && currentItem() && currentItem()->flags() & Qt::ItemIsEditable)
+        return editItem(currentItem());
+    QTableWidget::keyPressEvent(event);
+}
+
+} // namespace pipewright

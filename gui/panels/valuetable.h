@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A table of values with units, some of which can be edited in place: F2, Return or a double click begins,
+// Return commits, Escape takes back. The table only reports the wanted text; its owner reads it, changes the
+// document, and sets the rows anew.
+#pragma once
+
+#include <QTableWidget>
+
+#include <vector>
+
+namespace pipewright {
+
+struct ValueCell {
+    QString text = {};
+    bool editable = false;
+    QString tip = {};
+    bool number = true; ///< right-aligned in figures; words otherwise
+    bool bad = false;
+};
+
+class ValueTable : public QTableWidget {
+    Q_OBJECT
+
+public:
+    ValueTable(const QString& name, const QStringList& columns, QWidget* parent = nullptr);
+    void setRows(const std::vector<std::vector<ValueCell>>& rows);
+    QString text(int row, int column) const;
+    void setColumnTip(int column, const QString& tip);
+
+Q_SIGNALS:
+    void edited(int row, int column, const QString& text);
+
+protected:
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    bool m_filling = false;
+};
+
+} // namespace pipewright
