@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What every backend must do, whatever it is made of. A new backend adds a row to backends().
 #include "core/base/diagnostic.h"
+#include "executor/clock.h"
 #include "executor/host/hostbackend.h"
 
 #include <QtTest>
@@ -246,6 +247,29 @@ private slots:
             const Copied copied = pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get(), slow});
             QVERIFY(pair.streams[1]->wait(*arrived));
             QVERIFY(copied.end - copied.start >= slow);
+        }
+    }
+
+    void aBlockingTransferHoldsTheSenderAsLong_data() { rows(); }
+    void aBlockingTransferHoldsTheSenderAsLong()
+    {
+        QFETCH(int, backend);
+        for (const bool senderFirst : {true, false}) {
+            Pair pair(backend, {.postings = 4});
+            Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
+            const auto sent = pair.event(0), arrived = pair.event(1);
+            const Nanoseconds slow = 5'000'000;
+            const Posting from{1, {&source.region, 1}, sent.get(), slow, true}, to{1, {&destination.region, 1}, arrived.get(), slow, true};
+            Copied copied;
+            if (senderFirst) {
+                pair.link->send(*pair.streams[0], from);
+                copied = pair.link->receive(*pair.streams[1], to);
+            } else {
+                pair.link->receive(*pair.streams[1], to);
+                copied = pair.link->send(*pair.streams[0], from);
+            }
+            QVERIFY(pair.streams[0]->wait(*sent) && pair.streams[0]->synchronize());
+            QVERIFY(steadyNow() >= copied.start + slow);
         }
     }
 
