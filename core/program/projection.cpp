@@ -40,17 +40,17 @@ public:
           m_partner(overlapPartners(program))
     {
         program.devices.assign(static_cast<std::size_t>(devices), {});
-        std::vector<std::size_t> expected(static_cast<std::size_t>(devices), 0);
+        std::vector<std::size_t> instructions = tasksPerDevice();
         m_bytes.reserve(program.buffers.size());
         for (const Buffer& buffer : program.buffers) {
             m_bytes.push_back(buffer.bytes);
-            ++expected[static_cast<std::size_t>(buffer.device)];
+            instructions[static_cast<std::size_t>(buffer.device)] += !isPersistent(buffer.kind) && buffer.kind != BufferKind::Workspace;
             if (isPersistent(buffer.kind))
                 m_program.devices[static_cast<std::size_t>(buffer.device)].persistentBytes += buffer.bytes;
         }
         for (std::size_t d = 0; d < program.devices.size(); ++d) {
-            program.devices[d].instructions.reserve(expected[d] * 2);
-            program.devices[d].liveBytes.reserve(expected[d] * 2);
+            program.devices[d].instructions.reserve(instructions[d]);
+            program.devices[d].liveBytes.reserve(instructions[d]);
             m_live[d] = program.devices[d].peakBytes = program.devices[d].persistentBytes;
         }
         sortFrees();
@@ -84,6 +84,18 @@ private:
         std::vector<TaskId> open;
         std::size_t first = 0;
     };
+
+    /// Instructions other than Free, which come on top: one per buffer.
+    std::vector<std::size_t> tasksPerDevice() const
+    {
+        std::vector<std::size_t> count(m_program.devices.size(), 0);
+        for (const Task& task : m_program.tasks) {
+            ++count[static_cast<std::size_t>(task.device)];
+            if (task.peer >= 0 && task.peer != task.device)
+                ++count[static_cast<std::size_t>(task.peer)];
+        }
+        return count;
+    }
 
     /// The task with which a task ends: what an overlapped pair uses goes when both are done.
     TaskId endOfPair(TaskId t) const

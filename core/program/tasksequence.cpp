@@ -25,7 +25,7 @@ class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
                     const Dataflow& dataflow, const CompileOptions& options)
-        : TaskWriter(program, costs), m_schedule(schedule), m_graph(graph), m_dataflow(dataflow), m_options(options),
+        : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice)
     {
         const std::size_t cells = static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches);
@@ -85,36 +85,29 @@ private:
         std::uint64_t skipKey; ///< … or under this key
     };
 
+    /// As much as there will be, but for skip connections and the gradients of sequences.
     void reserve()
     {
         const std::size_t blocks = m_graph.blocks.size();
-        const std::size_t perReplica = 2 * m_costs.stages.size() + m_dataflow.shared.size();
-        const std::size_t tasks = blocks + blocks + perReplica * static_cast<std::size_t>(m_program.replicas);
+        std::size_t transfers = 0;
+        for (BlockIndex i = 0; i < blocks; ++i)
+            transfers += m_graph.chainInput[i] != noBlock && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
+        std::size_t kept = 0; // buffers that the stages' blocks write for themselves
+        for (const StageCosts& stage : m_costs.stages)
+            for (const Bytes bytes : {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad, stage.output,
+                                      stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+                kept += bytes > 0;
+        kept *= static_cast<std::size_t>(m_program.microbatches);
+        const std::size_t replicas = static_cast<std::size_t>(m_program.replicas);
+        const std::size_t tasks = blocks + transfers + replicas * (2 * m_costs.stages.size() + m_dataflow.shared.size());
         m_program.tasks.reserve(tasks);
         m_program.afterOnDevice.reserve(tasks);
         m_program.afterData.reserve(tasks);
         m_program.operandBegin.reserve(tasks + 1);
         m_program.operandSplit.reserve(tasks);
-        m_program.operands.reserve(6 * blocks);
-        m_program.buffers.reserve(3 * blocks + 3 * m_costs.stages.size() * static_cast<std::size_t>(m_program.replicas));
+        m_program.operands.reserve(4 * transfers + 2 * kept);
+        m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
     }
-
-    void addPersistentBuffers()
-    {
-        for (std::int32_t r = 0; r < m_program.replicas; ++r)
-            for (std::int32_t s = 0; s < m_program.stages; ++s) {
-                const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
-                const int device = deviceOf(s, r);
-                const auto add = [&](BufferKind kind, Bytes bytes) {
-                    m_program.buffers[addBuffer(kind, device, s, -1, bytes)].replica = static_cast<std::uint16_t>(r);
-                };
-                add(BufferKind::Parameters, costs.parameters);
-                add(BufferKind::Gradients, costs.gradients);
-                add(BufferKind::OptimizerState, costs.optimizerState);
-            }
-    }
-
-    int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[static_cast<std::size_t>(stage)]; }
 
     std::size_t cell(int stage, int microbatch) const
     {
@@ -467,7 +460,6 @@ private:
         m_lastOnDevice[static_cast<std::size_t>(root)] = m_lastOnDevice[static_cast<std::size_t>(other)] = task;
     }
 
-    const Schedule& m_schedule;
     const OrderGraph& m_graph;
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;

@@ -6,15 +6,36 @@
 
 #include "core/program/costs.h"
 #include "core/program/program.h"
+#include "core/schedule/schedule.h"
 
 namespace pipewright {
 
 class TaskWriter {
 public:
-    /// Keeps references to both.
-    TaskWriter(Program& program, const Costs& costs) : m_program(program), m_costs(costs) {}
+    /// Keeps references to all.
+    TaskWriter(Program& program, const Schedule& schedule, const Costs& costs)
+        : m_program(program), m_schedule(schedule), m_costs(costs)
+    {
+    }
 
 protected:
+    void addPersistentBuffers()
+    {
+        for (std::int32_t r = 0; r < m_program.replicas; ++r)
+            for (std::int32_t s = 0; s < m_program.stages; ++s) {
+                const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
+                const int device = deviceOf(s, r);
+                const auto add = [&](BufferKind kind, Bytes bytes) {
+                    m_program.buffers[addBuffer(kind, device, s, -1, bytes)].replica = static_cast<std::uint16_t>(r);
+                };
+                add(BufferKind::Parameters, costs.parameters);
+                add(BufferKind::Gradients, costs.gradients);
+                add(BufferKind::OptimizerState, costs.optimizerState);
+            }
+    }
+
+    int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[static_cast<std::size_t>(stage)]; }
+
     /// A microbatch's buffer: as much larger as the microbatch is.
     BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
                          bool skip = false)
@@ -74,6 +95,7 @@ protected:
     }
 
     Program& m_program;
+    const Schedule& m_schedule;
     const Costs& m_costs;
 };
 

@@ -39,14 +39,44 @@ void generate(benchmark::State& state, const char* family, const FamilyParameter
     state.counters["blocks"] = static_cast<double>(blocks);
 }
 
+template<typename T>
+std::size_t bytesOf(const std::vector<T>& list)
+{
+    return list.capacity() * sizeof(T);
+}
+
+std::size_t bytesOf(const Schedule& schedule)
+{
+    std::size_t bytes = bytesOf(schedule.overlaps);
+    for (const auto& lane : schedule.order)
+        bytes += bytesOf(lane);
+    return bytes;
+}
+
+std::size_t bytesOf(const Program& program)
+{
+    std::size_t bytes = bytesOf(program.tasks) + bytesOf(program.operandBegin) + bytesOf(program.operandSplit)
+                        + bytesOf(program.operands) + bytesOf(program.afterOnDevice) + bytesOf(program.afterData)
+                        + bytesOf(program.extraDependencies) + bytesOf(program.overlaps) + bytesOf(program.buffers);
+    for (const Program::Device& device : program.devices)
+        bytes += bytesOf(device.instructions) + bytesOf(device.liveBytes);
+    return bytes;
+}
+
 void generateAndCompile(benchmark::State& state, const char* family, const FamilyParameters& parameters)
 {
     std::size_t tasks = 0;
+    double atRest = 0, compiled = 0; // bytes per block
     for (auto _ : state) {
         const Schedule schedule = makeSchedule(family, parameters);
-        tasks = compile(schedule, uniformCosts({}, schedule.stages(), schedule.chunks())).tasks.size();
+        const Program program = compile(schedule, uniformCosts({}, schedule.stages(), schedule.chunks()));
+        tasks = program.tasks.size();
+        atRest = static_cast<double>(bytesOf(schedule)) / static_cast<double>(schedule.blocks());
+        compiled = static_cast<double>(bytesOf(program)) / static_cast<double>(schedule.blocks());
     }
     state.counters["tasks"] = static_cast<double>(tasks);
+    state.counters["scheduleBytesPerBlock"] = atRest;
+    state.counters["programBytesPerBlock"] = compiled;
 }
 
 BENCHMARK_CAPTURE(generate, vAutoEqual12x24, "v-auto", equalTimes(12, 24, 23.0 / 24))->Unit(benchmark::kMillisecond);
