@@ -4,9 +4,10 @@
 #include "core/formats/locateddesign.h"
 #include "core/formats/locatedjson.h"
 #include "core/formats/presets.h"
-#include "core/schedule/blockforms.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
+
+#include "designtexts.h"
 
 #include <QElapsedTimer>
 #include <QTemporaryDir>
@@ -21,6 +22,7 @@
 #include <sys/stat.h>
 
 using namespace pipewright;
+using namespace pipewright::test;
 
 namespace {
 
@@ -45,43 +47,6 @@ const char* const small = R"({
       {"forward": "2ms", "input_grad": "1ms", "weight_grad": "1ms", "output": "1MiB"}
     ]
   }
-}
-)";
-
-std::string replaced(std::string text, const std::string& from, const std::string& to)
-{
-    const std::size_t at = text.find(from);
-    if (at == std::string::npos)
-        return "the text to replace is not there: " + from;
-    return text.replace(at, from.size(), to);
-}
-
-std::string faultOf(const std::string& text)
-{
-    try {
-        designFromJson(text, "design.json");
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "read without a fault";
-}
-
-const char* const blockFile = R"({
-  "pipewright": 1,
-  "name": "own block",
-  "building_block": {
-    "interval": 6,
-    "microbatches": 5,
-    "placement": [0, 0, 1],
-    "backward": "split",
-    "F": [0, 1, 2],
-    "I": [5, 4, 3]
-  },
-  "costs": {"stages": [
-    {"forward": "1ms", "input_grad": "1ms", "weight_grad": "1ms"},
-    {"forward": "1ms", "input_grad": "1ms", "weight_grad": "1ms"},
-    {"forward": "1ms", "input_grad": "1ms", "weight_grad": "1ms"}
-  ]}
 }
 )";
 
@@ -130,6 +95,15 @@ rc::Gen<Design> arbitraryDesign()
         }
         for (std::int64_t i = upTo(2); i > 0; --i)
             design.schedule.pins.push_back({block(), time()});
+        for (auto& line : design.schedule.order)
+            for (std::size_t i = 0; i + 1 < line.size(); i += 2)
+                if (upTo(3) == 0 && std::find(line.begin(), line.end(), line[i]) == line.begin() + static_cast<std::ptrdiff_t>(i))
+                    design.schedule.overlaps.push_back({line[i], line[i + 1]});
+        std::sort(design.schedule.overlaps.begin(), design.schedule.overlaps.end());
+        dropBrokenOverlaps(design.schedule);
+        if (upTo(1))
+            design.schedule.morePlacements.assign(static_cast<std::size_t>(upTo(2)), design.schedule.deviceOfStage);
+        design.schedule.sequencePieces = static_cast<int>(upTo(4)) + 1;
         if (upTo(1)) {
             ModelShape shape;
             shape.name = text();
@@ -154,7 +128,7 @@ rc::Gen<Design> arbitraryDesign()
                 design.workload->state.optimizer = 6;
             design.layersPerStage = evenPartition(*design.workload, stages);
         }
-        const auto link = [&] { return LinkSpec{text(), time(), rate()}; };
+        const auto link = [&] { return LinkSpec{text(), time(), rate(), upTo(1) ? text() : ""}; };
         if (upTo(1)) {
             design.cluster.name = text();
             for (std::int64_t i = upTo(3); i > 0; --i)
@@ -165,9 +139,13 @@ rc::Gen<Design> arbitraryDesign()
         }
         design.costs.source = text();
         design.costs.reduce = time();
-        design.costs.link = {time(), rate()};
+        design.costs.link = {time(), rate(), {}};
         if (upTo(1))
-            design.costs.linkOfPair[{1, 0}] = {time(), rate()};
+            design.costs.linkOfPair[{1, 0}] = {time(), rate(), text()};
+        design.costs.blockingTransfers = upTo(1) != 0;
+        design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
+        for (std::int64_t i = upTo(3); i > 0; --i)
+            design.costs.microbatches.push_back({0.125 * static_cast<double>(upTo(80)), 0.125 * static_cast<double>(upTo(80))});
         for (int stage = 0; stage < stages; ++stage) {
             StageCosts costs{time(), time(), time(), time(), time(), time()};
             if (upTo(1))
@@ -280,110 +258,6 @@ private slots:
         QFETCH(QString, expected);
         const QString fault = QString::fromStdString(faultOf(replaced(small, from.toStdString(), to.toStdString())));
         QVERIFY2(fault.contains(expected), qPrintable(fault));
-    }
-
-    void aBuildingBlockStandsForTheOrder()
-    {
-        const Design design = designFromJson(blockFile, "design.json");
-        QVERIFY(design.buildingBlock);
-        QCOMPARE(design.buildingBlock->block.passes.size(), std::size_t{6}); // as written: W is left open
-        QCOMPARE(design.schedule.blocks(), std::int64_t{45});
-        QCOMPARE(design.schedule.family, std::string("custom"));
-        QVERIFY(validate(design.schedule).empty());
-        QVERIFY(design.schedule == unroll(*design.buildingBlock));
-
-        const std::string text = designToJson(design);
-        QVERIFY2(text.find("\"order\"") == std::string::npos && text.find("\"W\"") == std::string::npos, text.c_str());
-        QVERIFY(designFromJson(text, "x") == design);
-        QCOMPARE(designToJson(designFromJson(text, "x")), text);
-    }
-
-    void anEditedOrderCountsAndTheBlockIsKept()
-    {
-        Design design = designFromJson(blockFile, "design.json");
-        design.schedule.pins.push_back({{Op::F, 0, 1, 0}, 5'000});
-        std::string text = designToJson(design);
-        QVERIFY(text.find("\"order\"") == std::string::npos && text.find("\"pins\"") != std::string::npos);
-        QVERIFY(designFromJson(text, "x") == design);
-
-        std::swap(design.schedule.order[0][0], design.schedule.order[0][1]);
-        text = designToJson(design);
-        QVERIFY(text.find("\"order\"") != std::string::npos && text.find("\"building_block\"") != std::string::npos);
-        QVERIFY(designFromJson(text, "x") == design);
-
-        design.schedule = trainableDesign().schedule; // nothing of the block is left in it
-        design.costs.stages.resize(2);
-        QVERIFY(designFromJson(designToJson(design), "x") == design);
-    }
-
-    void everyPublishedBlockReadsBackEqual()
-    {
-        for (const BuildingBlock& block : {oneF1BBlock(4), zeroBubbleH1Block(3), interleavedBlock(4), vHalfBlock(4), oneF1BVBlock(3)})
-            for (const bool reorder : {true, false}) {
-                Design design;
-                design.buildingBlock = {block, 7, reorder};
-                // Files list passes by operation, then stage.
-                std::stable_sort(design.buildingBlock->block.passes.begin(), design.buildingBlock->block.passes.end(),
-                                 [](const auto& a, const auto& b) { return std::pair(a.op, a.stage) < std::pair(b.op, b.stage); });
-                design.schedule = unroll(*design.buildingBlock);
-                design.costs.stages.assign(block.deviceOfStage.size(), StageCosts{});
-                const std::string text = designToJson(design);
-                QVERIFY2(text.find("\"order\"") == std::string::npos, text.c_str());
-                QVERIFY2(designFromJson(text, "x") == design, text.c_str());
-            }
-    }
-
-    void lengthsOfABlockReadBack()
-    {
-        Design design;
-        design.buildingBlock = RepeatedBlock{{"long", {0, 1}, BackwardStyle::Full, 7,
-                                              {{Op::F, 0, 0, 2}, {Op::F, 1, 2, 3}, {Op::B, 0, 9, 4}, {Op::B, 1, 5, 4}}}, 3, true};
-        design.schedule = unroll(*design.buildingBlock);
-        design.costs.stages.assign(2, StageCosts{});
-        const std::string text = designToJson(design);
-        QVERIFY2(text.find("\"lengths\"") != std::string::npos, text.c_str());
-        QVERIFY(designFromJson(text, "x") == design);
-    }
-
-    void everyFaultOfABlockNamesItsLine_data()
-    {
-        QTest::addColumn<QString>("from");
-        QTest::addColumn<QString>("to");
-        QTest::addColumn<QString>("expected");
-        const auto row = [](const char* name, const char* from, const char* to, const char* expected) {
-            QTest::newRow(name) << QString(from) << QString(to) << QString(expected);
-        };
-        row("gradient before its forward", "\"F\": [0, 1, 2]", "\"F\": [0, 10, 11]", "design.json:10: error: I1: starts at 4, before F1 ends at 11");
-        row("two in a cell", "\"I\": [5, 4, 3]", "\"I\": [12, 4, 3]", "design.json:10: error: device 0, F0 and I0: meet in cell 0 of every interval of 6");
-        row("before its data", "\"I\": [5, 4, 3]", "\"I\": [4, 4, 3]", "design.json:10: error: I0: starts at 4, before I1 ends at 5");
-        row("negative", "\"F\": [0, 1, 2]", "\"F\": [-1, 1, 2]", "design.json:9: error: -1 is out of range");
-        row("one too few", "\"F\": [0, 1, 2]", "\"F\": [0, 1]", "design.json:9: error: \"F\" has 2 numbers for 3 stages");
-        row("no gradient", "    \"F\": [0, 1, 2],\n    \"I\": [5, 4, 3]", "    \"F\": [0, 1, 2]", "design.json:4: error: the key \"I\" is missing");
-        row("wrong style", "\"split\"", "\"full\"", "design.json:4: error: the key \"B\" is missing");
-        row("interval too short", "\"interval\": 6", "\"interval\": 5", "design.json:10: error: device 0, F0 and I0: meet in cell 0 of every interval of 5");
-        row("no room for W", "[0, 0, 1]", "[0, 0, 0]", "design.json:4: error: W2: finds no free cell on its device");
-        row("no interval", "\"interval\": 6", "\"interval\": 0", "design.json:5: error: \"interval\" is 0, out of range");
-        row("too large", "\"interval\": 6,\n    \"microbatches\": 5", "\"interval\": 600,\n    \"microbatches\": 65536", "design.json:4: error: building block: ");
-        row("contradicted", "  \"costs\"", "  \"schedule\": {\"microbatches\": 4},\n  \"costs\"", "design.json:12: error: \"microbatches\" is not that of the building block");
-        row("unknown key", "\"F\"", "\"G\"", "design.json:9: error: unknown key \"G\"");
-    }
-
-    void everyFaultOfABlockNamesItsLine()
-    {
-        QFETCH(QString, from);
-        QFETCH(QString, to);
-        QFETCH(QString, expected);
-        const QString fault = QString::fromStdString(faultOf(replaced(blockFile, from.toStdString(), to.toStdString())));
-        QVERIFY2(fault.contains(expected), qPrintable(fault));
-        QVERIFY2(!fault.contains("costs of"), qPrintable(fault)); // no fault that is only a consequence
-    }
-
-    void theExampleOfABlockReads()
-    {
-        const Design design = readDesign(PIPEWRIGHT_SOURCE_DIR "/resources/examples/own-building-block.json");
-        QVERIFY(design.buildingBlock);
-        QVERIFY(validate(design.schedule).empty());
-        QVERIFY(designFromJson(designToJson(design), "x") == design);
     }
 
     void severalFaultsAreReportedAtOnce()
