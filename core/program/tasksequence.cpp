@@ -149,14 +149,8 @@ private:
     /// A block may start at the very time its input was made (zero durations): then its transfer is due now.
     void readyInputs(BlockIndex index)
     {
-        if (m_pending.empty())
-            return;
-        const std::uint32_t rank = m_rank[index];
-        for (const Pending& pending : m_pending)
-            if (pending.firstConsumer <= rank) {
-                emitTransfers();
-                return;
-            }
+        if (m_firstConsumer <= m_rank[index])
+            emitTransfers();
     }
 
     void addForward(TaskId task, BlockIndex index, const Block& block, int device)
@@ -346,6 +340,7 @@ private:
                                      static_cast<std::uint32_t>(m_pendingValues.size()), 0});
             destination = outgoing.destination;
             m_pending.back().firstConsumer = std::min(m_pending.back().firstConsumer, outgoing.consumer);
+            m_firstConsumer = std::min(m_firstConsumer, outgoing.consumer);
             ++m_pending.back().valueCount;
             m_pendingValues.push_back(outgoing.value);
         }
@@ -393,6 +388,9 @@ private:
             }
         }
         m_pending.clear();
+        m_firstConsumer = none;
+        for (const Pending& pending : later)
+            m_firstConsumer = std::min(m_firstConsumer, pending.firstConsumer);
         if (later.empty())
             m_pendingValues.clear();
         else
@@ -477,6 +475,7 @@ private:
     std::vector<Outgoing> m_outgoing;
     std::vector<Pending> m_pending;
     std::vector<PendingValue> m_pendingValues;
+    std::uint32_t m_firstConsumer = none; ///< of all that is pending
     Nanoseconds m_dueOf = 0; ///< of the transfers that the present block gives rise to
 };
 
