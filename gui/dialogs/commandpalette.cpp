@@ -17,22 +17,25 @@ namespace pipewright {
 
 namespace {
 
-constexpr int commandRole = Qt::UserRole, groupRole = Qt::UserRole + 1, keysRole = Qt::UserRole + 2;
+constexpr int commandRole = Qt::UserRole, groupRole = Qt::UserRole + 1, keysRole = Qt::UserRole + 2, offRole = Qt::UserRole + 3;
 constexpr int rowHeight = 30;
 
 class CommandDelegate : public QStyledItemDelegate {
 public:
     using QStyledItemDelegate::QStyledItemDelegate;
-    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex&) const override { return {option.rect.width(), rowHeight}; }
+    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override
+    {
+        return {QStyledItemDelegate::sizeHint(option, index).width(), rowHeight};
+    }
     void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override
     {
         const Theme& theme = Theme::of(option.palette);
-        const bool enabled = index.flags() & Qt::ItemIsEnabled;
+        const bool enabled = !index.data(offRole).toBool();
         painter->save();
-        if (option.state & QStyle::State_Selected) {
+        if (option.state & (QStyle::State_Selected | QStyle::State_MouseOver)) {
             painter->setRenderHint(QPainter::Antialiasing);
             painter->setPen(Qt::NoPen);
-            painter->setBrush(theme.control);
+            painter->setBrush(option.state & QStyle::State_Selected ? theme.control : theme.lane);
             painter->drawRoundedRect(QRectF(option.rect).adjusted(2, 1, -2, -1), Theme::controlRadius, Theme::controlRadius);
         }
         const QRect text = option.rect.adjusted(12, 0, -12, 0);
@@ -111,8 +114,8 @@ CommandPalette::CommandPalette(const QList<ShortcutList::Group>& groups, QWidget
     }
     connect(m_field, &QLineEdit::textChanged, this, &CommandPalette::filter);
     connect(m_list, &QListWidget::itemClicked, this, &CommandPalette::run);
-    connect(m_list, &QListWidget::itemEntered, this, [this](QListWidgetItem* item) { m_list->setCurrentItem(item); });
     filter({});
+    m_field->setFocus(); // a popup that names no focus of its own leaves it, and its shortcuts, behind
     resize(520, 380);
 }
 
@@ -129,8 +132,8 @@ void CommandPalette::filter(const QString& typed)
         item->setData(commandRole, command);
         item->setData(groupRole, m_commands[command].group);
         item->setData(keysRole, m_commands[command].keys);
-        if (!m_commands[command].action || !m_commands[command].action->isEnabled())
-            item->setFlags(Qt::ItemIsSelectable);
+        // Shown and walked over, but dim and without effect.
+        item->setData(offRole, !m_commands[command].action || !m_commands[command].action->isEnabled());
     }
     m_list->setCurrentRow(0);
 }
@@ -145,6 +148,16 @@ void CommandPalette::run()
         return;
     accept(); // closed first: the command may open a window of its own
     action->trigger();
+}
+
+void CommandPalette::paintEvent(QPaintEvent*)
+{
+    // It lies on the window's own surface colour, so its edge has to be drawn.
+    const Theme& theme = Theme::of(*this);
+    QPainter painter(this);
+    painter.setPen(theme.dim);
+    painter.setBrush(theme.panel);
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
 }
 
 bool CommandPalette::eventFilter(QObject* watched, QEvent* event)

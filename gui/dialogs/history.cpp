@@ -19,7 +19,10 @@ namespace {
 class EditDelegate : public QStyledItemDelegate {
 public:
     EditDelegate(const QUndoStack* stack, QObject* parent) : QStyledItemDelegate(parent), m_stack(stack) {}
-    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex&) const override { return {option.rect.width(), 26}; }
+    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override
+    {
+        return {QStyledItemDelegate::sizeHint(option, index).width(), 26};
+    }
     void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override
     {
         const Theme& theme = Theme::of(option.palette);

@@ -64,7 +64,7 @@ void ModelWindow::fillStages()
                         {stage < design.layersPerStage.size() ? QString::number(design.layersPerStage[stage]) : QStringLiteral("–"), cut},
                         {durationText(costs.forward)}, {durationText(costs.inputGrad)}, {durationText(costs.weightGrad)},
                         {sizeText(costs.parameters)}, {sizeText(costs.gradients)}, {sizeText(costs.optimizerState)},
-                        {live ? tr("%1 of %2").arg(sizeText(live->activations)).arg(live->microbatches) : QStringLiteral("–"), false,
+                        {live ? tr("%1 (%2)").arg(sizeText(live->activations)).arg(live->microbatches) : QStringLiteral("–"), false,
                          live ? tr("Saved activations of %1 microbatches at the fullest moment of its device").arg(live->microbatches) : QString()}});
     }
     m_stages->setRows(rows);

@@ -81,7 +81,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     layout->addLayout(bottom);
 
     m_stages->setColumnTip(2, tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
-    m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device"));
+    m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
     connect(close, &QPushButton::clicked, this, &QDialog::close);

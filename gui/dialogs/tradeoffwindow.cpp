@@ -68,6 +68,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->header()->setSectionResizeMode(Bubble, QHeaderView::Fixed);
     m_list->header()->resizeSection(Memory, 84);
     m_list->header()->resizeSection(Bubble, 74);
+    m_list->header()->setSortIndicatorShown(false); // it would lie over the captions
+    m_list->header()->setSectionsClickable(true);
     m_list->setFixedWidth(370);
     m_button->setAutoDefault(false);
     auto* close = new QPushButton(tr("Close"), this);
@@ -79,6 +81,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     top->setSpacing(12);
     top->addWidget(m_state);
     top->addWidget(m_progress, 1);
+    top->addStretch(1);
     top->addWidget(m_button);
     auto* middle = new QHBoxLayout;
     middle->setSpacing(20);
@@ -215,6 +218,7 @@ void TradeOffWindow::refreshList()
         auto* row = new Row(m_list);
         row->setText(Name, QString::fromStdString(point.candidate.label()));
         row->setData(Name, pointRole, static_cast<int>(i));
+        row->setSizeHint(Name, QSize(0, 22));
         row->setText(Memory, !point.possible ? QString() : point.peakBytes > 0 ? sizeText(point.peakBytes) : multipleText(point.peakActivations));
         row->setText(Bubble, point.possible ? percentText(point.bubble) : tr("not here"));
         row->setData(Memory, pointRole, point.possible ? memoryOf(point) : 1e300);

@@ -148,10 +148,14 @@ private Q_SLOTS:
         fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
         fixture.document().pin({Op::F, 0, 2, 0}, 600'000'000);
         fixture.window->windowActions().history->trigger();
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
         QUndoView* view = fixture.window->historyWindow()->view();
         QCOMPARE(view->model()->rowCount(), 3);
         QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, view->visualRect(view->model()->index(0, 0)).center());
         QCOMPARE(fixture.document().design(), before);
+        fixture.window->historyWindow()->activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
+        view->setFocus();
         QTest::keyClick(view, Qt::Key_Down);
         QCOMPARE(fixture.document().undoStack()->index(), 1);
     }
