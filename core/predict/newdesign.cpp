@@ -30,6 +30,7 @@ Design makeDesign(const NewDesign& choice)
     parameters.microbatches = choice.microbatches;
     parameters.chunks = choice.chunks;
     parameters.group = choice.group;
+    parameters.pieces = choice.pieces;
     parameters.memoryLimit = choice.memoryLimit;
     // Families that search want the times of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= choice.workload.shape.layers) {
@@ -39,7 +40,9 @@ Design makeDesign(const NewDesign& choice)
         const Costs plain = formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
         takeWork(parameters, plain);
     }
-    design.schedule = makeSchedule(choice.family, parameters);
+    Schedule schedule = makeSchedule(choice.family, parameters);
+    design = withSequencePieces(design, schedule.sequencePieces);
+    design.schedule = std::move(schedule);
     applyFormula(design);
     design.name = titleOf(design);
     return design;

@@ -17,7 +17,7 @@ struct NewDesign {
     Cluster cluster; ///< its devices are the pipeline's
     std::string family = "zb-h1";
     int microbatches = 8;
-    std::optional<int> chunks, group;
+    std::optional<int> chunks, group, pieces;
     std::optional<double> memoryLimit;
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/predict/newdesign.h"
 #include "core/workload/stagecosts.h"
+#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,9 @@ namespace {
 /// One device's worth of work, on average, for the families that search and for costs without a model.
 DeviceWorth worthOf(const Costs& costs, int devices)
 {
-    DeviceWorth worth{0, 0, 0, costs.link.latency, 0, 0, false};
+    DeviceWorth worth;
+    worth.forward = worth.inputGrad = worth.weightGrad = 0;
+    worth.transfer = costs.link.latency;
     for (const StageCosts& stage : costs.stages) {
         worth.forward += stage.forward;
         worth.inputGrad += stage.inputGrad;
@@ -58,12 +61,47 @@ void takeWork(FamilyParameters& parameters, const Costs& costs)
     parameters.transfer = worth.transfer;
 }
 
-Design withSchedule(const Design& base, Schedule schedule)
+Design withSequencePieces(const Design& base, int pieces)
 {
+    const int before = base.schedule.sequencePieces;
     Design design = base;
+    if (before == pieces)
+        return design;
+    design.costs.microbatches.clear();
+    const auto share = [&](std::int64_t& value) { value = value * before / pieces; };
+    for (StageCosts& stage : design.costs.stages) {
+        for (Nanoseconds* time : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
+            share(*time);
+        for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
+                             &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward})
+            share(*bytes);
+    }
+    if (!design.workload)
+        return design;
+    ModelShape shape = design.workload->shape;
+    shape.sequencePieces = pieces;
+    if (const Diagnostics wrong = checkShape(shape); hasErrors(wrong))
+        throw Error(wrong);
+    const StateBytesPerParameter state = design.workload->state;
+    design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
+    design.workload->state = state;
+    if (!design.layersPerStage.empty())
+        applyBytes(*design.workload, design.layersPerStage, design.costs);
+    return design;
+}
+
+Design withSchedule(const Design& original, Schedule schedule)
+{
+    const Design base = withSequencePieces(original, schedule.sequencePieces);
+    const bool samePieces = original.schedule.sequencePieces == schedule.sequencePieces;
+    Design design = base;
+    if (schedule.microbatches != original.schedule.microbatches)
+        design.costs.microbatches.clear();
     design.buildingBlock.reset();
     design.schedule = std::move(schedule);
-    if (design.schedule.deviceOfStage != base.schedule.deviceOfStage) {
+    if (!samePieces && isFormula(base) && design.schedule.deviceOfStage == base.schedule.deviceOfStage) {
+        applyFormula(design);
+    } else if (design.schedule.deviceOfStage != base.schedule.deviceOfStage) {
         const int stages = design.schedule.stages();
         if (isFormula(base)) {
             design.layersPerStage = evenPartition(*base.workload, stages);
@@ -74,14 +112,14 @@ Design withSchedule(const Design& base, Schedule schedule)
             design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
             design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
         } else {
-            const DeviceWorth worth = worthOf(base.costs, base.schedule.devices());
+            const DeviceWorth worth = worthOf(base.costs, base.schedule.devices()); // of a piece already
             design.costs = uniformCosts(worth, stages, design.schedule.chunks());
             design.costs.source = base.costs.source;
             design.dataflow = {};
             design.layersPerStage.clear();
         }
     }
-    if (base.name == titleOf(base))
+    if (original.name == titleOf(original))
         design.name = titleOf(design);
     return design;
 }
@@ -90,7 +128,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 {
     FamilyParameters parameters;
     parameters.devices = base.schedule.devices();
-    parameters.microbatches = base.schedule.microbatches;
+    parameters.microbatches = base.schedule.microbatches / base.schedule.sequencePieces;
     parameters.chunks = choice.chunks;
     parameters.memoryLimit = choice.memoryLimit;
     takeWork(parameters, base.costs);

@@ -16,6 +16,10 @@ namespace pipewright {
 /// Gives families that search the pass times of one device on average, and the time of one transfer.
 void takeWork(FamilyParameters& parameters, const Costs& costs);
 
+/// The same work with every microbatch in so many pieces of its sequence: times and activations are shared out
+/// evenly, and the model's bytes are those of a piece. The schedule stays as it was.
+Design withSequencePieces(const Design& base, int pieces);
+
 /// Another schedule of the same model on the same cluster. Without a model, costs of another cut are the
 /// present ones split evenly.
 Design withSchedule(const Design& base, Schedule schedule);

@@ -98,7 +98,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
-    for (QSpinBox* spin : {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group})
+    for (QSpinBox* spin : {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
@@ -142,6 +142,9 @@ QWidget* NewScheduleDialog::buildForm()
     m_chunks->setSpecialValueText(tr("the family's own"));
     m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
     m_group->setSpecialValueText(tr("as many as devices"));
+    m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
+    m_pieces->setSpecialValueText(tr("%1, where a family cuts sequences").arg(defaultSequencePieces));
+    m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
     m_group->setToolTip(tr("Interleaving: microbatches that go through a chunk before the next chunk's turn"));
 
     form->addRow(makeHeading(tr("Model")));
@@ -157,6 +160,7 @@ QWidget* NewScheduleDialog::buildForm()
     addRow(form, tr("Microbatches"), m_microbatches);
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
+    addRow(form, tr("Pieces"), m_pieces);
     return widget;
 }
 
@@ -202,7 +206,10 @@ void NewScheduleDialog::takeFamily()
         m_chunks->setEnabled(family->chunksSelectable);
         m_group->setEnabled(family->chunksSelectable);
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
-        const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group);
+        m_pieces->setEnabled(family->cutsSequences);
+        const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
+        if (!family->cutsSequences)
+            m_pieces->setValue(0);
         if (!family->chunksSelectable) {
             m_chunks->setValue(0);
             m_group->setValue(0);
@@ -225,6 +232,8 @@ NewDesign NewScheduleDialog::choice() const
         choice.chunks = m_chunks->value();
     if (m_group->value() > 0)
         choice.group = m_group->value();
+    if (m_pieces->value() > 0)
+        choice.pieces = m_pieces->value();
     return choice;
 }
 

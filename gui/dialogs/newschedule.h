@@ -61,6 +61,7 @@ private:
     QSpinBox* m_microbatches;
     QSpinBox* m_chunks;
     QSpinBox* m_group;
+    QSpinBox* m_pieces;
     FactList* m_numbers;
     QLabel* m_state;
     QLabel* m_faults;

@@ -47,6 +47,42 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, withFamily(base, *findFamily("1f1b"), {3, std::nullopt}));
     }
 
+    void sequencesAreCutAndJoinedAgain()
+    {
+        const auto work = [](const Design& design) { return predict(design).metrics.ideal; };
+        const auto near = [](Nanoseconds a, Nanoseconds b) { return std::abs(double(a - b)) <= 1e-3 * double(b); };
+        const Family &whole = *findFamily("1f1b"), &cut = *findFamily("seq1f1b");
+        Design measured = withFamily(llama(), whole);
+        measured.costs.source = "measured: run.db";
+        Design given = measured;
+        given.workload.reset();
+        given.layersPerStage.clear();
+        for (const Design& base : {withFamily(llama(), whole), measured, given}) {
+            const Design pieces = withFamily(base, cut);
+            QCOMPARE(pieces.schedule.microbatches, 4 * base.schedule.microbatches);
+            QVERIFY2(near(work(pieces), work(base)), base.costs.source.c_str()); // the same work in smaller portions
+            QVERIFY(predict(pieces).metrics.makespan < predict(base).metrics.makespan);
+            if (base.workload) {
+                QCOMPARE(pieces.workload->shape.sequencePieces, 4);
+                QCOMPARE(pieces.workload->shape.tokens() * 4, base.workload->shape.tokens());
+                QVERIFY(pieces.costs.stages[1].sequenceGradient > 0);
+            }
+            const Design back = withFamily(pieces, whole);
+            QCOMPARE(back.schedule, base.schedule);
+            QVERIFY(near(work(back), work(base)));
+        }
+        Design odd = withFamily(llama(), whole);
+        odd.workload->shape.sequence = 8190;
+        QVERIFY_THROWS_EXCEPTION(Error, withFamily(odd, cut));
+
+        NewDesign choice;
+        choice.workload = PresetLibrary().workload("llama-3-8b");
+        choice.cluster = PresetLibrary().cluster("h200-node", 4);
+        choice.family = "seq1f1b";
+        choice.pieces = 2;
+        QCOMPARE(makeDesign(choice).workload->shape.sequencePieces, 2);
+    }
+
     void anUnrolledBlockIsADesignThatRuns()
     {
         const Design base = llama();
@@ -106,7 +142,7 @@ private Q_SLOTS:
         measured.costs.source = "measured: run.db";
         QCOMPARE(withCluster(measured, cluster).costs, measured.costs);
         cluster.link.latency = 7000;
-        cluster.linkOfPair[{0, 1}] = {"slow", 9000, 1e9};
+        cluster.linkOfPair[{0, 1}] = {"slow", 9000, 1e9, {}};
         const Design linked = withCluster(measured, cluster);
         QCOMPARE(linked.costs.link.latency, Nanoseconds(7000));
         QCOMPARE(linked.costs.linkBetween(0, 1).latency, Nanoseconds(9000));
