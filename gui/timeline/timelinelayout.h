@@ -22,6 +22,10 @@ struct LaneBlock {
     std::uint8_t chunk = 0; ///< which of the device's stages, counted from 0
     /// Of an overlapped pair: start and end are then those of its half of the slot.
     enum class Pair : std::uint8_t { None, First, Second } pair = Pair::None;
+
+    /// When it really runs: of a pair, both run in the whole slot.
+    Nanoseconds runsFrom() const { return pair == Pair::Second ? start - (end - start) : start; }
+    Nanoseconds runsUntil() const { return pair == Pair::First ? end + (end - start) : end; }
 };
 
 /// The blocks of one device; they do not overlap, since a device computes one at a time.

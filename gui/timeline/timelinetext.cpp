@@ -156,7 +156,9 @@ QString blockName(const Design& design, const LaneBlock& block, int device)
 {
     const std::string_view words = describe(block.block.op);
     const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
-    const QString times = tr("%1 to %2").arg(duration(block.start), duration(block.end));
+    QString times = tr("%1 to %2").arg(duration(block.runsFrom()), duration(block.runsUntil()));
+    if (block.pair != LaneBlock::Pair::None)
+        times = tr("%1 together with the block %2 it").arg(times, block.pair == LaneBlock::Pair::First ? tr("behind") : tr("before"));
     if (block.block.op == Op::U)
         return tr("U%1, %2, on %3, %4").arg(block.block.stage).arg(operation, deviceLabel(design, device), times);
     return tr("%1, %2 of microbatch %3, stage %4 on %5, %6")
@@ -178,9 +180,15 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         html += QStringLiteral("<tr><td>%1 &nbsp;</td><td align='right'>%2</td></tr>")
                     .arg(name.toHtmlEscaped(), value.toHtmlEscaped());
     };
-    const Nanoseconds length = facts.predicted.end - facts.predicted.start;
-    row(tr("start"), duration(facts.predicted.start));
-    row(tr("end"), duration(facts.predicted.end));
+    if (const int pieces = design.schedule.sequencePieces; pieces > 1 && block.op != Op::U)
+        row(tr("sequence"), tr("%1, piece %2 of %3").arg(block.microbatch / pieces).arg(block.microbatch % pieces + 1).arg(pieces));
+    if (design.schedule.replicas() > 1)
+        row(tr("replica"), tr("%1 of %2").arg(block.replica + 1).arg(design.schedule.replicas()));
+    if (facts.predicted.pair != LaneBlock::Pair::None)
+        row(tr("overlaps"), facts.predicted.pair == LaneBlock::Pair::First ? tr("with the block behind it") : tr("with the block before it"));
+    const Nanoseconds length = facts.predicted.runsUntil() - facts.predicted.runsFrom();
+    row(tr("start"), duration(facts.predicted.runsFrom()));
+    row(tr("end"), duration(facts.predicted.runsUntil()));
     row(tr("duration"), duration(length));
     row(tr("source"), QString::fromStdString(design.costs.source));
     if (facts.measured) {
