@@ -26,7 +26,7 @@ struct WorkspaceTensor {
 /// With sbh = sequence * microbatch * hidden:
 ///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch
 ///   Head, input gradient         d.ln: sbh
-/// and nothing else; the backward pass as the input gradient.
+/// and nothing else; the backward pass as the input gradient. Of a piece of a sequence its share of each.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);
 
 Bytes layerWorkspaceBytes(const ModelShape& shape, LayerKind kind, Pass pass);
