@@ -33,6 +33,11 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->setObjectName(key);
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
+    // From each of them the others are as near as from the main window.
+    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->model, m_actions->history,
+                        m_actions->palette, m_actions->theme});
+    if (window != m_blockEditor) // which has steps of its own
+        window->addActions({m_actions->undo, m_actions->redo});
 }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event)

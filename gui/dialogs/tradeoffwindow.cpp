@@ -68,8 +68,6 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->header()->setSectionResizeMode(Bubble, QHeaderView::Fixed);
     m_list->header()->resizeSection(Memory, 84);
     m_list->header()->resizeSection(Bubble, 74);
-    m_list->header()->setSortIndicatorShown(false); // it would lie over the captions
-    m_list->header()->setSectionsClickable(true);
     m_list->setFixedWidth(370);
     m_button->setAutoDefault(false);
     auto* close = new QPushButton(tr("Close"), this);
@@ -243,6 +241,7 @@ void TradeOffWindow::refreshList()
             m_list->setCurrentItem(row);
     }
     m_list->setSortingEnabled(true);
+    m_list->header()->setSortIndicatorShown(false); // it would lie over the captions
 }
 
 void TradeOffWindow::refreshPresent()

@@ -70,9 +70,11 @@ void BlockPreview::refresh()
             longest = std::max(longest, lifespan(*m_block, stage));
         const std::vector<int> bound = liveBound(*m_block);
         const double chunks = double(m_block->stages()) / std::max(1, m_block->devices());
+        // Of a step with few microbatches no more can be alive than there are.
+        const double most = std::min<double>(*std::max_element(bound.begin(), bound.end()) / chunks, m_document.design().schedule.microbatches);
         m_caption->setText(tr("interval %1 · lifespan %2 · bound %3")
                                .arg(m_block->interval).arg(longest)
-                               .arg(multipleText(*std::max_element(bound.begin(), bound.end()) / chunks)));
+                               .arg(multipleText(most)));
     } else {
         m_caption->setText(tr("not made of one · click to draw one"));
     }

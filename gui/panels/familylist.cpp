@@ -163,6 +163,7 @@ void FamilyList::markPresent()
     const Family* present = findFamily(m_document.design().schedule.family);
     for (std::size_t i = 0; i < m_items.size(); ++i)
         m_items[i]->setData(Title, presentRole, present == &families()[i]);
+    m_list->viewport()->update(); // the mark is under all columns, and only one of them changed
 }
 
 void FamilyList::switchTo(std::size_t family)

@@ -230,6 +230,8 @@ private Q_SLOTS:
         QTest::mouseClick(picture, Qt::LeftButton);
         QTest::keyClick(picture, Qt::Key_Return);
         QCOMPARE(opened.count(), 2);
+        document.reset(pipewright::testing::design("gpipe")); // never more than there are
+        QVERIFY2(preview.caption().endsWith(QStringLiteral("bound 8.0 ×")), qPrintable(preview.caption()));
         document.reset(pipewright::testing::design("zb-auto"));
         QVERIFY(preview.caption().contains(QLatin1String("draw one")));
     }

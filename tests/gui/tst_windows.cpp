@@ -87,6 +87,21 @@ private Q_SLOTS:
         fixture.window->tradeOffWindow()->cancel();
     }
 
+    void fromEveryWindowTheOthersAndUndoAreNear()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
+        fixture.window->windowActions().model->trigger();
+        QApplication::setActiveWindow(fixture.window->modelWindow());
+        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_Z, Qt::ControlModifier);
+        QCOMPARE(fixture.document().design(), before);
+        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_H, Qt::ControlModifier);
+        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
+        fixture.window->windowActions().buildingBlock->trigger();
+        QVERIFY(!fixture.window->blockEditor()->actions().contains(fixture.window->windowActions().undo));
+    }
+
     void shortcutsAreUniqueAndEveryActionHasATip()
     {
         Fixture fixture;
@@ -153,8 +168,8 @@ private Q_SLOTS:
         QCOMPARE(view->model()->rowCount(), 3);
         QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, view->visualRect(view->model()->index(0, 0)).center());
         QCOMPARE(fixture.document().design(), before);
-        fixture.window->historyWindow()->activateWindow();
-        QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
+        // A screenless platform keeps the first window active; a window manager activates this one.
+        QApplication::setActiveWindow(fixture.window->historyWindow());
         view->setFocus();
         QTest::keyClick(view, Qt::Key_Down);
         QCOMPARE(fixture.document().undoStack()->index(), 1);
