@@ -134,7 +134,7 @@ void Document::apply(Design design)
     QElapsedTimer timer;
     timer.start();
     try {
-        m_prediction = std::make_unique<Prediction>(predictPlaced(m_design));
+        m_prediction = std::make_shared<const Prediction>(predictPlaced(m_design));
         m_diagnostics.clear();
     } catch (const Error& error) {
         m_diagnostics = error.diagnostics();
@@ -170,36 +170,58 @@ Document::Edit Document::tryMoveBlock(const Block& block, int index) const
     return edit;
 }
 
+Document::Edit Document::tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const
+{
+    return reordered(m_design, device, positions, text);
+}
+
 Document::Edit Document::tryMoveStage(int stage, int device, int replica) const
 {
+    return withStageMoved(m_design, m_prediction.get(), stage, device, replica);
+}
+
+Document::Edit Document::tryPlaceBlock(const Block& block, int index) const
+{
+    return withBlockPlaced(m_design, block, index);
+}
+
+Document::Edit Document::reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text)
+{
+    EditResult result = reorderDevice(design.schedule, device, positions, design.dataflow.skips);
+    Edit edit{design, std::move(result.diagnostics), text};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica)
+{
     std::map<Block, Nanoseconds> starts;
-    if (m_prediction) {
-        const Program& program = m_prediction->program;
+    if (prediction) {
+        const Program& program = prediction->program;
         for (std::size_t i = 0; i < program.tasks.size(); ++i) {
             if (program.tasks[i].kind == TaskKind::Compute)
-                starts.emplace(program.tasks[i].block(), m_prediction->timeline.start[i]);
+                starts.emplace(program.tasks[i].block(), prediction->timeline.start[i]);
         }
     }
     const auto startOf = [&starts](const Block& block) {
         const auto it = starts.find(block);
         return it == starts.end() ? Nanoseconds{0} : it->second;
     };
-    EditResult result = pipewright::moveStage(m_design.schedule, stage, device, startOf, m_design.dataflow.skips, replica);
-    Edit edit{m_design, std::move(result.diagnostics),
-              tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(m_design, device))};
+    EditResult result = pipewright::moveStage(design.schedule, stage, device, startOf, design.dataflow.skips, replica);
+    Edit edit{design, std::move(result.diagnostics), tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(design, device))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
     return edit;
 }
 
-Document::Edit Document::tryPlaceBlock(const Block& block, int index) const
+Document::Edit Document::withBlockPlaced(const Design& design, const Block& block, int index)
 {
-    EditResult result = pipewright::placeBlock(m_design.schedule, block, index, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics), tr("Place %1").arg(text(block))};
+    EditResult result = pipewright::placeBlock(design.schedule, block, index, design.dataflow.skips);
+    Edit edit{design, std::move(result.diagnostics), tr("Place %1").arg(text(block))};
     if (!hasErrors(edit.diagnostics)) {
         edit.design.schedule = std::move(result.schedule);
-        edit.text = tr("Place %1 on %2")
-                        .arg(text(block), deviceLabel(m_design, find(edit.design.schedule, block).device));
+        edit.text = tr("Place %1 on %2").arg(text(block), deviceLabel(design, find(edit.design.schedule, block).device));
     }
     return edit;
 }

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace pipewright {
 
@@ -27,6 +28,7 @@ public:
     /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
     /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
     const Prediction* prediction() const { return m_prediction.get(); }
+    std::shared_ptr<const Prediction> sharedPrediction() const { return m_prediction; } ///< for work on other threads
     const Diagnostics& diagnostics() const { return m_diagnostics; }
     double evaluationMilliseconds() const { return m_evaluationMilliseconds; }
     QUndoStack* undoStack() { return &m_undoStack; }
@@ -49,8 +51,14 @@ public:
     Edit tryMoveBlock(const Block& block, int index) const;
     Edit tryMoveStage(int stage, int device, int replica = 0) const;
     Edit tryPlaceBlock(const Block& block, int index) const;
+    /// The blocks of a device in another order, named by their present positions.
+    Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
     Edit tryUnplace(const std::vector<Block>& blocks) const;
     Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    // The same for work on other threads, where a Document must not be asked: of a copy of its design.
+    static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text);
+    static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica = 0);
+    static Edit withBlockPlaced(const Design& design, const Block& block, int index);
     /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics.
     Diagnostics commit(Edit edit);
 
@@ -93,7 +101,7 @@ private:
     bool refreshOverlay();     ///< lays the trace over the present prediction; false when it does not fit
 
     Design m_design;
-    std::unique_ptr<Prediction> m_prediction;
+    std::shared_ptr<const Prediction> m_prediction;
     Diagnostics m_diagnostics;
     double m_evaluationMilliseconds = 0;
     std::optional<Block> m_selection;

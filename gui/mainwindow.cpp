@@ -229,6 +229,7 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
+    connect(m_timeline, &TimelineView::lanesChanged, this, [this] { m_timeline->setMaximumHeight(m_timeline->naturalHeight()); });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->preview());
         refreshNumbers();

@@ -56,7 +56,7 @@ void attributeGap(const Program& program, const Timeline& timeline, TaskId t, Na
 
 } // namespace
 
-Metrics measure(const Program& program, const Timeline& timeline)
+Metrics measure(const Program& program, const Timeline& timeline, std::span<const TaskId> sequence)
 {
     Metrics metrics;
     const std::size_t devices = program.devices.size();
@@ -65,7 +65,8 @@ Metrics measure(const Program& program, const Timeline& timeline)
     std::vector<LaneState> lanes(devices);
     Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;
 
-    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+        const TaskId t = sequence.empty() ? static_cast<TaskId>(i) : sequence[i];
         if (timeline.start[t] == notRun)
             continue;
         const Task& task = program.tasks[t];

@@ -5,6 +5,7 @@
 
 #include "core/predict/timeline.h"
 
+#include <span>
 #include <vector>
 
 namespace pipewright {
@@ -38,7 +39,8 @@ struct Metrics {
     std::vector<IdleCauses> idleCauses;
 };
 
-/// Works for predictions and measurements alike; tasks that were not run count as absent. O(tasks).
-Metrics measure(const Program& program, const Timeline& timeline);
+/// Works for predictions and measurements alike; tasks that were not run count as absent. `sequence`: all tasks,
+/// those of each device in the order they run; empty: as they are numbered. O(tasks).
+Metrics measure(const Program& program, const Timeline& timeline, std::span<const TaskId> sequence = {});
 
 } // namespace pipewright

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -94,6 +95,30 @@ EditResult moveBlock(const Schedule& schedule, const Block& block, int index, st
         std::rotate(at + to, at + from.index, at + from.index + 1);
     if (edited.order == schedule.order)
         return {schedule, {}};
+    return checked(std::move(edited), skips);
+}
+
+EditResult reorderDevice(const Schedule& schedule, int device, std::span<const std::uint32_t> positions,
+                         std::span<const SkipConnection> skips)
+{
+    const auto fault = [&] {
+        return refuse(schedule, fmt::format("device {}", device), "this is no order of its blocks", "name each position once");
+    };
+    if (device < 0 || device >= schedule.devices() || positions.size() != schedule.order[static_cast<std::size_t>(device)].size())
+        return fault();
+    const std::vector<Block>& present = schedule.order[static_cast<std::size_t>(device)];
+    std::vector<char> named(positions.size(), 0);
+    std::vector<Block> order;
+    order.reserve(positions.size());
+    for (const std::uint32_t position : positions) {
+        if (position >= named.size() || std::exchange(named[position], char{1}))
+            return fault();
+        order.push_back(present[position]);
+    }
+    if (order == present)
+        return {schedule, {}};
+    Schedule edited = schedule;
+    lane(edited, device) = std::move(order);
     return checked(std::move(edited), skips);
 }
 

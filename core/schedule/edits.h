@@ -8,6 +8,7 @@
 #include "core/schedule/schedule.h"
 #include "core/schedule/validate.h"
 
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -31,6 +32,10 @@ Position find(const Schedule& schedule, const Block& block); ///< O(blocks of th
 /// (index = size: to the end).
 EditResult moveBlock(const Schedule& schedule, const Block& block, int index,
                      std::span<const SkipConnection> skips = {});
+/// Gives a device's blocks another order, named by their present positions: several moved at once, or two
+/// exchanged. `positions` must name each position once.
+EditResult reorderDevice(const Schedule& schedule, int device, std::span<const std::uint32_t> positions,
+                         std::span<const SkipConnection> skips = {});
 /// Moves a replica's stage and all its blocks to another device, merged into its order by `startOf` (predicted
 /// starts of the present schedule; blocks of equal start keep pass order).
 EditResult moveStage(const Schedule& schedule, int stage, int device,

@@ -6,16 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pipewright {
 namespace {
 
-constexpr int snapPlaces = 6;                   // gaps tried to either side
-constexpr std::int64_t snapUpToBlocks = 20'000; // each try checks the whole schedule
-
-QString tr(const char* text)
+QString tr(const char* text, int n = -1)
 {
-    return QCoreApplication::translate("TimelineView", text);
+    return QCoreApplication::translate("TimelineView", text, nullptr, n);
 }
 
 QString name(const Block& block)
@@ -23,101 +21,21 @@ QString name(const Block& block)
     return QString::fromStdString(toString(block));
 }
 
-const std::vector<Block>& orderOf(const Document& document, int device)
+const std::vector<Block>& orderOf(const Design& design, int device)
 {
-    return document.design().schedule.order[static_cast<std::size_t>(device)];
-}
-
-// Middle of the gap before `index`: what the cursor's distance to a gap is measured by.
-double timeOfGap(const Document& document, const TimelineLayout& layout, int device, int index)
-{
-    const std::vector<Block>& order = orderOf(document, device);
-    const LaneBlock* before = index > 0 ? layout.blockOf(order[static_cast<std::size_t>(index) - 1]) : nullptr;
-    const LaneBlock* after =
-        static_cast<std::size_t>(index) < order.size() ? layout.blockOf(order[static_cast<std::size_t>(index)]) : nullptr;
-    if (before && after)
-        return (static_cast<double>(before->end) + static_cast<double>(after->start)) / 2;
-    return before ? static_cast<double>(before->end) : after ? static_cast<double>(after->start) : 0;
-}
-
-QString placeText(const Document& document, const DropPlan& plan)
-{
-    const std::vector<Block>& order = orderOf(document, plan.device);
-    const auto at = [&order](int index) { return name(order[static_cast<std::size_t>(index)]); };
-    const int last = static_cast<int>(order.size());
-    // The block itself is no neighbour of its new place.
-    int next = plan.index;
-    if (next < last && order[static_cast<std::size_t>(next)] == plan.block)
-        ++next;
-    if (next < last)
-        return tr("%1 before %2").arg(name(plan.block), at(next));
-    int previous = last - 1;
-    if (previous >= 0 && order[static_cast<std::size_t>(previous)] == plan.block)
-        --previous;
-    return previous >= 0 ? tr("%1 after %2").arg(name(plan.block), at(previous))
-                         : tr("%1 first on %2").arg(name(plan.block), deviceLabel(document.design(), plan.device));
-}
-
-Document::Edit tryAt(const Document& document, const DropPlan& plan, int index)
-{
-    return plan.kind == DropPlan::Kind::Place ? document.tryPlaceBlock(plan.block, index)
-                                              : document.tryMoveBlock(plan.block, index);
-}
-
-// Takes the nearest legal gap within reach when the one under the cursor is illegal.
-void snap(const Document& document, const TimelineLayout& layout, const DropTarget& target, DropPlan& plan)
-{
-    if (target.snapTime <= 0 || document.design().schedule.blocks() > snapUpToBlocks)
-        return;
-    std::vector<std::pair<double, int>> gaps;
-    const int last = static_cast<int>(orderOf(document, plan.device).size());
-    for (int index = std::max(0, plan.index - snapPlaces); index <= std::min(last, plan.index + snapPlaces); ++index) {
-        const double distance = std::abs(timeOfGap(document, layout, plan.device, index) - target.time);
-        if (index != plan.index && distance <= target.snapTime)
-            gaps.emplace_back(distance, index);
-    }
-    std::sort(gaps.begin(), gaps.end());
-    for (const auto& [distance, index] : gaps) {
-        Document::Edit edit = tryAt(document, plan, index);
-        // Snapping back to where it stands would hide why the place under the cursor is illegal.
-        if (hasErrors(edit.diagnostics) || edit.design == document.design())
-            continue;
-        plan.index = index;
-        plan.edit = std::move(edit);
-        return;
-    }
-}
-
-void finish(const Document& document, DropPlan& plan, const QString& title)
-{
-    plan.legal = !hasErrors(plan.edit.diagnostics);
-    plan.changes = plan.legal && !(plan.edit.design == document.design());
-    if (!plan.legal) {
-        plan.title = explain(plan.edit.diagnostics, &plan.detail);
-        return;
-    }
-    plan.title = title;
-    if (!plan.changes) {
-        plan.detail = tr("no change");
-        return;
-    }
-    try {
-        plan.prediction = std::make_shared<const Prediction>(predictPlaced(plan.edit.design));
-    } catch (const Error& error) {
-        plan.legal = plan.changes = false;
-        plan.edit.diagnostics = error.diagnostics();
-        plan.title = explain(plan.edit.diagnostics, &plan.detail);
-        return;
-    }
-    if (document.prediction())
-        plan.detail = describeChange(document.design(), *document.prediction(), *plan.prediction);
+    return design.schedule.order[static_cast<std::size_t>(device)];
 }
 
 } // namespace
 
-int insertionIndex(const Document& document, const TimelineLayout& layout, int device, double time)
+bool DropPlan::isSamePlace(const DropPlan& other) const
 {
-    const std::vector<Block>& order = orderOf(document, device);
+    return kind == other.kind && block == other.block && device == other.device && index == other.index && positions == other.positions;
+}
+
+int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time)
+{
+    const std::vector<Block>& order = orderOf(design, device);
     const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
     const auto isLater = [time](const LaneBlock& block) {
         return (static_cast<double>(block.start) + static_cast<double>(block.end)) / 2 > time;
@@ -135,9 +53,31 @@ int insertionIndex(const Document& document, const TimelineLayout& layout, int d
     return static_cast<int>(order.size());
 }
 
-int deviceOfBlock(const Schedule& schedule, const Block& block)
+double timeOfGap(const Design& design, const TimelineLayout& layout, int device, int index)
 {
-    const Position position = find(schedule, block);
+    const std::vector<Block>& order = orderOf(design, device);
+    const LaneBlock* before = index > 0 ? layout.blockOf(order[static_cast<std::size_t>(index) - 1]) : nullptr;
+    const LaneBlock* after =
+        static_cast<std::size_t>(index) < order.size() ? layout.blockOf(order[static_cast<std::size_t>(index)]) : nullptr;
+    if (before && after)
+        return (static_cast<double>(before->end) + static_cast<double>(after->start)) / 2;
+    return before ? static_cast<double>(before->end) : after ? static_cast<double>(after->start) : 0;
+}
+
+Position placeOf(const Schedule& schedule, const TimelineLayout& layout, const Block& block)
+{
+    // The lanes of a prediction show the order, and their index is quicker than a search.
+    if (const std::optional<TimelineLayout::Place> place = layout.find(block)) {
+        const auto device = static_cast<std::size_t>(place->device);
+        if (device < schedule.order.size() && place->index < schedule.order[device].size() && schedule.order[device][place->index] == block)
+            return {place->device, static_cast<int>(place->index)};
+    }
+    return find(schedule, block);
+}
+
+int deviceOfBlock(const Schedule& schedule, const TimelineLayout& layout, const Block& block)
+{
+    const Position position = placeOf(schedule, layout, block);
     if (position.device >= 0)
         return position.device;
     for (std::size_t device = 0; device < schedule.order.size(); ++device) {
@@ -150,53 +90,85 @@ int deviceOfBlock(const Schedule& schedule, const Block& block)
     return known ? schedule.deviceOf(block) : -1;
 }
 
-DropPlan planDrop(const Document& document, const TimelineLayout& layout, const Block& block, const DropTarget& target,
-                  const DropPlan* previous)
+std::vector<std::uint32_t> presentPositions(std::size_t size)
 {
-    const Schedule& schedule = document.design().schedule;
-    DropPlan plan;
-    plan.block = block;
-    plan.device = target.device;
-    if (target.device < 0 || target.device >= schedule.devices() || layout.lanes().size() <= static_cast<std::size_t>(target.device)) {
-        plan.title = tr("drop on a lane");
-        return plan;
-    }
-    const bool placed = find(schedule, block).device >= 0;
-    const int home = deviceOfBlock(schedule, block);
+    std::vector<std::uint32_t> positions(size);
+    std::iota(positions.begin(), positions.end(), 0u);
+    return positions;
+}
 
-    if (placed && home != target.device) {
-        plan.kind = DropPlan::Kind::MoveStage;
-        if (previous && previous->kind == plan.kind && previous->block == block && previous->device == plan.device)
-            return *previous;
-        std::int64_t count = 0;
-        for (const Block& other : schedule.order[static_cast<std::size_t>(home)])
-            count += other.stage == block.stage;
-        plan.edit = document.tryMoveStage(block.stage, target.device, block.replica);
-        finish(document, plan,
-               tr("moves stage %1 (%2 blocks) to %3")
-                   .arg(block.stage)
-                   .arg(count)
-                   .arg(deviceLabel(document.design(), target.device)));
-        return plan;
+std::vector<std::uint32_t> shiftedPositions(std::size_t size, const std::vector<std::uint32_t>& moved, int places)
+{
+    // Each moved block passes `places` of those that stay, as far as there are any; what they have between
+    // them is passed as well.
+    std::vector<char> moves(size, 0);
+    for (const std::uint32_t position : moved)
+        moves[position] = 1;
+    const int staying = static_cast<int>(size - moved.size());
+    std::vector<std::pair<int, std::uint32_t>> wanted; // how many staying blocks come before it
+    int before = 0;
+    for (std::uint32_t i = 0; i < size; ++i) {
+        if (moves[i])
+            wanted.emplace_back(std::clamp(before + places, 0, staying), i);
+        else
+            ++before;
     }
+    std::vector<std::uint32_t> result;
+    result.reserve(size);
+    auto next = wanted.begin();
+    before = 0;
+    for (std::uint32_t i = 0; i <= size; ++i) {
+        if (i < size && moves[i])
+            continue;
+        for (; next != wanted.end() && next->first <= before; ++next)
+            result.push_back(next->second);
+        if (i < size) {
+            result.push_back(i);
+            ++before;
+        }
+    }
+    return result;
+}
 
-    plan.kind = placed ? DropPlan::Kind::Reorder : DropPlan::Kind::Place;
-    if (home != target.device) {
-        plan.title = tr("stage %1 is on %2").arg(block.stage).arg(deviceLabel(document.design(), home));
-        plan.detail = tr("drop %1 on the lane of %2").arg(name(block), deviceLabel(document.design(), home));
-        plan.edit.diagnostics.push_back({Severity::Error, toString(block), plan.title.toStdString(), plan.detail.toStdString()});
-        return plan;
+QString nameOfPlace(const Design& design, int device, int index, const Block& block)
+{
+    const std::vector<Block>& order = orderOf(design, device);
+    const auto at = [&order](int i) { return name(order[static_cast<std::size_t>(i)]); };
+    const int last = static_cast<int>(order.size());
+    // The block itself is no neighbour of its new place.
+    int next = index;
+    if (next < last && order[static_cast<std::size_t>(next)] == block)
+        ++next;
+    if (next < last)
+        return tr("%1 before %2").arg(name(block), at(next));
+    int previous = last - 1;
+    if (previous >= 0 && order[static_cast<std::size_t>(previous)] == block)
+        --previous;
+    return previous >= 0 ? tr("%1 after %2").arg(name(block), at(previous))
+                         : tr("%1 first on %2").arg(name(block), deviceLabel(design, device));
+}
+
+void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)
+{
+    plan.legal = !hasErrors(plan.edit.diagnostics);
+    plan.changes = plan.legal && !(plan.edit.design == design);
+    plan.pending = plan.live = false;
+    if (plan.legal && plan.changes) {
+        try {
+            plan.prediction = std::make_shared<const Prediction>(predictPlaced(plan.edit.design));
+            plan.layout = std::make_shared<const TimelineLayout>(plan.prediction->program, plan.prediction->timeline,
+                                                                 plan.edit.design.schedule.devices());
+        } catch (const Error& error) {
+            plan.legal = plan.changes = false;
+            plan.edit.diagnostics = error.diagnostics();
+        }
     }
-    const int wanted = insertionIndex(document, layout, target.device, target.time);
-    plan.index = wanted;
-    plan.edit = tryAt(document, plan, wanted);
-    if (hasErrors(plan.edit.diagnostics))
-        snap(document, layout, target, plan);
-    if (previous && previous->kind == plan.kind && previous->block == block && previous->device == plan.device &&
-        previous->index == plan.index && previous->edit == plan.edit)
-        return *previous;
-    finish(document, plan, placeText(document, plan));
-    return plan;
+    if (!plan.legal)
+        plan.title = explain(plan.edit.diagnostics, &plan.detail);
+    else if (!plan.changes)
+        plan.detail = tr("no change");
+    else if (present)
+        plan.detail = describeChange(design, *present, *plan.prediction);
 }
 
 QString describeChange(const Design& design, const Prediction& before, const Prediction& after)

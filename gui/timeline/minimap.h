@@ -7,6 +7,7 @@
 #include "gui/timeline/timelineview.h"
 
 #include <QPixmap>
+#include <QTimer>
 #include <QWidget>
 
 namespace pipewright {
@@ -36,6 +37,7 @@ private:
 
     TimelineView& m_timeline;
     QPixmap m_picture;
+    QTimer m_later; ///< runs while a preview is not taken up yet
     Grip m_grip = Grip::None;
     double m_offset = 0; ///< pixels from the frame's left edge to the press
 };

@@ -4,6 +4,7 @@
 #include "core/program/overlaps.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace pipewright {
 namespace {
@@ -89,11 +90,16 @@ std::array<double, opCount> Lane::timePerOpUntil(double time, std::size_t from) 
 
 void Lane::finish()
 {
-    std::stable_sort(m_blocks.begin(), m_blocks.end(), [](const LaneBlock& a, const LaneBlock& b) {
-        return a.start != b.start ? a.start < b.start : a.end < b.end;
-    });
+    const auto earlier = [](const LaneBlock& a, const LaneBlock& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
+    if (!std::is_sorted(m_blocks.begin(), m_blocks.end(), earlier)) // predictions are
+        std::stable_sort(m_blocks.begin(), m_blocks.end(), earlier);
     m_sums.assign(m_blocks.size() + 1, {});
-    for (std::size_t i = 0; i < m_blocks.size(); ++i) {
+    sum(0);
+}
+
+void Lane::sum(std::size_t from)
+{
+    for (std::size_t i = from; i < m_blocks.size(); ++i) {
         m_sums[i + 1] = m_sums[i];
         m_sums[i + 1][static_cast<std::size_t>(m_blocks[i].block.op)] += m_blocks[i].end - m_blocks[i].start;
         m_chunks = std::max(m_chunks, m_blocks[i].chunk + 1);
@@ -159,25 +165,90 @@ TimelineLayout TimelineLayout::fromOrder(const Design& design)
 
 void TimelineLayout::finish()
 {
-    std::size_t count = 0;
+    m_blocks = 0;
+    m_firstOfLane.clear();
     for (Lane& lane : m_lanes) {
         lane.finish();
-        count += lane.m_blocks.size();
+        m_firstOfLane.push_back(static_cast<std::uint32_t>(m_blocks));
+        m_blocks += lane.m_blocks.size();
     }
-    m_places.reserve(count);
-    for (std::size_t device = 0; device < m_lanes.size(); ++device) {
-        const std::vector<LaneBlock>& blocks = m_lanes[device].m_blocks;
-        for (std::size_t i = 0; i < blocks.size(); ++i) {
-            m_places.emplace(blocks[i].block, Place{static_cast<int>(device), i});
-            m_makespan = std::max(m_makespan, blocks[i].end);
+    m_table.assign(std::bit_ceil(std::max<std::size_t>(16, 2 * m_blocks)), 0);
+    const std::size_t mask = m_table.size() - 1;
+    std::uint32_t number = 0;
+    for (const Lane& lane : m_lanes)
+        for (const LaneBlock& block : lane.m_blocks) {
+            std::size_t slot = Hash()(block.block) & mask;
+            while (m_table[slot] != 0)
+                slot = (slot + 1) & mask;
+            m_table[slot] = ++number;
+            m_makespan = std::max(m_makespan, block.end);
         }
-    }
 }
 
 std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) const
 {
-    const auto it = m_places.find(block);
-    return it == m_places.end() ? std::nullopt : std::optional(it->second);
+    if (m_table.empty())
+        return std::nullopt;
+    const std::size_t mask = m_table.size() - 1;
+    for (std::size_t slot = Hash()(block) & mask; m_table[slot] != 0; slot = (slot + 1) & mask) {
+        const std::uint32_t number = m_table[slot] - 1;
+        const auto lane = static_cast<std::size_t>(std::upper_bound(m_firstOfLane.begin(), m_firstOfLane.end(), number) - m_firstOfLane.begin()) - 1;
+        std::size_t index = number - m_firstOfLane[lane];
+        if (static_cast<int>(lane) == m_reordered)
+            index = m_now[index];
+        if (m_lanes[lane].m_blocks[index].block == block)
+            return Place{static_cast<int>(lane), index};
+    }
+    return std::nullopt;
+}
+
+bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions)
+{
+    const auto reordered = static_cast<std::size_t>(device);
+    if (reordered >= m_lanes.size() || base.m_lanes[reordered].m_blocks.size() < positions.size())
+        return false;
+    const std::vector<Nanoseconds>& start = prediction.timeline.start;
+    const std::vector<Nanoseconds>& end = prediction.timeline.end;
+    // What an earlier call reordered goes back.
+    if (m_reordered >= 0 && m_reordered != device)
+        m_lanes[static_cast<std::size_t>(m_reordered)] = base.m_lanes[static_cast<std::size_t>(m_reordered)];
+    Lane& lane = m_lanes[reordered];
+    lane = base.m_lanes[reordered];
+    m_reordered = device;
+    m_now.resize(lane.m_blocks.size());
+    std::size_t changed = positions.size();
+    for (std::size_t i = 0; i < m_now.size(); ++i) {
+        const std::size_t from = i < positions.size() ? positions[i] : i;
+        if (from != i)
+            changed = std::min(changed, i);
+        lane.m_blocks[i] = base.m_lanes[reordered].m_blocks[from];
+        m_now[from] = static_cast<std::uint32_t>(i);
+    }
+    // Task by task, since the times of a lane lie far apart; within a lane tasks are in order.
+    std::vector<LaneBlock*> next;
+    for (Lane& each : m_lanes)
+        next.push_back(each.m_blocks.data());
+    m_makespan = 0;
+    const std::vector<Task>& tasks = prediction.program.tasks;
+    for (TaskId t = 0; t < tasks.size(); ++t) {
+        const auto on = static_cast<std::size_t>(tasks[t].device);
+        if (tasks[t].kind == TaskKind::Transfer || on >= m_lanes.size() || on == reordered)
+            continue;
+        LaneBlock*& block = next[on];
+        if (block == m_lanes[on].m_blocks.data() + m_lanes[on].m_blocks.size() || block->task != t)
+            continue; // an update without a duration is not shown
+        block->start = start[t];
+        block->end = end[t];
+        m_makespan = std::max(m_makespan, end[t]);
+        ++block;
+    }
+    for (LaneBlock& block : lane.m_blocks) {
+        block.start = start[block.task];
+        block.end = end[block.task];
+        m_makespan = std::max(m_makespan, block.end);
+    }
+    lane.sum(changed);
+    return true;
 }
 
 const LaneBlock* TimelineLayout::blockOf(const Block& block) const

@@ -10,7 +10,7 @@
 
 #include <array>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 namespace pipewright {
@@ -47,6 +47,7 @@ public:
 private:
     friend class TimelineLayout;
     void finish(); ///< sorts and sums
+    void sum(std::size_t from);
     std::vector<LaneBlock> m_blocks;
     std::vector<std::array<Nanoseconds, opCount>> m_sums; ///< m_sums[i]: of the blocks before i
     int m_chunks = 1;
@@ -68,15 +69,26 @@ public:
     Nanoseconds makespan() const { return m_makespan; }
     std::optional<Place> find(const Block& block) const; ///< O(1)
     const LaneBlock* blockOf(const Block& block) const;  ///< null when absent
-    std::size_t blocks() const { return m_places.size(); }
+    std::size_t blocks() const { return m_blocks; }
 
-private:
+    /// Makes this, a copy of `base`, the layout of the same tasks at other times, with the blocks of `device` in
+    /// another order: `positions[i]` is the place in `base` of the block that comes i-th. O(tasks), a few
+    /// milliseconds for 200,000 blocks; false, with nothing changed, when `base` shows other tasks.
+    bool retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions);
+
     struct Hash {
         std::size_t operator()(const Block& block) const;
     };
+
+private:
     void finish();
     std::vector<Lane> m_lanes;
-    std::unordered_map<Block, Place, Hash> m_places;
+    // Open addressing: the number + 1 of a block, counted through the lanes; 0 where free.
+    std::vector<std::uint32_t> m_table;
+    std::vector<std::uint32_t> m_firstOfLane;
+    std::size_t m_blocks = 0;
+    int m_reordered = -1;               ///< lane whose blocks do not stand as they are numbered …
+    std::vector<std::uint32_t> m_now;   ///< … and where they stand, by number within the lane
     Nanoseconds m_makespan = 0;
 };
 

@@ -78,6 +78,13 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
         painter.setBrush(arrowColor);
         painter.drawEllipse(arrow.to, 3.5, 3.5);
     }
+    if (m_content.band) {
+        QColor wash = theme.accent;
+        wash.setAlphaF(0.14f);
+        painter.setPen(QPen(theme.accent, 1));
+        painter.setBrush(wash);
+        painter.drawRect(m_content.band->adjusted(0.5, 0.5, -0.5, -0.5));
+    }
     if (m_content.caret) {
         painter.setPen(QPen(m_content.legal ? theme.accent : theme.bad, 2));
         painter.drawLine(*m_content.caret);
@@ -137,6 +144,12 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
         painter.setPen(QPen(theme.text, 1, Qt::DashLine));
         painter.drawLine(QPointF(mark.x, 16), QPointF(mark.x, height()));
         tag(mark.x, 1, mark.text, theme.text, theme.background);
+    }
+    if (m_content.crosshair) {
+        painter.setPen(QPen(theme.dim, 1));
+        painter.drawLine(QPointF(m_content.crosshair->x + 0.5, 16), QPointF(m_content.crosshair->x + 0.5, height()));
+        painter.drawLine(QPointF(m_content.plot.left(), m_content.cursor.y() + 0.5), QPointF(m_content.plot.right(), m_content.cursor.y() + 0.5));
+        tag(m_content.crosshair->x, 1, m_content.crosshair->text, theme.panel, theme.text);
     }
     painter.restore();
 }

@@ -34,8 +34,10 @@ struct OverlayContent {
     std::vector<Mark> marks;
     std::optional<std::pair<double, double>> range; ///< x from and to
     QString rangeText;
+    std::optional<Mark> crosshair; ///< the time under the cursor
     std::optional<QRectF> idle;  ///< idle time that is being explained …
     std::vector<QRectF> chain;   ///< … by these blocks
+    std::optional<QRectF> band;  ///< a rubber band
     std::optional<QLineF> caret; ///< where the block will be inserted
     bool legal = true;
     QString title, detail;       ///< the label at the cursor; empty: none

@@ -5,6 +5,7 @@
 #include <QLocale>
 #include <QPainter>
 #include <QPen>
+#include <QPolygonF>
 #include <QStaticText>
 
 #include <cmath>
@@ -86,18 +87,35 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const QRec
     painter.fillRect(QRect(lane.left(), lane.bottom(), lane.width(), 1), m_theme.hairline);
 }
 
-void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHeader& header) const
+void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const
 {
-    // Four lines when there is room, name and memory bar when there is not.
+    // Four lines when there is room, name and memory bar when there is not, and at last the name alone.
     constexpr int indent = 18;
     const int width = area.width() - indent - 14;
-    const bool roomy = area.height() >= 66;
-    const int top = area.top() + (area.height() - (roomy ? 58 : 26)) / 2;
+    const bool roomy = area.height() >= 66, nameOnly = area.height() < 38;
+    const int top = area.top() + (area.height() - (roomy ? 58 : nameOnly ? 16 : 26)) / 2;
+    if (standing.current)
+        painter.fillRect(QRect(area.left(), area.top(), 3, area.height()), m_theme.accent);
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(m_theme.dim);
+    const double middle = top + 8.5;
+    if (standing.pinned) { // a drawing pin: head, shaft
+        const double x = area.right() - 9;
+        painter.drawEllipse(QPointF(x, middle - 2), 3, 3);
+        painter.drawRect(QRectF(x - 0.75, middle, 1.5, 6));
+    }
+    if (standing.folded) // a triangle that points to what is folded away
+        painter.drawPolygon(QPolygonF({{area.left() + 7.0, middle - 3.5}, {area.left() + 12.0, middle}, {area.left() + 7.0, middle + 3.5}}));
+    painter.restore();
 
-    painter.setFont(Theme::words(TextSize::Large, QFont::DemiBold));
-    painter.setPen(m_theme.text);
+    painter.setFont(Theme::words(nameOnly ? TextSize::Small : TextSize::Large, QFont::DemiBold));
+    painter.setPen(standing.folded ? m_theme.dim : m_theme.text);
     painter.drawText(QRect(area.left() + indent, top, width, 16), Qt::AlignLeft | Qt::AlignVCenter,
                      painter.fontMetrics().elidedText(header.name, Qt::ElideRight, width));
+    if (nameOnly)
+        return;
     int barTop = top + 20;
     if (roomy) {
         painter.setFont(Theme::words(TextSize::Small));
@@ -295,6 +313,26 @@ void TimelinePainter::critical(QPainter& painter, const Lane& lane, const LaneGe
         if (critical(lane.blocks()[item.index]))
             painter.fillRect(QRectF(item.rect.left(), item.rect.top() - 5, item.rect.width() + 1, 2), m_theme.text);
     }
+}
+
+void TimelinePainter::group(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
+                            const std::function<bool(const LaneBlock&)>& selected) const
+{
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(QPen(m_theme.selection, 2));
+    painter.setBrush(Qt::NoBrush);
+    for (const BlockRect& item : geometry.blocks)
+        if (selected(lane.blocks()[item.index]))
+            painter.drawRoundedRect(item.rect.adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
+    painter.restore();
+}
+
+void TimelinePainter::room(QPainter& painter, const QRectF& area) const
+{
+    painter.fillRect(area, faded(m_theme.accent, 0.16));
+    painter.fillRect(QRectF(area.left(), area.top(), 2, area.height()), m_theme.accent);
+    painter.fillRect(QRectF(area.right() - 2, area.top(), 2, area.height()), m_theme.accent);
 }
 
 void TimelinePainter::selection(QPainter& painter, const QRectF& rect, const QColor& color) const

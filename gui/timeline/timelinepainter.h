@@ -27,6 +27,12 @@ struct LaneHeader {
     bool over = false; ///< peak above limit
 };
 
+/// How a lane stands in the view, as far as its header shows it.
+struct LaneStanding {
+    bool current = false; ///< keys act on it
+    bool pinned = false, folded = false;
+};
+
 class TimelinePainter {
 public:
     /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
@@ -38,7 +44,7 @@ public:
     void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;
     /// Lane background, grid lines at the ruler's ticks, the line below.
     void ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, const std::vector<double>& times, bool target) const;
-    void header(QPainter& painter, const QRect& area, const LaneHeader& header) const;
+    void header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
     /// Returns the number of drawing primitives issued.
     std::int64_t blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane, const LaneGeometry& geometry) const;
     /// Dashed outlines of the individually drawn blocks of a predicted lane.
@@ -50,6 +56,11 @@ public:
     void critical(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
                   const std::function<bool(const LaneBlock&)>& critical) const;
     void selection(QPainter& painter, const QRectF& rect, const QColor& color) const;
+    /// Frames of the blocks that are selected together.
+    void group(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
+               const std::function<bool(const LaneBlock&)>& selected) const;
+    /// The stretch of a lane in which a held block may be dropped; its ends are marked.
+    void room(QPainter& painter, const QRectF& area) const;
     /// One block by itself, as in the lanes; for ghosts and for swatches elsewhere.
     void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const;
 

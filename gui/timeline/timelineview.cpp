@@ -25,10 +25,12 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     viewport()->setAcceptDrops(true);
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
-    d->planTimer.setSingleShot(true);
-    d->planTimer.setInterval(60);
-    connect(&d->planTimer, &QTimer::timeout, this, [this] { d->postponedPlan(); });
+    connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
+        if (d->plan && d->plan->isSamePlace(plan))
+            d->setPlan(plan);
+    });
     d->addActions();
+    d->addLaneActions();
     installTimelineAccessibility();
     m_axis.left = plotLeft();
 
@@ -37,6 +39,10 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     connect(&document, &Document::selectionChanged, this, [this] {
         d->framed = false;
         d->reason.reset();
+        const std::optional<Block> selected = d->document.selection();
+        if (!selected || !d->group.contains(*selected))
+            d->group.clear();
+        d->currentLane = -1;
         announceSelection(*this);
         viewport()->update();
         d->updateOverlay();
@@ -50,40 +56,10 @@ TimelineView::~TimelineView() = default;
 
 // ---- Geometry -------------------------------------------------------------------------------------
 
-int TimelineView::Private::lanePitch() const
-{
-    if (lanes() == 0)
-        return roomyLane;
-    const int available = view.viewport()->height() - TimelinePainter::rulerHeight;
-    return std::clamp(available / lanes(), tightLane, roomyLane);
-}
-
-QRect TimelineView::Private::laneRect(int device) const
-{
-    const int pitch = lanePitch();
-    return {0, TimelinePainter::rulerHeight + device * pitch - view.verticalScrollBar()->value(),
-            view.viewport()->width(), pitch};
-}
-
-QRectF TimelineView::Private::blockArea(int device) const
-{
-    const QRect lane = laneRect(device);
-    const int inset = lane.height() >= 60 ? 10 : 7; // outlines of predictions and critical marks stand in it
-    return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
-}
-
 QRect TimelineView::Private::plotRect() const
 {
     return {plotLeft(), TimelinePainter::rulerHeight, view.m_axis.width,
             view.viewport()->height() - TimelinePainter::rulerHeight};
-}
-
-int TimelineView::Private::laneAt(int y) const
-{
-    if (y < TimelinePainter::rulerHeight)
-        return -1;
-    const int lane = (y - TimelinePainter::rulerHeight + view.verticalScrollBar()->value()) / lanePitch();
-    return lane < lanes() ? lane : -1;
 }
 
 const TimelineLayout& TimelineView::Private::shown() const
@@ -132,7 +108,10 @@ void TimelineView::Private::reload()
     }
     reason.reset();
     setPlan(std::nullopt);
+    planner.forget();
     drag.reset();
+    warmUpDrag.reset();
+    std::erase_if(group, [this](const Block& block) { return !layout.find(block); });
     updateScrollBars();
     // Whoever looks at the whole schedule wants to go on doing so; whoever has zoomed in wants to stay there.
     if (whole)
@@ -175,11 +154,12 @@ void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
 
 void TimelineView::Private::updateScrollBars()
 {
+    arrangeLanes();
     QScrollBar& vertical = *view.verticalScrollBar();
     const int page = std::max(0, view.viewport()->height() - TimelinePainter::rulerHeight);
     vertical.setPageStep(page);
     vertical.setSingleStep(lanePitch() / 2);
-    vertical.setRange(0, std::max(0, lanes() * lanePitch() - page));
+    vertical.setRange(0, std::max(0, strip.total() - page));
 
     // Zoomed in deeply, the schedule is wider than an int counts pixels; then a step is several pixels.
     const TimeAxis& axis = view.m_axis;
@@ -277,8 +257,10 @@ void TimelineView::ensureVisible(const Block& block)
         d->setAxis(panned(m_axis, start - m_axis.left - space));
     else if (end > m_axis.right() - space)
         d->setAxis(panned(m_axis, std::min(end - m_axis.right() + space, start - m_axis.left - space)));
+    if (d->strip.isPinned(device))
+        return;
     const QRect lane = d->laneRect(device);
-    const int top = TimelinePainter::rulerHeight, bottom = viewport()->height();
+    const int top = TimelinePainter::rulerHeight + d->strip.pinnedTotal(), bottom = viewport()->height();
     if (lane.top() < top)
         verticalScrollBar()->setValue(verticalScrollBar()->value() + lane.top() - top);
     else if (lane.bottom() > bottom)
@@ -311,11 +293,6 @@ bool TimelineView::showsCriticalPath() const
 const TimelineView::Reason* TimelineView::reason() const
 {
     return d->reason ? &*d->reason : nullptr;
-}
-
-int TimelineView::naturalHeight() const
-{
-    return TimelinePainter::rulerHeight + std::max(1, d->lanes()) * Private::roomyLane;
 }
 
 QSize TimelineView::sizeHint() const

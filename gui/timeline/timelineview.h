@@ -18,6 +18,7 @@ namespace pipewright {
 /// Drags that carry one block (from the tray) use this type; the data is toString(block) as UTF-8.
 inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 
+class LaneStrip;
 class TimelineLayout;
 
 class TimelineView : public QAbstractScrollArea {
@@ -47,6 +48,7 @@ public:
     void measure(); ///< range over the explained idle time, the selected block, or the marks; again: none
     const TimelineLayout& layout() const; ///< of what the lanes show now
     Nanoseconds total() const;            ///< end of what can be shown
+    QString crosshairText() const; ///< "12 ms, GPU 1 · F1.0, 2 GiB live"; empty while it is off or nothing is under the cursor
     bool showsSlack() const;
     bool showsCriticalPath() const;
 
@@ -63,6 +65,7 @@ public:
 
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
+    const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
     QSize sizeHint() const override;
@@ -80,6 +83,13 @@ public:
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
     QString describe(const Block& block) const;
 
+    // Several blocks: the Document's selection is one of them. Cleared when another block is selected.
+    std::vector<Block> selectedBlocks() const; ///< by device, in time order; the selection alone when there is no other
+    void selectBlocks(const std::vector<Block>& blocks);
+    enum class Alike { Microbatch, Stage, Op };
+    void selectAlike(Alike alike); ///< all that share this with the selected block; Op: of its stage
+    QAction* action(const QString& name) const; ///< one of actions() by its object name; null when there is none
+
     // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
     void selectNeighbour(int direction);  ///< -1 previous, +1 next block on the device
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
@@ -87,10 +97,13 @@ public:
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
     void explainIdleBefore();             ///< as a click on the idle time before the selected block
     void unplaceSelection();              ///< back to the tray
+    void exchangeSelection();             ///< two selected blocks of a device change places
+    void changeWarmUp(int forwards);      ///< so many more before the first backward of the selected block's device
     void cancel();                        ///< ends a drag without a change, or else clears the selection
 
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
+    void lanesChanged();                             ///< heights, order, pinned or folded lanes
     void previewChanged();                           ///< preview() changed, appeared or went
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
     void gapClicked(int device, qint64 start, qint64 end);
@@ -111,6 +124,7 @@ protected:
     void mouseMoveEvent(QMouseEvent* event) override;
     void mouseReleaseEvent(QMouseEvent* event) override;
     void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void contextMenuEvent(QContextMenuEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dragMoveEvent(QDragMoveEvent* event) override;
     void dragLeaveEvent(QDragLeaveEvent* event) override;

@@ -7,6 +7,7 @@
 
 #include <QAction>
 #include <QHelpEvent>
+#include <QMenu>
 #include <QScrollBar>
 #include <QToolTip>
 #include <QWheelEvent>
@@ -40,18 +41,30 @@ void TimelineView::Private::addActions()
     add(tr("Later"), {Qt::Key_D, Qt::Key_Right}, [pan] { pan(0.1); });
     add(tr("Lanes above"), {Qt::Key_Up}, [scroll] { scroll(-1); });
     add(tr("Lanes below"), {Qt::Key_Down}, [scroll] { scroll(1); });
-    add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] { v->frameSelection(); });
+    add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] { v->frameSelection(); })->setObjectName(QStringLiteral("frame"));
     add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); });
     add(tr("Previous block"), {Qt::Key_Comma}, [v] { v->selectNeighbour(-1); });
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
     add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
     add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
-    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); });
-    add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); });
-    add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); });
-    add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); });
-    add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); });
-    add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] { v->unplaceSelection(); });
+    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); })->setObjectName(QStringLiteral("explain"));
+    add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); })->setObjectName(QStringLiteral("earlier"));
+    add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); })->setObjectName(QStringLiteral("later"));
+    add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); })->setObjectName(QStringLiteral("stageUp"));
+    add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); })->setObjectName(QStringLiteral("stageDown"));
+    add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] { v->unplaceSelection(); })->setObjectName(QStringLiteral("unplace"));
+    add(tr("Select the blocks of this microbatch"), {Qt::SHIFT | Qt::Key_M}, [v] { v->selectAlike(Alike::Microbatch); })
+        ->setObjectName(QStringLiteral("alikeMicrobatch"));
+    add(tr("Select the blocks of this stage"), {Qt::SHIFT | Qt::Key_S}, [v] { v->selectAlike(Alike::Stage); })
+        ->setObjectName(QStringLiteral("alikeStage"));
+    add(tr("Select the blocks of this operation and stage"), {Qt::SHIFT | Qt::Key_O}, [v] { v->selectAlike(Alike::Op); })
+        ->setObjectName(QStringLiteral("alikeOp"));
+    add(tr("Exchange the two selected blocks"), {Qt::SHIFT | Qt::Key_X}, [v] { v->exchangeSelection(); })
+        ->setObjectName(QStringLiteral("exchange"));
+    add(tr("One forward more in the device's warm-up"), {Qt::SHIFT | Qt::Key_Right}, [v] { v->changeWarmUp(1); })
+        ->setObjectName(QStringLiteral("warmUpMore"));
+    add(tr("One forward fewer in the device's warm-up"), {Qt::SHIFT | Qt::Key_Left}, [v] { v->changeWarmUp(-1); })
+        ->setObjectName(QStringLiteral("warmUpFewer"));
     QAction* critical = add(tr("Mark the critical path"), {Qt::Key_C}, [this](bool on) {
         showCritical = on;
         reload();
@@ -62,11 +75,33 @@ void TimelineView::Private::addActions()
         view.viewport()->update();
     });
     bySlack->setCheckable(true);
+    QAction* crosshair = add(tr("Crosshair with the values under the cursor"), {Qt::Key_H}, [this, v](bool on) {
+        showCrosshair = on;
+        cursor = v->viewport()->mapFromGlobal(QCursor::pos());
+        hovering = v->viewport()->rect().contains(cursor);
+        updateOverlay();
+    });
+    crosshair->setCheckable(true);
     add(tr("Set or remove a mark at the cursor"), {Qt::Key_M}, [this, v, anchor] {
         v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
     });
     add(tr("Measure the selection, the explained idle time or the marks"), {Qt::Key_R}, [v] { v->measure(); });
     add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); });
+    if (!isDebugging())
+        return;
+    auto* debug = new QAction(tr("Debug"), v);
+    debug->setMenu(new QMenu(v));
+    QAction* frames = debug->menu()->addAction(tr("Frame times"));
+    frames->setCheckable(true);
+    frames->setChecked(true);
+    showFrameTimes = true;
+    QObject::connect(frames, &QAction::toggled, v, [this](bool on) {
+        showFrameTimes = on;
+        OverlayContent content = overlay->content();
+        content.frameTime.clear();
+        overlay->setContent(std::move(content));
+    });
+    v->addAction(debug);
 }
 
 void TimelineView::wheelEvent(QWheelEvent* event)
@@ -98,8 +133,12 @@ bool TimelineView::viewportEvent(QEvent* event)
             QToolTip::showText(help->globalPos(), text, viewport());
         return true;
     }
-    if (event->type() == QEvent::Leave)
+    if (event->type() == QEvent::Leave) {
+        d->hovering = false;
+        if (d->showCrosshair)
+            d->updateOverlay();
         Q_EMIT hovered(QString());
+    }
     return QAbstractScrollArea::viewportEvent(event);
 }
 
@@ -197,7 +236,7 @@ void TimelineView::moveSelection(int places)
 {
     const std::optional<Block> selected = d->document.selection();
     const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
-    if (position.device < 0 || d->drag)
+    if (position.device < 0 || d->drag || d->moveGroup(places))
         return;
     // "Before the block at index": to get behind the next block, one more.
     const int last = static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
@@ -219,10 +258,10 @@ void TimelineView::moveStageBy(int devices)
 
 void TimelineView::unplaceSelection()
 {
-    const std::optional<Block> selected = d->document.selection();
-    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
+    const std::vector<Block> blocks = selectedBlocks();
+    if (blocks.empty() || d->drag || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
         return;
-    d->refuse(d->document.unplace({*selected}));
+    d->refuse(d->document.unplace(blocks));
 }
 
 } // namespace pipewright

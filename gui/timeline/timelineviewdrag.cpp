@@ -4,7 +4,9 @@
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/warmup.h"
 
+#include <QAction>
 #include <QApplication>
 #include <QDragEnterEvent>
 #include <QMimeData>
@@ -23,42 +25,48 @@ std::optional<Block> blockOf(const QMimeData* data)
 
 } // namespace
 
-void TimelineView::Private::followCursor(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
-{
-    if (document.evaluationMilliseconds() < slowMilliseconds) {
-        updatePlan(block, position, modifiers);
-        return;
-    }
-    cursor = position;
-    postponedPlan = [this, block, position, modifiers] { updatePlan(block, position, modifiers); };
-    planTimer.start();
-    updateOverlay();
-}
-
 void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
 {
-    planTimer.stop();
     cursor = position;
     DropTarget target;
     target.device = plotRect().contains(position) ? laneAt(position.y()) : -1;
     target.time = view.m_axis.timeAt(position.x());
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * view.m_axis.nsPerPixel;
-    setPlan(planDrop(document, layout, block, target, plan ? &*plan : nullptr));
+    if (modifiers & Qt::ShiftModifier && target.device >= 0) {
+        // In the lanes as they are: the preview has moved what is under the cursor.
+        const Lane& lane = layout.lanes()[static_cast<std::size_t>(target.device)];
+        if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && lane.blocks()[*under].block.op != Op::U)
+            target.exchange = lane.blocks()[*under].block;
+    }
+    setPlan(planner.plan(layout, block, movingWith(block), target, plan ? &*plan : nullptr));
 }
 
 void TimelineView::Private::setPlan(std::optional<DropPlan> next)
 {
-    planTimer.stop();
-    const auto predictionOf = [](const std::optional<DropPlan>& p) { return p ? p->prediction.get() : nullptr; };
-    const bool changed = predictionOf(plan) != predictionOf(next);
+    const bool samePlace = plan && next && plan->isSamePlace(*next);
+    const bool same = samePlace && plan->prediction == next->prediction && plan->live == next->live;
+    const bool changed = !same && ((plan && plan->prediction) || (next && next->prediction));
+    // What was shown at once is confirmed: the lanes stand as they will.
+    const bool confirmed = samePlace && plan->live && next->prediction && !next->live;
     plan = std::move(next);
+    if (!plan)
+        planner.stop();
     if (changed) {
-        previewLayout.reset();
+        const Prediction* prediction = plan ? plan->prediction.get() : nullptr;
         previewHeaders.clear();
-        if (const Prediction* prediction = predictionOf(plan)) {
-            const Design& edited = plan->edit.design;
-            previewLayout.emplace(prediction->program, prediction->timeline, edited.schedule.devices());
-            previewHeaders = laneHeaders(edited, prediction);
+        if (!prediction) {
+            previewLayout.reset();
+        } else {
+            previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
+            if (plan->live) {
+                if (!previewLayout || !previewIsRetimed)
+                    previewLayout = layout;
+                if (!previewLayout->retime(layout, *prediction, plan->device, plan->positions))
+                    previewLayout.reset();
+            } else if (!confirmed) {
+                previewLayout = *plan->layout;
+            }
+            previewIsRetimed = plan->live || confirmed;
         }
         Q_EMIT view.previewChanged();
     }
@@ -71,17 +79,18 @@ bool TimelineView::Private::commitPlan()
     if (!plan)
         return false;
     const DropPlan done = *plan;
+    const Document::Edit edit = planner.editOf(done);
     setPlan(std::nullopt);
     if (done.kind == DropPlan::Kind::Nothing)
         return false;
-    if (!done.legal) {
-        refuse(done.edit.diagnostics);
+    if (!done.legal || hasErrors(edit.diagnostics)) {
+        refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
         return false;
     }
-    const bool changes = done.changes;
-    document.commit(done.edit);
-    document.select(done.block);
-    return changes;
+    document.commit(edit);
+    if (!warmUpDrag)
+        document.select(done.block);
+    return done.changes;
 }
 
 void TimelineView::Private::refuse(const Diagnostics& diagnostics)
@@ -102,7 +111,7 @@ void TimelineView::Private::updateOverlay()
     const TimelineLayout& from = shown();
 
     const std::optional<Block> subject =
-        plan ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
+        plan && !warmUpDrag ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
     if (reason && !plan && !(drag && drag->moving)) {
         // The arrows of the chain take the place of the selection's own.
         const auto rectOf = [&](const Block& block) {
@@ -126,7 +135,7 @@ void TimelineView::Private::updateOverlay()
             next = rect;
         }
     } else if (subject && from.find(*subject)) {
-        const Design& design = plan && plan->prediction ? plan->edit.design : document.design();
+        const Design& design = document.design();
         struct Shown {
             QRectF rect;
             int device = -1;
@@ -158,13 +167,17 @@ void TimelineView::Private::updateOverlay()
     if (plan) {
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
         content.title = plan->title;
-        content.detail = plan->detail;
+        content.detail = plan->pending ? tr("working out what it changes …") : plan->detail;
     }
-    if (plan || (drag && drag->moving)) {
+    if (showCrosshair && hovering && !plan && !bandFrom)
+        addCrosshair(content);
+    if (bandFrom && cursor != *bandFrom)
+        content.band = QRectF(QRect(*bandFrom, cursor).normalized());
+    if (!warmUpDrag && (plan || (drag && drag->moving))) {
         const Block& held = plan ? plan->block : drag->block;
         const int lane = laneAt(cursor.y());
         double width = 32;
-        double height = lanePitch() - 21;
+        double height = lane >= 0 ? blockArea(lane).height() : lanePitch() - 21;
         OverlayContent::Ghost ghost{{}, held, 0};
         QPointF grab(width / 2, height / 2);
         if (const LaneBlock* block = layout.blockOf(held)) {
@@ -207,7 +220,24 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         setRange(std::nullopt);
         return;
     }
+    if (d->pressLane(position, event->modifiers()))
+        return;
     const std::optional<Block> block = blockAt(position);
+    if (const std::optional<int> device = d->warmUpEdgeAt(position); device && event->modifiers() == Qt::NoModifier) {
+        // Its last forward is selected, so that numbers and memory are of this device.
+        const std::vector<Block>& order = d->document.design().schedule.order[static_cast<std::size_t>(*device)];
+        d->document.select(order[static_cast<std::size_t>(warmUp(order)) - 1]);
+        d->warmUpDrag = device;
+        return;
+    }
+    if (block && event->modifiers() & Qt::ControlModifier) {
+        d->toggleInGroup(*block);
+        return;
+    }
+    if (block && event->modifiers() & Qt::ShiftModifier) {
+        d->extendTo(*block);
+        return;
+    }
     d->document.select(block);
     if (block) {
         Private::Drag drag;
@@ -217,16 +247,22 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         d->drag = drag;
         return;
     }
-    const int lane = d->laneAt(position.y());
-    if (lane >= 0 && d->plotRect().contains(position)) {
-        const std::vector<LaneBlock>& blocks = d->shown().lanes()[static_cast<std::size_t>(lane)].blocks();
-        const std::size_t next = d->shown().lanes()[static_cast<std::size_t>(lane)].firstEndingAfter(
-            m_axis.timeAt(position.x() + 0.5));
-        const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
-        const Nanoseconds end = next < blocks.size() ? blocks[next].start : d->shown().makespan();
-        if (end > start)
-            Q_EMIT gapClicked(lane, start, end);
-    }
+    if (d->plotRect().contains(position))
+        d->bandFrom = d->cursor = position;
+}
+
+void TimelineView::Private::clickGap(QPoint position)
+{
+    const int lane = laneAt(position.y());
+    if (lane < 0)
+        return;
+    const Lane& filled = shown().lanes()[static_cast<std::size_t>(lane)];
+    const std::vector<LaneBlock>& blocks = filled.blocks();
+    const std::size_t next = filled.firstEndingAfter(view.m_axis.timeAt(position.x() + 0.5));
+    const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
+    const Nanoseconds end = next < blocks.size() ? blocks[next].start : shown().makespan();
+    if (end > start)
+        Q_EMIT view.gapClicked(lane, start, end);
 }
 
 void TimelineView::mouseMoveEvent(QMouseEvent* event)
@@ -256,14 +292,38 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
                 d->setAxis(panned(m_axis, edge));
             else if (position.x() < m_axis.left + edge)
                 d->setAxis(panned(m_axis, -edge));
-            d->followCursor(d->drag->block, position, event->modifiers());
+            d->updatePlan(d->drag->block, position, event->modifiers());
         }
         return;
     }
+    if (d->laneDrag && event->buttons() & Qt::LeftButton) {
+        d->dragLane(position);
+        return;
+    }
+    if (d->warmUpDrag && event->buttons() & Qt::LeftButton) {
+        d->dragWarmUp(position);
+        return;
+    }
+    if (d->bandFrom && event->buttons() & Qt::LeftButton) {
+        if (d->cursor != *d->bandFrom || (position - *d->bandFrom).manhattanLength() >= QApplication::startDragDistance())
+            d->cursor = position;
+        d->updateOverlay();
+        return;
+    }
+    d->hovering = true;
+    if (d->showCrosshair) {
+        d->cursor = position;
+        d->updateOverlay();
+    }
     const int lane = d->laneAt(position.y());
     const std::optional<Block> block = blockAt(position);
-    viewport()->setCursor(block && block->op != Op::U ? Qt::OpenHandCursor : Qt::ArrowCursor);
-    if (block && lane >= 0)
+    const std::optional<int> edge = d->warmUpEdgeAt(position);
+    viewport()->setCursor(d->laneEdgeAt(position) ? Qt::SizeVerCursor : edge ? Qt::SplitHCursor : block && block->op != Op::U ? Qt::OpenHandCursor : Qt::ArrowCursor);
+    if (edge)
+        Q_EMIT hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
+                           .arg(warmUp(d->document.design().schedule.order[static_cast<std::size_t>(*edge)]))
+                           .arg(deviceLabel(d->document.design(), *edge)));
+    else if (block && lane >= 0)
         Q_EMIT hovered(blockName(d->document.design(), *d->shown().blockOf(*block), lane));
     else
         Q_EMIT hovered(lane >= 0 ? laneDescription(d->document.design(), lane) : QString());
@@ -282,9 +342,31 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
             setRange(std::nullopt);
         return;
     }
+    if (event->button() == Qt::LeftButton && d->laneDrag) {
+        d->laneDrag.reset();
+        return;
+    }
+    if (event->button() == Qt::LeftButton && d->warmUpDrag) {
+        d->commitPlan();
+        d->warmUpDrag.reset();
+        d->updateOverlay();
+        return;
+    }
+    if (event->button() == Qt::LeftButton && d->bandFrom) {
+        const QPoint from = *d->bandFrom;
+        if (d->cursor != from)
+            d->selectInBand();
+        d->bandFrom.reset();
+        if (d->cursor == from)
+            d->clickGap(from);
+        d->updateOverlay();
+        return;
+    }
     if (event->button() != Qt::LeftButton || !d->drag)
         return;
     const Private::Drag drag = *d->drag;
+    if (!drag.moving && !d->group.empty())
+        selectBlocks({drag.block}); // a click chooses one again
     if (drag.moving)
         d->updatePlan(drag.block, event->position().toPoint(), event->modifiers());
     d->drag.reset();
@@ -295,8 +377,15 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
 
 void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
 {
-    if (event->button() == Qt::LeftButton && blockAt(event->position().toPoint()))
+    const QPoint position = event->position().toPoint();
+    if (event->button() != Qt::LeftButton)
+        return;
+    if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position)) {
+        d->currentLane = d->laneAt(position.y());
+        action(QStringLiteral("laneFold"))->trigger();
+    } else if (blockAt(position)) {
         frameSelection();
+    }
 }
 
 // ---- From the tray --------------------------------------------------------------------------------
@@ -316,9 +405,9 @@ void TimelineView::dragMoveEvent(QDragMoveEvent* event)
         event->ignore();
         return;
     }
-    d->followCursor(*block, event->position().toPoint(), event->modifiers());
+    d->updatePlan(*block, event->position().toPoint(), event->modifiers());
     // A plan that is still being worked out is not refused; the drop itself decides.
-    if (!d->plan || d->plan->legal)
+    if (d->plan->legal)
         event->acceptProposedAction();
     else
         event->ignore();
@@ -348,8 +437,16 @@ void TimelineView::dropEvent(QDropEvent* event)
 
 void TimelineView::cancel()
 {
-    if (d->drag || d->plan) {
+    if (d->laneDrag) {
+        d->strip = d->laneDrag->before;
+        d->laneDrag.reset();
+        d->lanesChanged();
+        return;
+    }
+    if (d->drag || d->plan || d->bandFrom || d->warmUpDrag) {
         d->drag.reset();
+        d->bandFrom.reset();
+        d->warmUpDrag.reset();
         d->setPlan(std::nullopt);
         return;
     }

@@ -10,7 +10,8 @@
 namespace pipewright {
 namespace {
 
-// QT_LOGGING_RULES="pipewright.timeline.frametime=true" shows the worst paint of each half second.
+// QT_LOGGING_RULES="pipewright.timeline.frametime=true" shows the worst paint of each half second, and a menu
+// to switch that off and on.
 Q_LOGGING_CATEGORY(frameTime, "pipewright.timeline.frametime", QtInfoMsg)
 
 // A block is late when it took longer than predicted by more than it varies from step to step, and by more
@@ -22,9 +23,14 @@ bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
 
 } // namespace
 
+bool TimelineView::Private::isDebugging()
+{
+    return frameTime().isDebugEnabled();
+}
+
 void TimelineView::paintEvent(QPaintEvent* event)
 {
-    const bool timing = frameTime().isDebugEnabled();
+    const bool timing = d->showFrameTimes;
     QElapsedTimer timer;
     timer.start();
     {
@@ -53,18 +59,24 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     const std::vector<double> ticks = lanePainter->ticks(view.m_axis);
     const QRect viewportRect = view.viewport()->rect();
 
-    painter.setClipRect(exposed.intersected(viewportRect.adjusted(0, TimelinePainter::rulerHeight, 0, 0)));
-    const int first = std::max(0, view.verticalScrollBar()->value() / lanePitch());
-    int bottom = TimelinePainter::rulerHeight;
-    for (int device = first; device < lanes(); ++device) {
-        const QRect lane = laneRect(device);
-        if (lane.top() > viewportRect.bottom())
-            break;
-        bottom = lane.bottom() + 1;
-        if (lane.intersects(exposed))
-            paintLane(painter, device, exposed, ticks);
-    }
+    const int belowPinned = TimelinePainter::rulerHeight + strip.pinnedTotal();
+    const int bottom = TimelinePainter::rulerHeight + strip.total() - view.verticalScrollBar()->value();
+    // Lanes scroll underneath the pinned ones.
+    const auto paintLanes = [&](bool pinned, const QRect& area) {
+        const QRect visible = exposed.intersected(area);
+        for (int row = 0; row < strip.lanes() && !visible.isEmpty(); ++row) {
+            const int device = strip.deviceAt(row);
+            painter.setClipRect(visible);
+            if (strip.isPinned(device) == pinned && laneRect(device).intersects(visible))
+                paintLane(painter, device, visible, ticks);
+        }
+    };
+    paintLanes(false, viewportRect.adjusted(0, belowPinned, 0, 0));
+    paintLanes(true, QRect(0, TimelinePainter::rulerHeight, viewportRect.width(), strip.pinnedTotal()));
+    painter.setClipRect(exposed);
     painter.fillRect(QRect(0, bottom, viewportRect.width(), viewportRect.height() - bottom), theme.background);
+    if (strip.pinnedTotal() > 0)
+        painter.fillRect(QRect(0, belowPinned - 2, viewportRect.width(), 2), theme.hairline);
 
     // The ruler comes last: lanes scroll underneath it.
     painter.setClipRect(exposed);
@@ -83,13 +95,20 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const TimelineLayout& filled = shown();
 
     const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
-    lanePainter.ground(painter, axis, lane, ticks, target && plan->legal);
+    lanePainter.ground(painter, axis, lane, ticks, target && plan->legal && !plan->room);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
     if (index < laneHeaders.size() && exposed.left() < plotLeft())
-        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - 1), laneHeaders[index]);
+        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - 1), laneHeaders[index],
+                           {device == currentLane, strip.isPinned(device), strip.isFolded(device)});
 
     painter.save();
     painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);
+    if (target && plan->room) {
+        const double from = std::max(axis.xOf(static_cast<double>(plan->room->first)), axis.left - 4.0);
+        const double to = std::min(axis.xOf(static_cast<double>(plan->room->second)), axis.right() + 4.0);
+        if (to > from)
+            lanePainter.room(painter, QRectF(from, lane.top() + 1, to - from, lane.height() - 2));
+    }
     const Nanoseconds idleUntil = std::max(filled.makespan(), Nanoseconds{0});
     if (index < filled.lanes().size()) {
         const Lane& blocks = filled.lanes()[index];
@@ -97,6 +116,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         lanePainter.blocks(painter, axis, blocks, geometry);
         if (showSlack && !previewLayout)
             veilBySlack(painter, blocks, area);
+        if (!group.empty())
+            lanePainter.group(painter, blocks, geometry, [this](const LaneBlock& block) { return group.contains(block.block); });
         const bool overlaid = measured && !previewLayout;
         if (!critical.empty() && !previewLayout) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {

@@ -3,27 +3,26 @@
 // Included by the view's own source files only.
 #pragma once
 
-#include "gui/timeline/dropplan.h"
+#include "gui/timeline/dropplanner.h"
+#include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QElapsedTimer>
-#include <QTimer>
 
-#include <functional>
+#include <unordered_set>
 
 namespace pipewright {
 
 struct TimelineView::Private {
-    Private(TimelineView& view, Document& document) : view(view), document(document) {}
+    Private(TimelineView& view, Document& document) : view(view), document(document), planner(document) {}
 
     static constexpr int margin = 10;      ///< pixels free before time 0 and after the end
     static constexpr int roomyLane = 74;   ///< a lane with all of its header …
     static constexpr int tightLane = 44;   ///< … and with name and memory bar only
     static constexpr double snapPixels = 48;
-    static constexpr double slowMilliseconds = 25; ///< an evaluation that a moving cursor cannot wait for
 
     TimelineView& view;
     Document& document;
@@ -32,6 +31,7 @@ struct TimelineView::Private {
     TimelineLayout layout;                  ///< of the Document's prediction
     std::optional<TimelineLayout> measured; ///< of the trace laid over it
     std::optional<TimelineLayout> previewLayout;
+    bool previewIsRetimed = false; ///< a copy of `layout` that is told new times, not a layout of its own tasks
     std::vector<LaneHeader> headers, previewHeaders;
     mutable std::vector<Nanoseconds> slack; ///< per task; computed when first asked for
     std::vector<char> critical;             ///< per task; empty: not shown
@@ -52,16 +52,38 @@ struct TimelineView::Private {
         bool moving = false; ///< beyond the start distance
     };
     std::optional<Drag> drag;
+    DropPlanner planner;
     std::optional<DropPlan> plan;
     QPoint cursor;
-    QTimer planTimer; ///< runs while a plan is postponed
-    std::function<void()> postponedPlan;
     std::optional<QPoint> panFrom; ///< middle button
+    std::optional<QPoint> bandFrom; ///< left button, pressed beside the blocks: a rubber band when it moves
+    std::optional<int> warmUpDrag;  ///< device whose warm-up is being changed
     bool framed = false;           ///< frameSelection() was the last change of the view
+
+    // Lanes (timelineviewlanes.cpp).
+    LaneStrip strip;
+    int currentLane = -1; ///< whose label was pressed last; -1: that of the selection
+    struct LaneDrag {
+        int device = -1;
+        bool byEdge = false; ///< its height; otherwise its place
+        bool all = false;    ///< the height of all lanes
+        bool moving = false;
+        QPoint pressedAt;
+        LaneStrip before;
+    };
+    std::optional<LaneDrag> laneDrag;
+    void arrangeLanes();
+    void lanesChanged();
+    int laneForKeys() const;
+    std::optional<int> laneEdgeAt(QPoint position) const;
+    bool pressLane(QPoint position, Qt::KeyboardModifiers modifiers);
+    void dragLane(QPoint position);
+    void showLaneMenu(QPoint position);
+    void addLaneActions();
 
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout.lanes().size()); }
-    int lanePitch() const;
+    int lanePitch() const; ///< height of a lane that was given none of its own
     QRect laneRect(int device) const;
     QRectF blockArea(int device) const; ///< where the blocks of a lane stand
     QRect plotRect() const;
@@ -83,19 +105,36 @@ struct TimelineView::Private {
     QElapsedTimer frameClock;
     double worstFrame = 0; ///< milliseconds, of the present half second
 
+    bool showFrameTimes = false;
+    static bool isDebugging(); ///< the logging category pipewright.timeline.frametime is on
+
     // Readings (timelineviewruler.cpp).
+    bool showCrosshair = false;
+    bool hovering = false; ///< the cursor is over the viewport
+    void addCrosshair(OverlayContent& content) const;
     Nanoseconds snapped(double x, int y, Qt::KeyboardModifiers modifiers) const;
     void addReadings(OverlayContent& content) const;
     void veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area);
     void paintLegend(QPainter& painter);
 
+    // Several blocks (timelineviewselect.cpp).
+    std::unordered_set<Block, TimelineLayout::Hash> group; ///< empty, or at least two with the selection among them
+    void toggleInGroup(const Block& block);
+    void extendTo(const Block& block);
+    void selectInBand();
+    std::vector<Block> movingWith(const Block& block) const;
+    bool moveGroup(int places); ///< false when the selection stands alone on its device
+    void commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text);
+    std::optional<int> warmUpEdgeAt(QPoint position) const;
+    void dragWarmUp(QPoint position);
+    QString warmUpText(int device, int forwards) const;
+
     // Drags.
-    /// While the cursor moves: at once, or for schedules that take long to predict, when it rests a moment.
-    void followCursor(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed
     void updateOverlay();
+    void clickGap(QPoint position);
     std::optional<LaneBlock> findShown(const Block& block, int* device) const;
     void refuse(const Diagnostics& diagnostics);
     QString toolTipAt(QPoint position) const;

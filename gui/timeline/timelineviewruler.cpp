@@ -6,6 +6,7 @@
 
 #include <QPainter>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright {
@@ -112,6 +113,47 @@ void TimelineView::Private::addReadings(OverlayContent& content) const
         content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
         content.rangeText = QString::fromStdString(formatDuration(range->second - range->first));
     }
+}
+
+QString TimelineView::crosshairText() const
+{
+    const OverlayContent& content = d->overlay->content();
+    return content.crosshair ? QStringLiteral("%1, %2, %3").arg(content.crosshair->text, content.title, content.detail) : QString();
+}
+
+void TimelineView::Private::addCrosshair(OverlayContent& content) const
+{
+    if (!plotRect().contains(cursor))
+        return;
+    const double at = view.m_axis.timeAt(cursor.x() + 0.5);
+    if (at < 0 || at > static_cast<double>(shown().makespan()))
+        return;
+    const auto time = static_cast<Nanoseconds>(std::llround(at));
+    content.crosshair = {{static_cast<double>(cursor.x()), QString::fromStdString(formatDuration(time))}};
+    const int device = laneAt(cursor.y());
+    if (device < 0)
+        return;
+    content.title = deviceLabel(document.design(), device);
+    if (const std::optional<Block> block = view.blockAt(cursor))
+        content.title += QStringLiteral(" · ") + QString::fromStdString(toString(*block));
+    else
+        content.title += QStringLiteral(" · ") + tr("idle");
+    // What is live is what the last sample until then says; a recording's samples where there are some.
+    const auto index = static_cast<std::size_t>(device);
+    const auto liveAt = [&](const Timeline& timeline) -> std::optional<Bytes> {
+        if (index >= timeline.memory.size() || timeline.memory[index].empty())
+            return std::nullopt;
+        const std::vector<MemorySample>& samples = timeline.memory[index];
+        const auto next = std::upper_bound(samples.begin(), samples.end(), time, [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
+        return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
+    };
+    std::optional<Bytes> live;
+    if (measured && document.overlay())
+        live = liveAt(document.overlay()->measured);
+    if (!live && document.prediction())
+        live = liveAt(document.prediction()->timeline);
+    if (live)
+        content.detail = tr("%1 live").arg(QString::fromStdString(formatSize(*live)));
 }
 
 void TimelineView::Private::veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area)

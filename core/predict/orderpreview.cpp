@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/orderpreview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_design(design), m_present(present)
+{
+    const Program& program = present.program;
+    const std::size_t count = program.tasks.size(), devices = program.devices.size();
+    m_nodes.resize(count);
+    m_lanes.resize(devices);
+    m_tails.resize(devices);
+    std::vector<TaskId> last(devices, none);
+    for (TaskId t = 0; t < count; ++t) {
+        const TaskId onDevice = program.afterOnDevice[t], data = program.afterData[t];
+        m_nodes[t].after[0] = onDevice == none ? t : onDevice;
+        m_nodes[t].after[1] = data == none ? t : data;
+        m_nodes[t].duration = present.timeline.end[t] - present.timeline.start[t];
+        const Task& task = program.tasks[t];
+        const auto d = static_cast<std::size_t>(task.device);
+        if (task.kind == TaskKind::Compute) {
+            m_possible = m_possible && onDevice == last[d];
+            last[d] = t;
+            m_lanes[d].push_back(t);
+        } else if (task.kind != TaskKind::Transfer) {
+            for (std::size_t other = 0; other < devices; ++other)
+                for (int slot = 0; slot < 2; ++slot)
+                    if (last[other] != none && m_nodes[t].after[slot] == last[other])
+                        m_tails[other].push_back({t, slot});
+        }
+    }
+    for (std::size_t d = 0; d < devices; ++d)
+        m_possible = m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
+    // Pairs, pieces, blocking transfers and shared links tie tasks together in other ways than a chain.
+    m_possible = m_possible && program.overlaps.empty() && program.sequencePieces == 1 && !program.blockingTransfers;
+    for (const Program::ExtraDependency& extra : program.extraDependencies)
+        m_possible = m_possible && program.tasks[extra.task].kind != TaskKind::Reduce
+                     && extra.when == Program::ExtraDependency::When::Ended;
+    m_sequence.resize(count);
+    for (TaskId t = 0; t < count; ++t)
+        m_sequence[t] = t;
+    m_waiter.assign(count, none);
+    m_nextWaiter.assign(count, none);
+
+    Program& copy = m_result.program;
+    copy.tasks = program.tasks;
+    copy.afterData = program.afterData; // idle time is attributed by it
+    copy.stages = program.stages;
+    copy.chunks = program.chunks;
+    copy.microbatches = program.microbatches;
+    copy.replicas = program.replicas;
+    copy.deviceOfStage = program.deviceOfStage;
+    copy.morePlacements = program.morePlacements;
+    m_result.timeline.start = present.timeline.start;
+    m_result.timeline.end = present.timeline.end;
+    m_unchanged = static_cast<TaskId>(count);
+}
+
+void OrderPreview::chooseDevice(int device)
+{
+    if (m_device == device)
+        return;
+    m_device = device;
+    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    m_positionOf.clear();
+    for (std::size_t i = 0; i < lane.size(); ++i)
+        m_positionOf.emplace(m_present.program.tasks[lane[i]].block(), static_cast<int>(i));
+    std::vector<Program::Device>& devices = m_result.program.devices;
+    devices.assign(m_present.program.devices.size(), {});
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+        devices[d].persistentBytes = m_present.program.devices[d].persistentBytes;
+        devices[d].peakBytes = m_present.metrics.devices[d].peakBytes;
+        devices[d].peakActivations = m_present.program.devices[d].peakActivations;
+    }
+    m_result.timeline.memory.assign(devices.size(), {});
+    splitInstructions();
+}
+
+template<typename Use>
+void OrderPreview::eachLocalInput(const Block& block, Use use) const
+{
+    const auto look = [&](Op op, int stage) {
+        Block input = block;
+        input.op = op;
+        input.stage = stage;
+        if (const auto found = m_positionOf.find(input); found != m_positionOf.end())
+            use(found->second);
+    };
+    const auto backward = [&](int stage) {
+        look(Op::B, stage);
+        look(Op::I, stage);
+    };
+    if (block.op == Op::W) {
+        look(Op::I, block.stage);
+        return;
+    }
+    if (block.op == Op::F) {
+        look(Op::F, block.stage - 1);
+    } else {
+        look(Op::F, block.stage);
+        backward(block.stage + 1);
+    }
+    for (const SkipConnection& skip : m_design.dataflow.skips) {
+        if (block.op == Op::F && skip.toStage == block.stage)
+            look(Op::F, skip.fromStage);
+        if (block.op != Op::F && skip.fromStage == block.stage)
+            backward(skip.toStage);
+    }
+}
+
+bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to, Diagnostics* why) const
+{
+    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(m_device)];
+    const auto blockAt = [&](std::size_t position) { return m_present.program.tasks[lane[position]].block(); };
+    std::vector<std::size_t> now(to - from); // where those between from and to go
+    for (std::size_t i = from; i < to; ++i)
+        now[positions[i] - from] = i;
+    const auto newPosition = [&](int position) {
+        const auto p = static_cast<std::size_t>(position);
+        return p < from || p >= to ? p : now[p - from];
+    };
+    const auto refuse = [&](std::size_t i, std::string what, std::string hint) {
+        if (why != nullptr)
+            *why = {{Severity::Error, fmt::format("device {}, position {} ({})", m_device, i, toString(blockAt(positions[i]))),
+                     std::move(what), std::move(hint)}};
+        return false;
+    };
+    // A joined pair may be parted by what comes between, so one more before and behind is looked at.
+    const std::size_t begin = from > 0 ? from - 1 : from, end = std::min(to + 1, positions.size());
+    for (std::size_t i = begin; i < end; ++i) {
+        const Block block = blockAt(positions[i]);
+        int late = -1;
+        eachLocalInput(block, [&](int input) {
+            if (newPosition(input) > i)
+                late = input;
+        });
+        if (late >= 0)
+            return refuse(i, fmt::format("it needs {}, which comes later on the same device", toString(blockAt(static_cast<std::size_t>(late)))),
+                          fmt::format("move it behind position {}", newPosition(late)));
+        if (block.op != Op::I || block.stage != 0 || m_design.schedule.firstStageMaySplit)
+            continue;
+        Block weight = block;
+        weight.op = Op::W;
+        const auto found = m_positionOf.find(weight);
+        if (found != m_positionOf.end() && newPosition(found->second) != i + 1)
+            return refuse(i, fmt::format("the first stage's {} does not follow at once", toString(weight)),
+                          "nothing waits for the input gradient of stage 0: join the two, or set "
+                          "\"first_stage_may_split\" in the schedule");
+    }
+    return true;
+}
+
+void OrderPreview::chain(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to)
+{
+    const auto device = static_cast<std::size_t>(m_device);
+    const std::vector<TaskId>& lane = m_lanes[device];
+    for (std::size_t i = from; i < std::min(to + 1, lane.size()); ++i) {
+        const TaskId task = lane[positions[i]];
+        m_nodes[task].after[0] = i > 0 ? lane[positions[i - 1]] : task;
+        m_sequence[lane[i]] = task;
+    }
+    for (const Tail& tail : m_tails[device])
+        m_nodes[tail.task].after[tail.slot] = lane[positions.back()];
+}
+
+const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32_t> positions, Diagnostics* why)
+{
+    chooseDevice(device);
+    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    if (!m_possible || positions.size() != lane.size())
+        return nullptr;
+    std::size_t from = 0, to = positions.size();
+    while (from < to && positions[from] == from)
+        ++from;
+    while (to > from && positions[to - 1] == to - 1)
+        --to;
+    if (!keepsLocalOrder(positions, from, to, why))
+        return nullptr;
+
+    const auto count = static_cast<TaskId>(m_nodes.size());
+    const TaskId first = from < to ? lane[from] : count;
+    const auto restore = [](const std::vector<Nanoseconds>& source, std::vector<Nanoseconds>& target, TaskId begin, TaskId end) {
+        std::copy(source.begin() + begin, source.begin() + end, target.begin() + begin);
+    };
+    if (m_unchanged < first) {
+        restore(m_present.timeline.start, m_result.timeline.start, m_unchanged, first);
+        restore(m_present.timeline.end, m_result.timeline.end, m_unchanged, first);
+    }
+    m_unchanged = first;
+
+    chain(positions, from, to);
+    const bool runs = from == to || run(first, lane[to - 1]);
+    if (runs && from < to)
+        runRest(lane[to - 1] + 1);
+    if (!runs && why != nullptr)
+        *why = describeStuck(first, lane[to - 1]);
+    if (runs) {
+        rebuildMemory(positions, from, to);
+        m_result.metrics = measure(m_result.program, m_result.timeline, m_sequence);
+    }
+    std::vector<std::uint32_t> present(positions.size());
+    for (std::uint32_t i = 0; i < present.size(); ++i)
+        present[i] = i;
+    if (!present.empty())
+        chain(present, from, to);
+    return runs ? &m_result : nullptr;
+}
+
+Nanoseconds OrderPreview::earliest(TaskId task, TaskId first, TaskId* missing) const
+{
+    const std::vector<Nanoseconds>& end = m_result.timeline.end;
+    Nanoseconds begin = 0;
+    const auto wait = [&](TaskId input) {
+        if (input >= first && end[input] < 0)
+            *missing = input;
+        else
+            begin = std::max(begin, end[input]);
+    };
+    for (const TaskId input : m_nodes[task].after)
+        if (input != task)
+            wait(input);
+    const auto& extras = m_present.program.extraDependencies;
+    if (!extras.empty()) {
+        auto extra = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
+        for (; extra != extras.end() && extra->task == task; ++extra) {
+            begin = std::max(begin, extra->earliestStart);
+            if (extra->after != none)
+                wait(extra->after);
+        }
+    }
+    return begin;
+}
+
+bool OrderPreview::attempt(TaskId task, TaskId first)
+{
+    TaskId missing = none;
+    const Nanoseconds begin = earliest(task, first, &missing);
+    if (missing != none) {
+        m_nextWaiter[task] = m_waiter[missing];
+        m_waiter[missing] = task;
+        return false;
+    }
+    m_result.timeline.start[task] = begin;
+    m_result.timeline.end[task] = begin + m_nodes[task].duration;
+    return true;
+}
+
+// In the present order a task may now come before one that it waits for; it is then done right after that
+// one. Whatever is never done waits for itself.
+bool OrderPreview::run(TaskId first, TaskId last)
+{
+    std::vector<Nanoseconds>& end = m_result.timeline.end;
+    std::fill(end.begin() + first, end.begin() + last + 1, notRun);
+    TaskId done = 0;
+    for (TaskId t = first; t <= last; ++t) {
+        if (!attempt(t, first))
+            continue;
+        m_stack.push_back(t);
+        while (!m_stack.empty()) {
+            const TaskId finished = m_stack.back();
+            m_stack.pop_back();
+            ++done;
+            for (TaskId waiter = std::exchange(m_waiter[finished], none); waiter != none;) {
+                const TaskId next = m_nextWaiter[waiter];
+                if (attempt(waiter, first))
+                    m_stack.push_back(waiter);
+                waiter = next;
+            }
+        }
+    }
+    if (done == last - first + 1)
+        return true;
+    std::fill(m_waiter.begin() + first, m_waiter.begin() + last + 1, none);
+    return false;
+}
+
+void OrderPreview::runRest(TaskId first)
+{
+    const auto& extras = m_present.program.extraDependencies;
+    auto extra = std::lower_bound(extras.begin(), extras.end(), first, [](const auto& e, TaskId t) { return e.task < t; });
+    Nanoseconds* start = m_result.timeline.start.data();
+    Nanoseconds* end = m_result.timeline.end.data();
+    const auto count = static_cast<TaskId>(m_nodes.size());
+    for (TaskId t = first; t < count; ++t) {
+        end[t] = 0; // a missing input is the task itself
+        Nanoseconds begin = std::max(end[m_nodes[t].after[0]], end[m_nodes[t].after[1]]);
+        for (; extra != extras.end() && extra->task == t; ++extra)
+            begin = std::max({begin, extra->earliestStart, extra->after == none ? 0 : end[extra->after]});
+        start[t] = begin;
+        end[t] = begin + m_nodes[t].duration;
+    }
+}
+
+TaskId OrderPreview::unfinishedInput(TaskId task, TaskId first) const
+{
+    TaskId missing = none;
+    const Node& node = m_nodes[task];
+    const auto unfinished = [&](TaskId input) { return input != task && input >= first && m_result.timeline.end[input] < 0; };
+    // Data first: it says more than the order of a device.
+    if (unfinished(node.after[1]))
+        return node.after[1];
+    (void)earliest(task, first, &missing);
+    return missing;
+}
+
+Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
+{
+    const Program& program = m_present.program;
+    const auto isStuck = [&](TaskId t) { return m_result.timeline.end[t] < 0; };
+    TaskId at = first;
+    while (at < last && !isStuck(at))
+        ++at;
+    // Every unfinished task waits for an unfinished one, so following the waits must come round.
+    std::vector<TaskId> path;
+    while (std::find(path.begin(), path.end(), at) == path.end()) {
+        path.push_back(at);
+        at = unfinishedInput(at, first);
+    }
+    path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+    std::erase_if(path, [&](TaskId t) { return program.tasks[t].kind == TaskKind::Transfer; });
+    std::string story;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+        const Task& task = program.tasks[path[i]];
+        const Task& input = program.tasks[path[(i + 1) % path.size()]];
+        const bool behind = task.device == input.device;
+        if (i == 0)
+            story = toString(task.block());
+        story += behind ? fmt::format("{} stands behind {}", i == 0 ? "" : ", which", toString(input.block()))
+                        : fmt::format("{} waits for {} of device {}", i == 0 ? "" : ", which", toString(input.block()), input.device);
+    }
+    const Task& task = program.tasks[path.front()];
+    return {{Severity::Error, fmt::format("device {} ({})", task.device, toString(task.block())),
+             fmt::format("the orders of the devices wait for each other: {}", story), "choose a place within the marked range"}};
+}
+
+OrderPreview::Range OrderPreview::legalRange(int device, int position)
+{
+    chooseDevice(device);
+    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    const auto own = static_cast<std::size_t>(position);
+    const TaskId subject = lane[own];
+    const Program& program = m_present.program;
+    const Block block = program.tasks[subject].block();
+    Range range{0, static_cast<int>(lane.size()) - 1};
+
+    // On the device itself.
+    eachLocalInput(block, [&](int input) { range.first = std::max(range.first, input + 1); });
+    for (std::size_t i = own + 1; i < lane.size(); ++i) {
+        bool needs = false;
+        eachLocalInput(program.tasks[lane[i]].block(), [&](int input) { needs = needs || input == position; });
+        if (needs) {
+            range.last = static_cast<int>(i) - 1;
+            break;
+        }
+    }
+    // By way of other devices: the nearest block here that it depends on, and the nearest that depends on it.
+    const auto positionOf = [&](TaskId task) {
+        return static_cast<int>(std::lower_bound(lane.begin(), lane.end(), task) - lane.begin());
+    };
+    const auto isHere = [&](TaskId task) {
+        return program.tasks[task].kind == TaskKind::Compute && program.tasks[task].device == device;
+    };
+    const auto& extras = program.extraDependencies;
+    const auto eachInput = [&](TaskId task, auto use) {
+        for (int slot = task == subject || m_nodes[task].after[0] == subject ? 1 : 0; slot < 2; ++slot)
+            if (m_nodes[task].after[slot] != task)
+                use(m_nodes[task].after[slot]);
+        if (extras.empty())
+            return;
+        auto extra = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
+        for (; extra != extras.end() && extra->task == task; ++extra)
+            if (extra->after != none)
+                use(extra->after);
+    };
+    const TaskId lowest = range.first > 0 ? lane[static_cast<std::size_t>(range.first) - 1] : 0;
+    const TaskId highest = lane[static_cast<std::size_t>(range.last)];
+    std::vector<char> marked(m_nodes.size(), 0);
+    marked[subject] = 1;
+    for (TaskId t = subject + 1; t-- > lowest;) {
+        if (!marked[t])
+            continue;
+        if (t != subject && isHere(t)) {
+            range.first = std::max(range.first, positionOf(t) + 1);
+            break;
+        }
+        eachInput(t, [&](TaskId input) { marked[input] = 1; });
+    }
+    std::fill(marked.begin(), marked.end(), char{0});
+    marked[subject] = 1;
+    for (TaskId t = subject + 1; t <= highest; ++t) {
+        bool depends = false;
+        eachInput(t, [&](TaskId input) { depends = depends || marked[input]; });
+        if (!depends)
+            continue;
+        if (isHere(t)) {
+            range.last = positionOf(t) - 1;
+            break;
+        }
+        marked[t] = 1;
+    }
+    return range;
+}
+
+} // namespace pipewright

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/dropplanner.h"
+
+#include <algorithm>
+
+namespace pipewright {
+namespace {
+
+constexpr int restMilliseconds = 60;
+
+QString name(const Block& block)
+{
+    return QString::fromStdString(toString(block));
+}
+
+} // namespace
+
+DropPlanner::DropPlanner(Document& document, QObject* parent) : QObject(parent), m_document(document)
+{
+    m_worker.setMaxThreadCount(1);
+    m_rest.setSingleShot(true);
+    m_rest.setInterval(restMilliseconds);
+    connect(&m_rest, &QTimer::timeout, this, [this] { m_start(); });
+}
+
+DropPlanner::~DropPlanner()
+{
+    stop();
+    m_worker.waitForDone();
+}
+
+void DropPlanner::stop()
+{
+    ++m_generation;
+    m_rest.stop();
+    m_worker.clear();
+}
+
+void DropPlanner::forget()
+{
+    stop();
+    m_preview.reset();
+    m_design.reset();
+    m_evaluated.clear();
+    m_hasRange = false;
+}
+
+OrderPreview* DropPlanner::preview()
+{
+    if (!m_preview && m_document.prediction())
+        m_preview = std::make_unique<OrderPreview>(m_document.design(), *m_document.prediction());
+    return m_preview && m_preview->possible() ? m_preview.get() : nullptr;
+}
+
+DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, const std::vector<Block>& moving,
+                           const DropTarget& target, const DropPlan* previous)
+{
+    const Design& design = m_document.design();
+    const Schedule& schedule = design.schedule;
+    DropPlan plan;
+    plan.block = block;
+    plan.device = target.device;
+    if (target.device < 0 || target.device >= schedule.devices() || layout.lanes().size() <= static_cast<std::size_t>(target.device)) {
+        stop();
+        plan.title = tr("drop on a lane");
+        return plan;
+    }
+    const Position place = placeOf(schedule, layout, block);
+    const int home = place.device >= 0 ? place.device : deviceOfBlock(schedule, layout, block);
+
+    if (place.device >= 0 && home != target.device) {
+        plan.kind = DropPlan::Kind::MoveStage;
+        if (previous && previous->isSamePlace(plan))
+            return *previous;
+        std::int64_t count = 0;
+        for (const Block& other : schedule.order[static_cast<std::size_t>(home)])
+            count += other.stage == block.stage && other.replica == block.replica;
+        plan.title = tr("moves stage %1 (%2 blocks) to %3").arg(block.stage).arg(count).arg(deviceLabel(design, target.device));
+        later(plan, [block, device = target.device](const Design& from, const Prediction* present) {
+            return Document::withStageMoved(from, present, block.stage, device, block.replica);
+        });
+        plan.pending = plan.legal = plan.changes = true;
+        if (!isLarge()) {
+            plan.edit = m_document.tryMoveStage(block.stage, target.device, block.replica);
+            finishExactly(design, m_document.prediction(), plan);
+        }
+        return plan;
+    }
+    plan.index = insertionIndex(design, layout, target.device, target.time);
+    if (place.device < 0) {
+        plan.kind = DropPlan::Kind::Place;
+        if (home != target.device) {
+            stop();
+            plan.title = tr("stage %1 is on %2").arg(block.stage).arg(deviceLabel(design, home));
+            plan.detail = tr("drop %1 on the lane of %2").arg(name(block), deviceLabel(design, home));
+            plan.edit.diagnostics.push_back({Severity::Error, toString(block), plan.title.toStdString(), plan.detail.toStdString()});
+            return plan;
+        }
+        if (previous && previous->isSamePlace(plan))
+            return *previous;
+        plan.title = nameOfPlace(design, plan.device, plan.index, block);
+        later(plan, [block, index = plan.index](const Design& from, const Prediction*) { return Document::withBlockPlaced(from, block, index); });
+        plan.pending = plan.legal = plan.changes = true;
+        if (!isLarge()) {
+            plan.edit = m_document.tryPlaceBlock(block, plan.index);
+            if (hasErrors(plan.edit.diagnostics))
+                snapPlacing(layout, target, plan);
+            plan.title = nameOfPlace(design, plan.device, plan.index, block);
+            finishExactly(design, m_document.prediction(), plan);
+        }
+        return plan;
+    }
+
+    plan.kind = DropPlan::Kind::Reorder;
+    const std::size_t size = schedule.order[static_cast<std::size_t>(home)].size();
+    std::vector<std::uint32_t> moved{static_cast<std::uint32_t>(place.index)};
+    if (target.exchange) {
+        const Position other = placeOf(schedule, layout, *target.exchange);
+        plan.positions = presentPositions(size);
+        if (other.device == home)
+            std::swap(plan.positions[moved[0]], plan.positions[static_cast<std::size_t>(other.index)]);
+        plan.title = tr("%1 and %2 change places").arg(name(block), name(*target.exchange));
+        plan.text = tr("Exchange %1 and %2 on %3").arg(name(block), name(*target.exchange), deviceLabel(design, home));
+        decideOrder(plan, previous);
+        return plan;
+    }
+    for (const Block& other : moving)
+        if (const Position with = placeOf(schedule, layout, other); with.device == home && !(other == block))
+            moved.push_back(static_cast<std::uint32_t>(with.index));
+    std::sort(moved.begin(), moved.end());
+    const auto stayingBefore = [&moved](int index) {
+        return index - static_cast<int>(std::lower_bound(moved.begin(), moved.end(), static_cast<std::uint32_t>(index)) - moved.begin());
+    };
+    const auto aim = [&](int index) {
+        plan.index = index;
+        const int places = stayingBefore(index) - stayingBefore(place.index);
+        plan.positions = shiftedPositions(size, moved, places);
+        const QString shift = places > 0 ? tr("%1 later").arg(places) : tr("%1 earlier").arg(-places);
+        plan.title = moved.size() == 1 ? nameOfPlace(design, home, index, block)
+                                       : tr("%1 blocks %2").arg(moved.size()).arg(places == 0 ? tr("stay") : shift);
+    };
+    plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(name(block), deviceLabel(design, home))
+                                  : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
+    aim(plan.index);
+    if (moved.size() == 1)
+        if (OrderPreview* quick = preview()) {
+            if (!m_hasRange || !(m_range.first == block))
+                m_range = {block, quick->legalRange(home, place.index)};
+            m_hasRange = true;
+            const OrderPreview::Range& range = m_range.second;
+            const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(home)].blocks();
+            const auto last = static_cast<std::size_t>(range.last);
+            plan.room = {range.first > 0 ? blocks[static_cast<std::size_t>(range.first) - 1].end : 0,
+                         last + 1 < blocks.size() ? blocks[last + 1].start : blocks.back().end};
+            // The nearest gap where it may stand. Snapping back to its own would hide why the other is illegal.
+            const int wanted = plan.index > place.index ? plan.index - 1 : plan.index;
+            const int nearest = std::clamp(wanted, range.first, range.last);
+            const int gap = nearest > place.index ? nearest + 1 : nearest;
+            if (nearest != wanted && nearest != place.index
+                && std::abs(timeOfGap(design, layout, home, gap) - target.time) <= target.snapTime)
+                aim(gap);
+        }
+    DropPlan attempt = plan;
+    decideOrder(attempt, previous);
+    if (attempt.legal)
+        return attempt;
+    // What the range does not tell: the first stage's joined halves, and several blocks at once.
+    const int wanted = plan.index, back = wanted < place.index ? 1 : -1;
+    for (const int step : {back, 2 * back, -back, -2 * back}) {
+        const int index = wanted + step;
+        if (index < 0 || index > static_cast<int>(size) || std::abs(timeOfGap(design, layout, home, index) - target.time) > target.snapTime)
+            continue;
+        aim(index);
+        if (plan.positions == presentPositions(size))
+            continue;
+        DropPlan snapped = plan;
+        decideOrder(snapped, previous);
+        if (snapped.legal)
+            return snapped;
+    }
+    return attempt;
+}
+
+void DropPlanner::snapPlacing(const TimelineLayout& layout, const DropTarget& target, DropPlan& plan)
+{
+    constexpr int reach = 6; // gaps tried to either side
+    const Design& design = m_document.design();
+    std::vector<std::pair<double, int>> gaps;
+    const int last = static_cast<int>(design.schedule.order[static_cast<std::size_t>(plan.device)].size());
+    for (int index = std::max(0, plan.index - reach); index <= std::min(last, plan.index + reach); ++index) {
+        const double distance = std::abs(timeOfGap(design, layout, plan.device, index) - target.time);
+        if (index != plan.index && distance <= target.snapTime)
+            gaps.emplace_back(distance, index);
+    }
+    std::sort(gaps.begin(), gaps.end());
+    for (const auto& [distance, index] : gaps) {
+        Document::Edit edit = m_document.tryPlaceBlock(plan.block, index);
+        if (hasErrors(edit.diagnostics))
+            continue;
+        plan.index = index;
+        plan.edit = std::move(edit);
+        return;
+    }
+}
+
+DropPlan DropPlanner::planOrder(const Block& block, int device, std::vector<std::uint32_t> positions, const QString& title,
+                                const QString& text, const DropPlan* previous)
+{
+    DropPlan plan;
+    plan.kind = DropPlan::Kind::Reorder;
+    plan.block = block;
+    plan.device = device;
+    plan.positions = std::move(positions);
+    plan.title = title;
+    plan.text = text;
+    decideOrder(plan, previous);
+    return plan;
+}
+
+void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
+{
+    // The preview's one result may be of another attempt by now.
+    if (previous && previous->isSamePlace(plan) && (!previous->live || m_evaluated == plan.positions)) {
+        plan = *previous;
+        return;
+    }
+    const Design& design = m_document.design();
+    if (plan.positions == presentPositions(plan.positions.size())) {
+        stop();
+        plan.legal = true;
+        plan.detail = tr("no change");
+        plan.edit.design = design;
+        return;
+    }
+    OrderPreview* quick = isLarge() ? preview() : nullptr;
+    if (!quick) {
+        plan.edit = m_document.tryReorder(plan.device, plan.positions, plan.text);
+        finishExactly(design, m_document.prediction(), plan);
+        return;
+    }
+    m_evaluated = plan.positions;
+    const Prediction* prediction = quick->evaluate(plan.device, plan.positions, &plan.edit.diagnostics);
+    plan.live = true;
+    plan.legal = plan.changes = prediction != nullptr;
+    if (!prediction) {
+        stop();
+        plan.prediction.reset();
+        plan.title = explain(plan.edit.diagnostics, &plan.detail);
+        return;
+    }
+    plan.prediction = std::shared_ptr<const Prediction>(std::shared_ptr<void>(), prediction); // the preview's own
+    plan.detail = describeChange(design, *m_document.prediction(), *prediction);
+    later(plan, [device = plan.device, positions = plan.positions, text = plan.text](const Design& from, const Prediction*) {
+        return Document::reordered(from, device, positions, text);
+    });
+}
+
+void DropPlanner::later(DropPlan plan, std::function<Document::Edit(const Design&, const Prediction*)> edit)
+{
+    stop();
+    if (!isLarge())
+        return;
+    plan.prediction.reset(); // it belongs to this thread
+    m_start = [this, plan = std::move(plan), edit = std::move(edit), generation = m_generation] {
+        if (!m_design)
+            m_design = std::make_shared<const Design>(m_document.design());
+        m_worker.start([this, plan, edit, generation, design = m_design, present = m_document.sharedPrediction()]() mutable {
+            plan.edit = edit(*design, present.get());
+            finishExactly(*design, present.get(), plan);
+            QMetaObject::invokeMethod(
+                this,
+                [this, plan, generation] {
+                    if (generation == m_generation)
+                        Q_EMIT refined(plan);
+                },
+                Qt::QueuedConnection);
+        });
+    };
+    m_rest.start();
+}
+
+Document::Edit DropPlanner::editOf(const DropPlan& plan) const
+{
+    if (!plan.live && !plan.pending)
+        return plan.edit;
+    switch (plan.kind) {
+    case DropPlan::Kind::Reorder: return m_document.tryReorder(plan.device, plan.positions, plan.text);
+    case DropPlan::Kind::MoveStage: return m_document.tryMoveStage(plan.block.stage, plan.device, plan.block.replica);
+    case DropPlan::Kind::Place: return m_document.tryPlaceBlock(plan.block, plan.index);
+    case DropPlan::Kind::Nothing: break;
+    }
+    return {};
+}
+
+} // namespace pipewright

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How the lanes of a view stand: their order, heights, which are folded and which stay on top while the others
+// scroll. It belongs to the view and not to the design, knows no pixels but heights, and is pure, so it is
+// tested without a window. Lanes are named by device; a row is a place from the top.
+#pragma once
+
+#include <vector>
+
+namespace pipewright {
+
+class LaneStrip {
+public:
+    static constexpr int foldedHeight = 20;
+    static constexpr int leastHeight = 26, greatestHeight = 240;
+
+    /// As many lanes as the design has devices. Lanes that were there keep how they stand; when the number
+    /// changes, everything starts over.
+    void setLanes(int lanes);
+    /// Height of the lanes that were given none of their own.
+    void setCommonHeight(int height);
+
+    int lanes() const { return static_cast<int>(m_lanes.size()); }
+    int deviceAt(int row) const { return m_order[static_cast<std::size_t>(row)]; }
+    int rowOf(int device) const;
+    int height(int device) const;
+    int top(int device) const { return m_lanes[static_cast<std::size_t>(device)].top; } ///< from the first row's
+    int total() const { return m_total; }
+    int pinnedTotal() const { return m_pinnedTotal; } ///< height of the pinned lanes, which come first
+    /// The lane at a distance from the first row's top; -1 behind the last.
+    int laneAt(int y) const;
+
+    bool isFolded(int device) const { return m_lanes[static_cast<std::size_t>(device)].folded; }
+    bool isPinned(int device) const { return m_lanes[static_cast<std::size_t>(device)].pinned; }
+    bool hasOwnHeight(int device) const;
+    bool isAsGiven() const; ///< nothing was changed
+
+    void setHeight(int device, int height); ///< of one lane, clamped; unfolds it
+    void setHeightOfAll(int height);
+    void setFolded(int device, bool folded);
+    void setPinned(int device, bool pinned);
+    /// Puts a lane where another row is; pinned lanes stay above the others, so the row is clamped.
+    void move(int device, int row);
+    void reset();
+
+private:
+    struct Lane {
+        int height = 0; ///< 0: the common height
+        int top = 0;
+        bool folded = false, pinned = false;
+    };
+    void arrange();
+
+    std::vector<Lane> m_lanes;  ///< by device
+    std::vector<int> m_order;   ///< devices by row
+    int m_common = foldedHeight;
+    int m_total = 0, m_pinnedTotal = 0;
+};
+
+} // namespace pipewright

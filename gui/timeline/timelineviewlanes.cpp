@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The lanes of TimelineView: where they stand, and how they are resized, folded, pinned and put in another
+// order, by their labels and by keys. All of it is the view's own and undone by Escape or "as they were".
+#include "gui/timeline/timelineviewprivate.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QMenu>
+#include <QMouseEvent>
+#include <QScrollBar>
+
+namespace pipewright {
+
+int TimelineView::Private::lanePitch() const
+{
+    // The lanes without a height of their own share what the others leave.
+    int own = 0, common = 0;
+    for (int device = 0; device < strip.lanes(); ++device) {
+        own += strip.hasOwnHeight(device) ? strip.height(device) : 0;
+        common += !strip.hasOwnHeight(device);
+    }
+    if (common == 0)
+        return roomyLane;
+    const int available = view.viewport()->height() - TimelinePainter::rulerHeight - own;
+    return std::clamp(available / common, tightLane, roomyLane);
+}
+
+void TimelineView::Private::arrangeLanes()
+{
+    strip.setLanes(lanes());
+    strip.setCommonHeight(lanePitch());
+    if (currentLane >= lanes())
+        currentLane = -1;
+}
+
+QRect TimelineView::Private::laneRect(int device) const
+{
+    if (device < 0 || device >= strip.lanes())
+        return {};
+    const int scrolled = strip.isPinned(device) ? 0 : view.verticalScrollBar()->value();
+    return {0, TimelinePainter::rulerHeight + strip.top(device) - scrolled, view.viewport()->width(), strip.height(device)};
+}
+
+QRectF TimelineView::Private::blockArea(int device) const
+{
+    const QRect lane = laneRect(device);
+    const int inset = lane.height() >= 60 ? 10 : lane.height() >= tightLane ? 7 : 3; // outlines and critical marks stand in it
+    return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
+}
+
+int TimelineView::Private::laneAt(int y) const
+{
+    const int below = y - TimelinePainter::rulerHeight;
+    if (below < 0)
+        return -1;
+    return strip.laneAt(below < strip.pinnedTotal() ? below : below + view.verticalScrollBar()->value());
+}
+
+int TimelineView::Private::laneForKeys() const
+{
+    if (currentLane >= 0)
+        return currentLane;
+    int device = -1;
+    if (document.selection())
+        (void)findShown(*document.selection(), &device);
+    return device >= 0 ? device : lanes() > 0 ? strip.deviceAt(0) : -1;
+}
+
+void TimelineView::Private::lanesChanged()
+{
+    updateScrollBars();
+    updateOverlay();
+    view.updateGeometry();
+    view.viewport()->update();
+    Q_EMIT view.lanesChanged();
+}
+
+const LaneStrip& TimelineView::lanes() const
+{
+    return d->strip;
+}
+
+int TimelineView::naturalHeight() const
+{
+    LaneStrip roomy = d->strip;
+    roomy.setLanes(d->lanes());
+    roomy.setCommonHeight(Private::roomyLane);
+    return TimelinePainter::rulerHeight + std::max(roomy.total(), Private::tightLane);
+}
+
+// ---- By mouse -------------------------------------------------------------------------------------
+
+std::optional<int> TimelineView::Private::laneEdgeAt(QPoint position) const
+{
+    constexpr int reach = 4; // pixels beside the line below a lane that still grip it
+    if (position.x() >= plotLeft())
+        return std::nullopt;
+    const int above = laneAt(position.y() - reach), here = laneAt(position.y());
+    if (above >= 0 && above != here)
+        return above;
+    if (here >= 0 && laneRect(here).bottom() - position.y() < reach)
+        return here;
+    return std::nullopt;
+}
+
+bool TimelineView::Private::pressLane(QPoint position, Qt::KeyboardModifiers modifiers)
+{
+    if (position.x() >= plotLeft() || position.y() < TimelinePainter::rulerHeight)
+        return false;
+    const std::optional<int> edge = laneEdgeAt(position);
+    const int lane = edge ? *edge : laneAt(position.y());
+    if (lane < 0)
+        return false;
+    currentLane = lane;
+    laneDrag = LaneDrag{lane, edge.has_value(), (modifiers & Qt::ShiftModifier) != 0, false, position, strip};
+    view.viewport()->update();
+    return true;
+}
+
+void TimelineView::Private::dragLane(QPoint position)
+{
+    LaneDrag& held = *laneDrag;
+    if (!held.moving && (position - held.pressedAt).manhattanLength() < QApplication::startDragDistance())
+        return;
+    held.moving = true;
+    if (held.byEdge) {
+        const int height = held.before.height(held.device) + position.y() - held.pressedAt.y();
+        if (held.all)
+            strip.setHeightOfAll(height);
+        else
+            strip.setHeight(held.device, height);
+        lanesChanged();
+        return;
+    }
+    view.viewport()->setCursor(Qt::ClosedHandCursor);
+    // Past the middle of another lane the two change places; a lane's edge would make unequal ones jump.
+    const int over = laneAt(position.y());
+    if (over < 0 || over == held.device)
+        return;
+    const int row = strip.rowOf(over);
+    const bool down = row > strip.rowOf(held.device);
+    const int middle = laneRect(over).center().y();
+    if (down ? position.y() > middle : position.y() < middle) {
+        strip.move(held.device, row);
+        lanesChanged();
+    }
+}
+
+void TimelineView::Private::showLaneMenu(QPoint position)
+{
+    const int lane = laneAt(position.y());
+    if (lane < 0)
+        return;
+    currentLane = lane;
+    view.viewport()->update();
+    auto* menu = new QMenu(&view);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));
+    view.action(QStringLiteral("laneFold"))->setChecked(strip.isFolded(lane));
+    for (const char* name : {"lanePin", "laneFold", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}) {
+        if (*name == '\0')
+            menu->addSeparator();
+        else
+            menu->addAction(view.action(QLatin1String(name)));
+    }
+    menu->popup(view.viewport()->mapToGlobal(position));
+}
+
+// ---- By key ---------------------------------------------------------------------------------------
+
+void TimelineView::Private::addLaneActions()
+{
+    const auto add = [this](const char* name, const QString& text, const QKeySequence& key, auto change) {
+        auto* action = new QAction(text, &view);
+        action->setObjectName(QLatin1String(name));
+        action->setShortcut(key);
+        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+        QObject::connect(action, &QAction::triggered, &view, [this, change] {
+            const int lane = laneForKeys();
+            if (lane < 0)
+                return;
+            change(lane);
+            lanesChanged();
+        });
+        view.addAction(action);
+        return action;
+    };
+    constexpr int step = 10;
+    add("lanePin", tr("Pin the lane to the top"), Qt::Key_P, [this](int lane) { strip.setPinned(lane, !strip.isPinned(lane)); })->setCheckable(true);
+    add("laneFold", tr("Fold the lane"), Qt::Key_L, [this](int lane) { strip.setFolded(lane, !strip.isFolded(lane)); })->setCheckable(true);
+    add("laneUp", tr("Lane one row up"), Qt::CTRL | Qt::Key_Up, [this](int lane) { strip.move(lane, strip.rowOf(lane) - 1); });
+    add("laneDown", tr("Lane one row down"), Qt::CTRL | Qt::Key_Down, [this](int lane) { strip.move(lane, strip.rowOf(lane) + 1); });
+    add("laneHigher", tr("Lane higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_Down, [this](int lane) { strip.setHeight(lane, strip.height(lane) + step); });
+    add("laneLower", tr("Lane lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_Up, [this](int lane) { strip.setHeight(lane, strip.height(lane) - step); });
+    add("lanesHigher", tr("All lanes higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageDown, [this](int lane) { strip.setHeightOfAll(strip.height(lane) + step); });
+    add("lanesLower", tr("All lanes lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageUp, [this](int lane) { strip.setHeightOfAll(strip.height(lane) - step); });
+    add("lanesReset", tr("Lanes as they were"), Qt::CTRL | Qt::SHIFT | Qt::Key_Home, [this](int) { strip.reset(); });
+}
+
+} // namespace pipewright

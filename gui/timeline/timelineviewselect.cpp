@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several blocks at once in TimelineView: chosen by a rubber band, by what they have in common, or one by one;
+// and what is done with them together. The Document knows the one block that was chosen last; the others are
+// the view's own and go when another block is selected elsewhere.
+#include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/warmup.h"
+
+#include <QAction>
+#include <QContextMenuEvent>
+#include <QMenu>
+
+#include <algorithm>
+
+namespace pipewright {
+
+std::vector<Block> TimelineView::selectedBlocks() const
+{
+    std::vector<Block> result;
+    if (d->group.empty()) {
+        if (d->document.selection())
+            result.push_back(*d->document.selection());
+        return result;
+    }
+    for (const Lane& lane : d->shown().lanes())
+        for (const LaneBlock& block : lane.blocks())
+            if (d->group.contains(block.block))
+                result.push_back(block.block);
+    return result;
+}
+
+void TimelineView::selectBlocks(const std::vector<Block>& blocks)
+{
+    d->group.clear();
+    d->group.insert(blocks.begin(), blocks.end());
+    const std::optional<Block> now = d->document.selection();
+    if (!now || !d->group.contains(*now))
+        d->document.select(blocks.empty() ? std::nullopt : std::optional(blocks.front()));
+    if (d->group.size() < 2)
+        d->group.clear();
+    else
+        Q_EMIT hovered(tr("%1 blocks selected").arg(d->group.size()));
+    viewport()->update();
+    d->updateOverlay();
+}
+
+void TimelineView::selectAlike(Alike alike)
+{
+    const std::optional<Block> model = d->document.selection();
+    if (!model || d->drag)
+        return;
+    std::vector<Block> blocks;
+    for (const Lane& lane : d->shown().lanes())
+        for (const LaneBlock& item : lane.blocks()) {
+            const Block& block = item.block;
+            const bool same = alike == Alike::Microbatch ? block.microbatch == model->microbatch && block.op != Op::U
+                              : alike == Alike::Stage    ? block.stage == model->stage && block.op != Op::U
+                                                         : block.op == model->op && block.stage == model->stage;
+            if (same && block.replica == model->replica)
+                blocks.push_back(block);
+        }
+    selectBlocks(blocks);
+}
+
+void TimelineView::Private::toggleInGroup(const Block& block)
+{
+    std::vector<Block> blocks = view.selectedBlocks();
+    const auto found = std::find(blocks.begin(), blocks.end(), block);
+    if (found != blocks.end())
+        blocks.erase(found);
+    else
+        blocks.insert(blocks.begin(), block);
+    view.selectBlocks(blocks);
+}
+
+void TimelineView::Private::extendTo(const Block& block)
+{
+    const std::optional<TimelineLayout::Place> to = shown().find(block);
+    const std::optional<TimelineLayout::Place> from = document.selection() ? shown().find(*document.selection()) : std::nullopt;
+    if (!from || !to || from->device != to->device) {
+        document.select(block);
+        return;
+    }
+    const std::vector<LaneBlock>& blocks = shown().lanes()[static_cast<std::size_t>(to->device)].blocks();
+    std::vector<Block> chosen;
+    for (std::size_t i = std::min(from->index, to->index); i <= std::max(from->index, to->index); ++i)
+        chosen.push_back(blocks[i].block);
+    view.selectBlocks(chosen);
+}
+
+void TimelineView::Private::selectInBand()
+{
+    const QRect rect = QRect(*bandFrom, cursor).normalized();
+    const double from = view.m_axis.timeAt(rect.left()), to = view.m_axis.timeAt(rect.right() + 1);
+    std::vector<Block> blocks;
+    for (int device = 0; device < static_cast<int>(shown().lanes().size()); ++device) {
+        if (!blockArea(device).intersects(rect))
+            continue;
+        const Lane& lane = shown().lanes()[static_cast<std::size_t>(device)];
+        const std::vector<LaneBlock>& all = lane.blocks();
+        for (std::size_t i = lane.firstEndingAfter(from); i < all.size() && static_cast<double>(all[i].start) < to; ++i)
+            if (all[i].block.op != Op::U)
+                blocks.push_back(all[i].block);
+    }
+    view.selectBlocks(blocks);
+}
+
+std::vector<Block> TimelineView::Private::movingWith(const Block& block) const
+{
+    if (!group.contains(block))
+        return {};
+    return {group.begin(), group.end()};
+}
+
+// ---- What is done with them -----------------------------------------------------------------------
+
+void TimelineView::exchangeSelection()
+{
+    const std::vector<Block> blocks = selectedBlocks();
+    const Schedule& schedule = d->document.design().schedule;
+    if (d->drag)
+        return;
+    const Position first = blocks.size() == 2 ? placeOf(schedule, d->layout, blocks[0]) : Position{};
+    const Position second = blocks.size() == 2 ? placeOf(schedule, d->layout, blocks[1]) : Position{};
+    if (first.device < 0 || first.device != second.device) {
+        Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
+        return;
+    }
+    std::vector<std::uint32_t> positions = presentPositions(schedule.order[static_cast<std::size_t>(first.device)].size());
+    std::swap(positions[static_cast<std::size_t>(first.index)], positions[static_cast<std::size_t>(second.index)]);
+    const auto name = [](const Block& block) { return QString::fromStdString(toString(block)); };
+    d->commitOrder(first.device, positions,
+                   tr("Exchange %1 and %2 on %3").arg(name(blocks[0]), name(blocks[1]), deviceLabel(d->document.design(), first.device)));
+}
+
+bool TimelineView::Private::moveGroup(int places)
+{
+    const std::optional<Block> held = document.selection();
+    if (!held || !group.contains(*held))
+        return false;
+    const Position place = placeOf(document.design().schedule, layout, *held);
+    std::vector<std::uint32_t> moved;
+    for (const Block& block : group)
+        if (const Position with = placeOf(document.design().schedule, layout, block); with.device == place.device && with.device >= 0)
+            moved.push_back(static_cast<std::uint32_t>(with.index));
+    if (moved.size() < 2)
+        return false;
+    std::sort(moved.begin(), moved.end());
+    const std::size_t size = document.design().schedule.order[static_cast<std::size_t>(place.device)].size();
+    commitOrder(place.device, shiftedPositions(size, moved, places),
+                tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(document.design(), place.device)));
+    return true;
+}
+
+void TimelineView::changeWarmUp(int forwards)
+{
+    const std::optional<Block> selected = d->document.selection();
+    const Schedule& schedule = d->document.design().schedule;
+    const int device = selected ? placeOf(schedule, d->layout, *selected).device : -1;
+    if (device < 0 || d->drag) {
+        Q_EMIT editRefused(tr("Select a block of the device whose warm-up is to change"));
+        return;
+    }
+    const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
+    d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards), d->warmUpText(device, warmUp(order) + forwards));
+}
+
+QString TimelineView::Private::warmUpText(int device, int forwards) const
+{
+    return tr("Warm-up of %1 on %2").arg(std::max(0, forwards)).arg(deviceLabel(document.design(), device));
+}
+
+void TimelineView::Private::commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text)
+{
+    const std::optional<Block> selected = document.selection();
+    refuse(document.commit(document.tryReorder(device, positions, text)));
+    if (selected)
+        view.ensureVisible(*selected);
+}
+
+std::optional<int> TimelineView::Private::warmUpEdgeAt(QPoint position) const
+{
+    constexpr int reach = 4; // pixels beside the edge that still grip it
+    const int device = laneAt(position.y());
+    if (device < 0 || measured || !plotRect().contains(position))
+        return std::nullopt;
+    const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
+    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
+    const int forwards = warmUp(order);
+    if (forwards == 0 || forwards >= longestWarmUp(order) || blocks.size() < order.size())
+        return std::nullopt;
+    const auto last = static_cast<std::size_t>(forwards) - 1;
+    const double edge = view.m_axis.xOf(static_cast<double>(blocks[last].end));
+    if (edge - view.m_axis.xOf(static_cast<double>(blocks[last].start)) < 4 * reach)
+        return std::nullopt; // the block itself could no longer be gripped
+    return std::abs(position.x() - edge) <= reach ? std::optional(device) : std::nullopt;
+}
+
+void TimelineView::Private::dragWarmUp(QPoint position)
+{
+    cursor = position;
+    const int device = *warmUpDrag;
+    const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
+    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
+    // As many forwards as would end by the cursor if they ran one after the other.
+    const double time = view.m_axis.timeAt(position.x());
+    double end = static_cast<double>(blocks.front().start);
+    int forwards = 0;
+    for (const LaneBlock& block : blocks) {
+        if (block.block.op != Op::F)
+            continue;
+        const bool within = forwards < warmUp(order); // there the blocks stand already, with the gaps between them
+        const double next = within ? static_cast<double>(block.end) : end + static_cast<double>(block.end - block.start);
+        if ((end + next) / 2 > time)
+            break;
+        end = next;
+        ++forwards;
+    }
+    forwards = std::clamp(forwards, 1, longestWarmUp(order));
+    setPlan(planner.planOrder(order.front(), device, withWarmUp(order, forwards), warmUpText(device, forwards),
+                              warmUpText(device, forwards), plan ? &*plan : nullptr));
+}
+
+// ---- The menu of a block --------------------------------------------------------------------------
+
+QAction* TimelineView::action(const QString& name) const
+{
+    for (QAction* each : actions())
+        if (each->objectName() == name)
+            return each;
+    return nullptr;
+}
+
+void TimelineView::contextMenuEvent(QContextMenuEvent* event)
+{
+    if (event->reason() != QContextMenuEvent::Keyboard && event->pos().x() < plotLeft()) {
+        d->showLaneMenu(event->pos());
+        return;
+    }
+    const bool byKey = event->reason() == QContextMenuEvent::Keyboard;
+    QPoint at = event->pos();
+    if (byKey && d->document.selection())
+        at = rectOfBlock(*d->document.selection()).center();
+    const std::optional<Block> block = blockAt(at);
+    if (!block && !byKey) {
+        event->ignore();
+        return;
+    }
+    if (block && !d->group.contains(*block))
+        d->document.select(block);
+    if (!d->document.selection())
+        return;
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "exchange",
+                             "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"}) {
+        if (*name == '\0')
+            menu->addSeparator();
+        else if (QAction* entry = action(QLatin1String(name)))
+            menu->addAction(entry);
+    }
+    QMenu* devices = menu->addMenu(tr("Move stage %1 to").arg(d->document.selection()->stage));
+    const int home = deviceOfBlock(d->document.design().schedule, d->layout, *d->document.selection());
+    for (int device = 0; device < d->document.design().schedule.devices(); ++device) {
+        QAction* entry = devices->addAction(deviceLabel(d->document.design(), device), this, [this, device, selected = *d->document.selection()] {
+            d->refuse(d->document.moveStage(selected.stage, device, selected.replica));
+        });
+        entry->setEnabled(device != home);
+    }
+    menu->addSeparator();
+    menu->addAction(action(QStringLiteral("unplace")));
+    menu->popup(viewport()->mapToGlobal(at));
+}
+
+} // namespace pipewright

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A shown timeline and real events for it, shared by the tests of TimelineView.
+#pragma once
+
+#include "gui/designs.h"
+#include "gui/timeline/timelineview.h"
+
+#include <QDropEvent>
+#include <QMimeData>
+#include <QMouseEvent>
+#include <QWheelEvent>
+#include <QtTest>
+
+#include <memory>
+
+namespace pipewright::testing {
+
+// A shown view with a document; mouse events carry the buttons that a real drag carries.
+struct Stage {
+    explicit Stage(Design design = testing::design())
+    {
+        document.reset(std::move(design));
+        view = std::make_unique<TimelineView>(document);
+        view->resize(1128, 350);
+        view->show();
+        view->activateWindow();
+        view->setFocus();
+        // Shortcuts work in the active window only.
+        if (!QTest::qWaitForWindowActive(view.get()))
+            qFatal("the window did not become active");
+    }
+    void mouse(QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons,
+               Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        QMouseEvent event(type, at, view->viewport()->mapToGlobal(at), button, buttons, modifiers);
+        QApplication::sendEvent(view->viewport(), &event);
+    }
+    void press(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        mouse(QEvent::MouseButtonPress, at, Qt::LeftButton, Qt::LeftButton, modifiers);
+    }
+    void click(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        press(at, modifiers);
+        release(at, modifiers);
+    }
+    void move(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        mouse(QEvent::MouseMove, at, Qt::NoButton, Qt::LeftButton, modifiers);
+    }
+    void release(QPoint at, Qt::KeyboardModifiers modifiers = Qt::NoModifier)
+    {
+        mouse(QEvent::MouseButtonRelease, at, Qt::LeftButton, Qt::NoButton, modifiers);
+    }
+    void wheel(QPoint at, int notches, Qt::KeyboardModifiers modifiers)
+    {
+        QWheelEvent event(at, view->viewport()->mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, modifiers,
+                          Qt::NoScrollPhase, false);
+        QApplication::sendEvent(view->viewport(), &event);
+    }
+    QPoint centre(const Block& block) const { return view->rectOfBlock(block).center(); }
+    /// Just left of a block's middle: dropping here means "before it".
+    QPoint before(const Block& block) const
+    {
+        const QRect rect = view->rectOfBlock(block);
+        return {rect.left() + rect.width() / 4, rect.center().y()};
+    }
+    bool drop(const Block& block, QPoint at)
+    {
+        QMimeData data;
+        data.setData(QLatin1String(blockMimeType), QByteArray::fromStdString(toString(block)));
+        QDragEnterEvent enter(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &enter);
+        QDragMoveEvent over(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &over);
+        QDropEvent drop(at, Qt::MoveAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(view->viewport(), &drop);
+        return drop.isAccepted();
+    }
+    int indexOf(const Block& block) const { return find(document.design().schedule, block).index; }
+    int deviceOf(const Block& block) const { return find(document.design().schedule, block).device; }
+
+    Document document;
+    std::unique_ptr<TimelineView> view;
+};
+
+inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0}, f10{Op::F, 1, 0, 0};
+
+} // namespace pipewright::testing
