@@ -72,7 +72,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     auto* splitter = new QSplitter(Qt::Vertical, this);
     splitter->addWidget(m_lanes);
     splitter->addWidget(m_table);
-    splitter->setSizes({360, 330});
+    splitter->setSizes({420, 300});
     splitter->setStretchFactor(0, 1);
     splitter->setChildrenCollapsible(false);
     auto* layout = new QVBoxLayout(this);
@@ -94,7 +94,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     connect(&m_document, &Document::designChanged, this, &CompareWindow::followDocument);
     m_entries.emplace_back();
     buildAddMenu();
-    resize(1080, 680);
+    resize(1080, 780);
 }
 
 CompareWindow::~CompareWindow()
