@@ -4,11 +4,13 @@
 #include "core/base/diagnostic.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
+#include "core/program/overlaps.h"
 #include "traces/handoff.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 namespace pipewright {
 
@@ -50,6 +52,63 @@ struct Mean {
 
 struct StageMeans {
     std::array<Mean, opCount> ofOp;
+};
+
+/// What the block would have taken on a microbatch of the usual length.
+Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds duration)
+{
+    if (costs.microbatches.empty() || task.kind != TaskKind::Compute)
+        return duration;
+    const double scale = costs.microbatches[static_cast<std::size_t>(task.microbatch)].time;
+    return scale > 0 ? std::llround(static_cast<double>(duration) / scale) : duration;
+}
+
+/// Overlapped pairs. Where the two really ran at once, a block's time says nothing about the block alone; what
+/// is learnt is how long pairs take against the times of their blocks elsewhere.
+class Pairs {
+public:
+    explicit Pairs(const Program& program) : m_program(program), m_partner(overlapPartners(program)) {}
+
+    bool ranTogether(const Timeline& timeline, TaskId task) const
+    {
+        const TaskId other = m_partner.empty() ? none : m_partner[task];
+        return other != none && timeline.start[other] != notRun && timeline.start[task] < timeline.end[other]
+               && timeline.start[other] < timeline.end[task];
+    }
+
+    void add(const Timeline& timeline)
+    {
+        for (const Program::Overlap& pair : m_program.overlaps) {
+            if (timeline.start[pair.first] == notRun || timeline.start[pair.second] == notRun)
+                continue;
+            ++m_steps[pair.first];
+            m_together[pair.first] += std::max(timeline.end[pair.first], timeline.end[pair.second])
+                                      - std::min(timeline.start[pair.first], timeline.start[pair.second]);
+        }
+    }
+
+    /// From the pairs of which `known(task)` says that both blocks' own times were seen; keeps the factor without.
+    template<typename Known>
+    void assignTo(Costs& costs, Known known) const
+    {
+        double together = 0, apart = 0;
+        for (const auto& [first, sum] : m_together) {
+            const Task &one = m_program.tasks[first], &other = m_program.tasks[m_partner[first]];
+            if (!known(one) || !known(other))
+                continue;
+            together += static_cast<double>(sum) / m_steps.at(first);
+            apart += static_cast<double>(costs.duration(one.op, one.stage, one.microbatch)
+                                         + costs.duration(other.op, other.stage, other.microbatch));
+        }
+        if (apart > 0)
+            costs.overlapFactor = together / apart;
+    }
+
+private:
+    const Program& m_program;
+    std::vector<TaskId> m_partner;
+    std::map<TaskId, Nanoseconds> m_together; ///< by first block, summed over steps
+    std::map<TaskId, int> m_steps;
 };
 
 Nanoseconds makespanOf(const Timeline& timeline)
@@ -111,18 +170,21 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
     std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages));
     Mean reduce, makespan;
     Handoffs handoffs(program);
+    Pairs pairs(program);
     for (const int step : centralSteps(trace, traceName)) {
         const Timeline timeline = trace.timeline(program, step);
         for (TaskId id = 0; id < program.tasks.size(); ++id) {
             const Task& task = program.tasks[id];
-            if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer)
+            if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer || pairs.ranTogether(timeline, id))
                 continue;
             const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-            if (task.kind == TaskKind::Reduce)
+            if (task.kind != TaskKind::Reduce)
+                stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].add(
+                    ofUsualMicrobatch(design.costs, task, duration));
+            else if (task.stage != task.microbatch) // over replicas a reduction takes its links' time
                 reduce.add(duration);
-            else
-                stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].add(duration);
         }
+        pairs.add(timeline);
         handoffs.add(timeline);
         makespan.add(makespanOf(timeline));
     }
@@ -142,6 +204,9 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
             cost.backward = cost.inputGrad + cost.weightGrad;
     }
     reduce.assignTo(costs.reduce);
+    pairs.assignTo(costs, [&](const Task& task) {
+        return stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].count > 0;
+    });
     if (handoffs.fit(costs))
         correctHandoffs(program, makespan.value(), costs);
     costs.source = "measured: " + traceName;

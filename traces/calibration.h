@@ -11,7 +11,8 @@ namespace pipewright {
 
 /// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts
 /// when there are others. Predicted with them, the design takes as long as the steps did, as far as its
-/// links can make it. Operations that the trace has no record of keep their cost. Throws Error when the trace
+/// links can make it; overlapped pairs get the factor that they took. Operations that the trace has no record of
+/// keep their cost. Throws Error when the trace
 /// has no finished step or is of another program.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 

@@ -65,6 +65,9 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                 addError(diagnostics, fmt::format("{}, stage {}", where, stage), fmt::format("unknown device {}", placement[stage]),
                          fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
     }
+    if (schedule.replicas() > 2)
+        addError(diagnostics, "schedule.replica_placements", fmt::format("{} replicas", schedule.replicas()),
+                 "a schedule runs one or two, in opposite directions");
     if (schedule.microbatches % schedule.replicas() != 0)
         addError(diagnostics, "schedule.microbatches",
                  fmt::format("{} microbatches for {} replicas", schedule.microbatches, schedule.replicas()),

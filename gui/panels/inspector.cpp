@@ -168,7 +168,7 @@ void Inspector::refresh()
         m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
         m_whyHeading->setText(tr("Not running"));
         m_why->setText(position.device >= 0 ? tr("The placed blocks wait for each other, so there are no times. See the conflicts.")
-                                            : tr("It has no place yet. Drag it into its lane, or press P."));
+                                            : tr("It has no place yet. Drag it into its lane, or press N."));
         return;
     }
 

@@ -70,9 +70,9 @@ void Tray::refresh()
     if (count == 0)
         m_hint->setText(tr("Every block has its place. Delete takes the selected one out."));
     else if (count > shownChips)
-        m_hint->setText(tr("and %1 more. Drag into a lane, or press P to place the next legal one.").arg(count - shownChips));
+        m_hint->setText(tr("and %1 more. Drag into a lane, or press N to place the next legal one.").arg(count - shownChips));
     else
-        m_hint->setText(tr("Drag into a lane, or press P to place the next legal one."));
+        m_hint->setText(tr("Drag into a lane, or press N to place the next legal one."));
 }
 
 void Tray::place(const Block& block)

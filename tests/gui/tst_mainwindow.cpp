@@ -282,7 +282,7 @@ private Q_SLOTS:
         QCOMPARE(dragged.count(), 1);
         QCOMPARE(unplacedBlocks(fixture.document().design().schedule).size(), std::size_t(1));
 
-        QTest::keyClick(&fixture.window, Qt::Key_P);
+        QTest::keyClick(&fixture.window, Qt::Key_N);
         QVERIFY(unplacedBlocks(fixture.document().design().schedule).empty());
         QVERIFY(fixture.document().selection() == (Block{Op::W, 2, 7, 0}));
         QVERIFY(!fixture.firstChip());

@@ -93,6 +93,35 @@ private Q_SLOTS:
         QCOMPARE(predict(calibrated).metrics.makespan, predict(reality).metrics.makespan);
     }
 
+    void pairsThatRanTogetherGiveTheirFactor()
+    {
+        const Design design = smallDesign("dualpipe-v", 4, 12);
+        Costs real = realCosts(design);
+        real.overlapFactor = 0.75;
+        const Design calibrated =
+            calibrate(design, TraceReader(record("pairs.db", design, 3, [&](int) { return real; })), "pairs.db");
+        // Blocks outside pairs give the times, and the pairs take three quarters of them.
+        QVERIFY(std::abs(calibrated.costs.overlapFactor - 0.75) < 1e-6);
+        QCOMPARE(calibrated.costs.stages[1].forward, real.stages[1].forward);
+        QVERIFY(std::abs(double(predict(calibrated).metrics.makespan) / double(predict([&] {
+                             Design d = design;
+                             d.costs = real;
+                             return d;
+                         }()).metrics.makespan) - 1) < 0.01);
+    }
+
+    void longMicrobatchesTeachTheUsualLength()
+    {
+        Design design = smallDesign("1f1b", 2, 2);
+        design.costs.microbatches = {{1, 1}, {3, 1}};
+        Costs real = realCosts(design);
+        real.microbatches = design.costs.microbatches;
+        const Design calibrated =
+            calibrate(design, TraceReader(record("long.db", design, 3, [&](int) { return real; })), "long.db");
+        QCOMPARE(calibrated.costs.stages[0].forward, real.stages[0].forward);
+        QCOMPARE(calibrated.costs.stages[1].backward, real.stages[1].backward);
+    }
+
     void theWarmUpStepAndOutliersDoNotCount()
     {
         const Design design = smallDesign();
