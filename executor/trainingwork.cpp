@@ -90,9 +90,6 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
         throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}", m_sequencePieces,
                                        program.sequencePieces));
     // The Program adds each replica to replica 0, so with three of them the second would miss the third.
-    if (program.replicas > 2)
-        throw Error("run", fmt::format("{} replicas: training adds up the gradients of two", program.replicas),
-                    "use two replicas, or run it with timed maths");
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");

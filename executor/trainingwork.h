@@ -23,7 +23,7 @@ public:
 
     std::string name() const override { return "training"; }
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
-    /// buffers have not the sizes of this model, and for more than two replicas.
+    /// buffers have not the sizes of this model.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int step) override;
     double endStep(int step) override;

@@ -251,6 +251,9 @@ private Q_SLOTS:
         chimera.morePlacements[0][2] = 9;
         QCOMPARE(says(chimera, "unknown device 9"), QString());
         chimera = made("chimera", 4, 4);
+        chimera.morePlacements.push_back(chimera.deviceOfStage);
+        QCOMPARE(says(chimera, "3 replicas"), QString());
+        chimera = made("chimera", 4, 4);
         chimera.microbatches = 5;
         QCOMPARE(says(chimera, "share the microbatches equally"), QString());
         Schedule seq = made("seq1f1b", 2, 2, 2);

@@ -241,21 +241,6 @@ private slots:
         QCOMPARE(run(design, options).maths, std::string("timed"));
     }
 
-    void threeReplicasAreForTimedRuns()
-    {
-        Design design = tinyGpt("gpipe", 2, 4);
-        design.schedule = test::schedule(3, {0}, {"F0.0 B0.0", "F0.1/1 B0.1/1", "F0.2/2 B0.2/2"});
-        design.schedule.morePlacements = {{1}, {2}};
-        design.layersPerStage = {10};
-        design.costs = uniformCosts({}, 1, 1);
-        RunOptions options;
-        options.maths = RunOptions::Maths::Training;
-        const std::string text = failureOf([&] { run(design, options); });
-        QVERIFY2(text.find("3 replicas") != std::string::npos, text.c_str());
-        options.maths = RunOptions::Maths::Timed;
-        QCOMPARE(failureOf([&] { run(design, options); }), std::string());
-    }
-
     void aModelCutForOtherPiecesThanItsScheduleIsRefused()
     {
         Design design = tinyGpt("seq1f1b", 2, 2);
