@@ -89,7 +89,6 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     if (program.sequencePieces != m_sequencePieces)
         throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}", m_sequencePieces,
                                        program.sequencePieces));
-    // The Program adds each replica to replica 0, so with three of them the second would miss the third.
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
