@@ -118,6 +118,8 @@ private:
     {
         if (room < 0)
             return 0;
+        // What takes no time has no ratio to sort by.
+        std::erase_if(items, [](const Item& item) { return item.time <= 0; });
         Bytes grain = 0;
         for (const Item& item : items)
             grain = std::gcd(grain, item.bytes);

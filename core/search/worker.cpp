@@ -2,6 +2,7 @@
 #include "core/search/worker.h"
 
 #include "core/predict/redesign.h"
+#include "core/search/exactsearch.h"
 
 #include <algorithm>
 
@@ -12,10 +13,14 @@ namespace {
 /// Work of one round, in tasks timed: a few milliseconds, so that a round ends soon after a cancel.
 constexpr std::int64_t tasksOfRound = 400'000;
 
+/// Beyond these, trying every order would only keep a thread from better things.
+constexpr std::size_t mostTasksToExhaust = 48;
+constexpr std::int64_t nodesToExhaust = 400'000;
+
 } // namespace
 
 SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent, int index)
-    : m_design(design), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
+    : m_design(design), m_given(model), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
       m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model), m_times(m_model),
       m_laneSearch(m_model, options.objective)
 {
@@ -25,6 +30,8 @@ void SearchWorker::run(const std::function<bool()>& stop)
 {
     tryRules(stop);
     tryFamilies(stop);
+    if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
+        exhaust(stop);
     const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_model.tasks.size()));
     const int runs = static_cast<int>(std::clamp<std::int64_t>(tasksOfRound / (4 * tasks), 1, 50));
     for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
@@ -120,6 +127,16 @@ void SearchWorker::tryRules(const std::function<bool()>& stop)
                     policy.fillFirst = fill;
                     tryPolicy(policy);
                 }
+}
+
+/// On the model as it was given: memory that predictions ask for beside it would only rule more out.
+void SearchWorker::exhaust(const std::function<bool()>& stop)
+{
+    if (stop())
+        return;
+    ExactSearch exact(m_given, m_options, m_incumbent);
+    if (exact.run(nodesToExhaust, stop) && m_incumbent.best() != Incumbent::noValue)
+        m_incumbent.proveBound(m_incumbent.best(), "every other order was tried or ruled out");
 }
 
 void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)

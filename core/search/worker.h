@@ -17,6 +17,7 @@ public:
 private:
     void tryFamilies(const std::function<bool()>& stop);
     void tryRules(const std::function<bool()>& stop);
+    void exhaust(const std::function<bool()>& stop);
     void varyRules(int runs, const std::function<bool()>& stop);
     void searchLanes(const std::function<bool()>& stop);
     bool tryPolicy(const Policy& policy); ///< true when it is no worse than the best policy so far
@@ -24,6 +25,7 @@ private:
     bool mine(int number) const { return number % m_options.threads == m_index; }
 
     const Design& m_design;
+    const SearchModel& m_given;
     SearchModel m_model; ///< a copy, whose capacity shrinks where predictions need more than it thought
     const SearchOptions& m_options;
     Incumbent& m_incumbent;

@@ -263,11 +263,15 @@ private Q_SLOTS:
                 base.schedule.pins.push_back({base.schedule.order[0][random() % base.schedule.order[0].size()], 7});
             const SearchModel model(base, given.limit, given.locked);
             const Nanoseconds best = EveryOrder(model, given.objective).best();
-            if (best == SearchModel::noCapacity)
+            if (best == SearchModel::noCapacity) {
+                QVERIFY_THROWS_EXCEPTION(Error, search(base, given));
                 continue;
+            }
             const SearchResult result = search(base, given);
             QCOMPARE(result.value, best);
-            QVERIFY(result.bound.value <= best);
+            QVERIFY(lowerBounds(model, given.objective).front().value <= best);
+            QVERIFY(result.proved);
+            QCOMPARE(result.bound.value, best);
             locked += !given.locked.empty();
             limited += !lanesAllowed(SearchModel(base, {std::nullopt, *given.limit.factor / 2}), *model.lanesOf(result.schedule));
         }
