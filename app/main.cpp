@@ -50,6 +50,7 @@ int run(int argc, char** argv)
     addRenderCommand(app, exitCode);
     addExportCommand(app, exitCode);
     addImportCommand(app, exitCode);
+    addSearchCommand(app, exitCode);
     addDevicesCommand(app, exitCode);
     try {
         app.parse(argc, argv);

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+/// The least times and bytes that any microbatch has in a stage, and the longest times.
+struct StageExtremes {
+    Nanoseconds leastF = 0, leastB = 0, leastW = 0; ///< B: the input gradient, or a full backward
+    Nanoseconds mostF = 0, mostB = 0, mostW = 0;
+    Nanoseconds downDelay = 0, upDelay = 0; ///< least, of the value that arrives for F and for B
+    Bytes live = 0, owed = 0;               ///< least bytes from F to B, and from B to W
+    Bytes atForward = 0, atBackward = 0;    ///< least bytes on top of `live` while they run
+};
+
+/// How much work may be done by so many bytes at once.
+struct Item {
+    Nanoseconds time;
+    Bytes bytes;
+};
+
+struct OfDevice {
+    int first = 0, last = 0; ///< its lowest and highest stage
+    Nanoseconds work = 0, warm = 0, cool = 0;
+    Nanoseconds toLastBackward = 0; ///< from its first block to the end of its last B
+    bool apart = false;             ///< warm-up and cool-down cannot be the same time
+    long long forwards = 0;         ///< that fit into memory, for the text
+};
+
+class Bounds {
+public:
+    Bounds(const SearchModel& model, SearchObjective objective) : m_model(model), m_objective(objective)
+    {
+        collectStages();
+        for (int d = 0; d < model.devices; ++d)
+            m_devices.push_back(model.stagesOfDevice[static_cast<std::size_t>(d)].empty() ? OfDevice{} : lookAt(d));
+    }
+
+    std::vector<SearchBound> all()
+    {
+        for (int d = 0; d < m_model.devices; ++d)
+            if (!m_model.stagesOfDevice[static_cast<std::size_t>(d)].empty())
+                ofDevice(d);
+        std::vector<SearchBound> bounds;
+        for (const char* name : {"work", "memory", "way", "area", "path"}) {
+            const SearchBound* best = nullptr;
+            for (const SearchBound& b : m_found)
+                if (b.name == name && (best == nullptr || b.value > best->value))
+                    best = &b;
+            if (best != nullptr)
+                bounds.push_back(*best);
+        }
+        // Of equal ones the simplest reason is the best.
+        std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.value > b.value; });
+        if (bounds.empty())
+            bounds.push_back({0, 0, "work", "there is nothing to do"});
+        return bounds;
+    }
+
+private:
+    const StageExtremes& stage(int s) const { return m_stages[static_cast<std::size_t>(s)]; }
+    const OfDevice& device(int d) const { return m_devices[static_cast<std::size_t>(d)]; }
+
+    void collectStages()
+    {
+        m_stages.resize(static_cast<std::size_t>(m_model.stages));
+        for (int s = 0; s < m_model.stages; ++s)
+            for (int m = 0; m < m_model.microbatches; ++m) {
+                const auto task = [&](std::int32_t id) { return m_model.tasks[static_cast<std::size_t>(id)]; };
+                const SearchTask f = task(m_model.forward(s, m)), b = task(m_model.backward(s, m));
+                const std::int32_t weight = m_model.weightGrad(s, m);
+                const Nanoseconds w = weight < 0 ? 0 : task(weight).duration;
+                StageExtremes& x = m_stages[static_cast<std::size_t>(s)];
+                const auto least = [m](auto& all, auto one) { all = m == 0 ? one : std::min(all, one); };
+                const auto most = [](auto& all, auto one) { all = std::max(all, one); };
+                least(x.leastF, f.duration), least(x.leastB, b.duration), least(x.leastW, w);
+                most(x.mostF, f.duration), most(x.mostB, b.duration), most(x.mostW, w);
+                least(x.downDelay, f.delay), least(x.upDelay, b.delay);
+                least(x.live, f.taken);
+                least(x.owed, std::max<Bytes>(0, f.taken + b.taken - b.freed));
+                least(x.atForward, f.passing), least(x.atBackward, b.taken + b.passing);
+            }
+    }
+
+    /// From the start of F in stage `from` to the start of F in stage `to`, later or the same.
+    Nanoseconds down(int from, int to) const
+    {
+        Nanoseconds time = 0;
+        for (int s = from; s < to; ++s)
+            time += stage(s).leastF + stage(s + 1).downDelay;
+        return time;
+    }
+    /// From the end of B in stage `from` to the end of B in stage `to`, earlier or the same.
+    Nanoseconds up(int from, int to) const
+    {
+        Nanoseconds time = 0;
+        for (int s = from; s > to; --s)
+            time += stage(s - 1).upDelay + stage(s - 1).leastB;
+        return time;
+    }
+    int bottom() const { return m_model.stages - 1; }
+    /// From the end of F in stage s to the start of B there.
+    Nanoseconds away(int s) const
+    {
+        return s == bottom() ? 0 : down(s, bottom()) - stage(s).leastF + stage(bottom()).leastF + up(bottom(), s) - stage(s).leastB
+                                       + stage(bottom()).leastB;
+    }
+
+    /// The most time that items within `room` bytes take, `each` of every one at most; parts of one may count.
+    static Nanoseconds mostWork(std::vector<Item> items, Bytes room, int each)
+    {
+        if (room < 0)
+            return 0;
+        // What takes no time has no ratio to sort by.
+        std::erase_if(items, [](const Item& item) { return item.time <= 0; });
+        Bytes grain = 0;
+        for (const Item& item : items)
+            grain = std::gcd(grain, item.bytes);
+        if (grain > 0)
+            room -= room % grain;
+        std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+            return static_cast<long double>(a.time) * static_cast<long double>(b.bytes)
+                   > static_cast<long double>(b.time) * static_cast<long double>(a.bytes);
+        });
+        Nanoseconds time = 0;
+        for (const Item& item : items) {
+            const Bytes wanted = item.bytes * each;
+            if (wanted <= room) {
+                room -= wanted;
+                time += item.time * each;
+                continue;
+            }
+            const long double share = static_cast<long double>(item.time) * static_cast<long double>(room)
+                                      / static_cast<long double>(item.bytes);
+            // Exact where whole items fit; else rounded up, which keeps this an upper limit.
+            return time + (room % item.bytes == 0 ? item.time * (room / item.bytes) : static_cast<Nanoseconds>(share) + 1);
+        }
+        return time;
+    }
+
+    OfDevice lookAt(int d)
+    {
+        const std::vector<int>& stages = m_model.stagesOfDevice[static_cast<std::size_t>(d)];
+        const Bytes room = m_model.capacity[static_cast<std::size_t>(d)];
+        const int count = m_model.microbatches;
+        OfDevice x;
+        x.first = stages.front();
+        x.last = stages.back();
+        std::vector<Item> forwards, backwards, owed;
+        Bytes least = 0, atForward = std::numeric_limits<Bytes>::max();
+        for (const int s : stages) {
+            const StageExtremes& e = stage(s);
+            forwards.push_back({e.mostF, e.live});
+            backwards.push_back({e.mostB + e.mostW, e.live});
+            backwards.push_back({e.mostW, e.owed});
+            owed.push_back({e.mostW, e.owed});
+            atForward = std::min(atForward, e.atForward);
+            least += e.live * count;
+        }
+        for (const SearchTask& task : m_model.tasks)
+            if (task.device == d)
+                x.work += task.duration;
+        const StageExtremes &top = stage(x.first), &low = stage(x.last);
+        x.apart = least > room;
+        const Bytes roomForForwards = room - std::max(atForward, low.atBackward);
+        const Nanoseconds untilGradient = low.leastF + down(x.first, x.last) + away(x.last);
+        x.warm = std::max<Nanoseconds>(0, untilGradient - mostWork(forwards, roomForForwards, count));
+        if (low.live > 0)
+            x.forwards = roomForForwards / low.live;
+        const Nanoseconds lastAway = away(x.last) + low.leastB + up(x.last, x.first);
+        const Nanoseconds workable = mostWork(backwards, room, count);
+        x.cool = std::max<Nanoseconds>(0, lastAway + top.leastW - workable);
+        const Nanoseconds putOff = std::min(top.mostW + mostWork(owed, room - top.live - top.atBackward, count), allWeightGrads(d));
+        const Nanoseconds end = std::max(-putOff, lastAway - workable);
+        x.toLastBackward = x.apart ? x.warm + x.work + end : x.work + std::max(x.warm - putOff, end);
+        return x;
+    }
+
+    Nanoseconds allWeightGrads(int d) const
+    {
+        Nanoseconds time = 0;
+        for (const SearchTask& task : m_model.tasks)
+            if (task.device == d && task.op == Op::W)
+                time += task.duration;
+        return time;
+    }
+
+    void ofDevice(int d)
+    {
+        const OfDevice& x = device(d);
+        const bool whole = m_objective == SearchObjective::Makespan;
+        const Nanoseconds before = whole ? down(0, x.first) : 0, after = whole ? m_model.updates[static_cast<std::size_t>(d)] : 0;
+        const auto note = [&](Nanoseconds value, const char* name, std::string why) {
+            m_found.push_back({before + value + after, d, name, std::move(why)});
+        };
+        note(x.work, "work",
+             before > 0 ? fmt::format("device {} has {} of work and its first input arrives after {}", d, formatDuration(x.work),
+                                      formatDuration(before))
+                        : fmt::format("device {} has {} of work", d, formatDuration(x.work)));
+        if (const Nanoseconds idle = x.apart ? x.warm + x.cool : std::max(x.warm, x.cool); idle > 0)
+            note(x.work + idle, "memory",
+                 fmt::format("memory holds {} forwards on device {}, so it idles for {} before its first gradient and {} behind its "
+                             "last forward, beside {} of work",
+                             x.forwards, d, formatDuration(x.warm), formatDuration(x.cool), formatDuration(x.work)));
+        const Nanoseconds path = down(x.first, x.last) + low(x) + up(x.last, x.first) + stage(x.first).leastW;
+        note(path, "path", fmt::format("one microbatch comes back to device {} after {}", d, formatDuration(path)));
+        ofArea(d, before + after);
+        for (int via = 0; via < m_model.devices; ++via)
+            if (!m_model.stagesOfDevice[static_cast<std::size_t>(via)].empty() && device(via).first >= x.first)
+                ofWay(d, via, before + after);
+    }
+
+    Nanoseconds low(const OfDevice& x) const { return stage(x.last).leastF + away(x.last) + stage(x.last).leastB; }
+
+    void ofWay(int d, int via, Nanoseconds outside)
+    {
+        const OfDevice &x = device(d), &y = device(via);
+        const Nanoseconds there = down(x.first, y.first), back = up(y.first, x.first) + stage(x.first).leastW;
+        if (const Nanoseconds value = outside + there + y.toLastBackward + back;
+            value > bestOf("way"))
+            m_found.push_back({value, d, "way",
+                               fmt::format("device {} needs {} from its first block to its last gradient at least; the way there from "
+                                           "device {} takes {} and the way back, with the last weight gradient, {}",
+                                           via, formatDuration(y.toLastBackward), d, formatDuration(there), formatDuration(back))});
+    }
+
+    /// Activations x time: every one is live from its F until its W, and memory holds only so many at once.
+    void ofArea(int d, Nanoseconds outside)
+    {
+        Bytes room = m_model.capacity[static_cast<std::size_t>(d)];
+        if (room <= 0 || room == SearchModel::noCapacity)
+            return;
+        long double area = 0;
+        Bytes grain = 0;
+        for (const int s : m_model.stagesOfDevice[static_cast<std::size_t>(d)]) {
+            const StageExtremes& e = stage(s);
+            area += static_cast<long double>(m_model.microbatches)
+                    * (static_cast<long double>(e.live) * static_cast<long double>(e.leastF + away(s) + e.leastB)
+                       + static_cast<long double>(e.owed) * static_cast<long double>(e.leastW));
+            grain = std::gcd(std::gcd(grain, e.live), e.owed);
+        }
+        if (grain > 0)
+            room -= room % grain;
+        if (area <= 0 || room <= 0)
+            return;
+        const auto span = static_cast<Nanoseconds>(area / static_cast<long double>(room) * (1 - 1e-15L));
+        m_found.push_back({outside + span, d, "area",
+                           fmt::format("the activations of device {} are live for so long that its memory is taken for {} even without "
+                                       "a gap", d, formatDuration(span))});
+    }
+
+    Nanoseconds bestOf(const std::string& name) const
+    {
+        Nanoseconds best = -1;
+        for (const SearchBound& b : m_found)
+            if (b.name == name)
+                best = std::max(best, b.value);
+        return best;
+    }
+
+    const SearchModel& m_model;
+    SearchObjective m_objective;
+    std::vector<StageExtremes> m_stages;
+    std::vector<OfDevice> m_devices;
+    std::vector<SearchBound> m_found;
+};
+
+} // namespace
+
+std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective)
+{
+    return Bounds(model, objective).all();
+}
+
+} // namespace pipewright

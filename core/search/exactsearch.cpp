@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/exactsearch.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
+    : m_model(model), m_options(options), m_incumbent(incumbent), m_inputs(model.tasks.size()), m_end(model.tasks.size(), 0),
+      m_free(static_cast<std::size_t>(model.devices), 0), m_first(m_free.size(), -1), m_left(m_free.size(), 0),
+      m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0), m_unusedRoom(model.capacity), m_lanes(m_free.size())
+{
+    for (std::size_t t = 0; t < model.tasks.size(); ++t) {
+        const SearchTask& task = model.tasks[t];
+        m_left[static_cast<std::size_t>(task.device)] += task.duration;
+        for (const std::int32_t input : {task.input, task.local, task.lockedAfter})
+            if (input >= 0)
+                m_inputs[t].push_back(input);
+        for (const ExtraInput& extra : model.extrasOf(static_cast<std::int32_t>(t)))
+            m_inputs[t].push_back(extra.input);
+    }
+    findWays();
+}
+
+/// Longest ways over the chains, from the last task back: one sweep for every task that a way may have.
+void ExactSearch::findWays()
+{
+    m_way.assign(m_free.size(), std::vector<Nanoseconds>(m_model.tasks.size(), -1));
+    for (std::size_t d = 0; d < m_way.size(); ++d) {
+        std::vector<Nanoseconds>& way = m_way[d];
+        for (std::size_t t = 0; t < way.size(); ++t)
+            if (static_cast<std::size_t>(m_model.tasks[t].device) == d)
+                way[t] = m_model.tasks[t].duration;
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::size_t t = 0; t < way.size(); ++t) {
+                const SearchTask& task = m_model.tasks[t];
+                const auto lengthen = [&](std::int32_t input, Nanoseconds delay) {
+                    if (input < 0 || way[t] < 0)
+                        return;
+                    Nanoseconds& before = way[static_cast<std::size_t>(input)];
+                    const Nanoseconds longer = m_model.tasks[static_cast<std::size_t>(input)].duration + delay + way[t];
+                    if (longer > before) {
+                        before = longer;
+                        changed = true;
+                    }
+                };
+                lengthen(task.input, task.delay);
+                lengthen(task.local, 0);
+                for (const ExtraInput& extra : m_model.extrasOf(static_cast<std::int32_t>(t)))
+                    lengthen(extra.input, extra.delay);
+            }
+        }
+    }
+}
+
+bool ExactSearch::run(std::int64_t nodes, const std::function<bool()>& stop)
+{
+    m_nodes = nodes;
+    m_stop = stop;
+    m_cut = false;
+    branch(0, 0);
+    return !m_cut;
+}
+
+Nanoseconds ExactSearch::startOf(std::int32_t id) const
+{
+    for (const std::int32_t input : m_inputs[static_cast<std::size_t>(id)])
+        if (m_placed[static_cast<std::size_t>(input)] == 0)
+            return -1;
+    const SearchTask& task = m_model.tasks[static_cast<std::size_t>(id)];
+    Nanoseconds start = std::max(m_free[static_cast<std::size_t>(task.device)], task.earliest);
+    if (task.input >= 0)
+        start = std::max(start, m_end[static_cast<std::size_t>(task.input)] + task.delay);
+    if (task.local >= 0)
+        start = std::max(start, m_end[static_cast<std::size_t>(task.local)]);
+    for (const ExtraInput& extra : m_model.extrasOf(id))
+        start = std::max(start, m_end[static_cast<std::size_t>(extra.input)] + extra.delay);
+    return start;
+}
+
+/// Would no schedule that goes on with this task at this time be better than the best?
+bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
+{
+    const Nanoseconds best = m_incumbent.best();
+    const bool span = m_options.objective == SearchObjective::Span;
+    const auto own = static_cast<std::size_t>(m_model.tasks[static_cast<std::size_t>(id)].device);
+    for (std::size_t d = 0; d < m_free.size(); ++d) {
+        const Nanoseconds first = !span ? 0 : d == own && m_first[d] < 0 ? start : m_first[d];
+        if (first < 0)
+            continue; // it has not begun: only its work counts, which no order changes
+        const Nanoseconds from = span ? first : -m_model.updates[d];
+        const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];
+        const Nanoseconds way = m_way[d][static_cast<std::size_t>(id)];
+        if (busy - from >= best || (way >= 0 && start + way - from >= best))
+            return true;
+    }
+    return false;
+}
+
+void ExactSearch::branch(std::size_t placed, Nanoseconds from)
+{
+    if (placed == m_model.tasks.size()) {
+        Nanoseconds value = 0;
+        for (std::size_t d = 0; d < m_free.size(); ++d)
+            if (!m_lanes[d].empty())
+                value = std::max(value, m_options.objective == SearchObjective::Span ? m_free[d] - m_first[d]
+                                                                                      : m_free[d] + m_model.updates[d]);
+        m_incumbent.offer(m_lanes, value, "every order", m_unusedRoom);
+        return;
+    }
+    if (--m_nodes < 0 || (m_nodes % 256 == 0 && m_stop())) {
+        m_cut = true;
+        return;
+    }
+    std::vector<std::pair<Nanoseconds, std::int32_t>> choices;
+    for (std::size_t t = 0; t < m_model.tasks.size(); ++t)
+        if (m_placed[t] == 0)
+            if (const Nanoseconds start = startOf(static_cast<std::int32_t>(t)); start >= from)
+                choices.emplace_back(start, static_cast<std::int32_t>(t));
+    std::sort(choices.begin(), choices.end());
+    for (const auto& [start, id] : choices) {
+        const SearchTask& task = m_model.tasks[static_cast<std::size_t>(id)];
+        const auto d = static_cast<std::size_t>(task.device);
+        if (m_live[d] + task.taken + task.passing > m_model.capacity[d] || hopeless(id, start))
+            continue;
+        const Nanoseconds freeBefore = m_free[d], firstBefore = m_first[d];
+        m_placed[static_cast<std::size_t>(id)] = 1;
+        m_end[static_cast<std::size_t>(id)] = m_free[d] = start + task.duration;
+        m_first[d] = firstBefore < 0 ? start : firstBefore;
+        m_left[d] -= task.duration;
+        m_live[d] += task.taken - task.freed;
+        m_lanes[d].push_back(id);
+        branch(placed + 1, start);
+        m_lanes[d].pop_back();
+        m_live[d] -= task.taken - task.freed;
+        m_left[d] += task.duration;
+        m_first[d] = firstBefore;
+        m_free[d] = freeBefore;
+        m_placed[static_cast<std::size_t>(id)] = 0;
+        if (m_cut)
+            return;
+    }
+}
+
+} // namespace pipewright

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/incumbent.h"
+
+#include "core/predict/predict.h"
+
+namespace pipewright {
+
+Incumbent::Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound)
+    : m_design(design), m_model(model), m_options(options), m_bound(bound)
+{
+}
+
+bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& room)
+{
+    // The model leaves things out that only cost time, so what it does not promise cannot come true.
+    if (promised >= m_best.load() || !lanesAllowed(m_model, lanes))
+        return false;
+    Design design = m_design;
+    design.buildingBlock.reset();
+    design.schedule = m_model.scheduleOf(lanes, m_design.schedule);
+    Metrics metrics;
+    try {
+        metrics = predict(design).metrics;
+    } catch (const Error&) {
+        return false; // the lanes wait for each other through values that the model does not follow
+    }
+    bool fits = true;
+    for (std::size_t d = 0; m_model.exactBytes && d < room.size(); ++d)
+        if (m_model.capacity[d] != SearchModel::noCapacity && metrics.devices[d].peakBytes > m_model.limitOfDevice[d]) {
+            room[d] = std::min(room[d], lanePeak(m_model, lanes[d])) - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
+            fits = false;
+        }
+    if (!fits)
+        return false;
+    const Nanoseconds value = m_options.objective == SearchObjective::Span ? metrics.span : metrics.makespan;
+    const std::lock_guard lock(m_mutex);
+    if (value >= m_best.load())
+        return false;
+    m_lanes = lanes;
+    m_best = value;
+    m_history.push_back({seconds(), value, source});
+    return true;
+}
+
+void Incumbent::proveBound(Nanoseconds bound, std::string why)
+{
+    const std::lock_guard lock(m_mutex);
+    if (bound > m_bound.load()) {
+        m_bound = bound;
+        m_exhausted = std::move(why);
+    }
+}
+
+Lanes Incumbent::lanes() const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_lanes;
+}
+
+double Incumbent::seconds() const
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_began).count();
+}
+
+std::vector<SearchPoint> Incumbent::history() const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_history;
+}
+
+std::string Incumbent::exhausted() const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_exhausted;
+}
+
+} // namespace pipewright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The best schedule so far, shared by the threads of a search. Only what predict() confirms gets in.
+#pragma once
+
+#include "core/search/search.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace pipewright {
+
+class Incumbent {
+public:
+    Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound);
+
+    /// Predicts the lanes when they promise better than the best and keeps them if it is true. Where they need more
+    /// than the limit after all (buffers of values on their way), `room` of those devices shrinks by the excess.
+    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& room);
+    /// No schedule is better than this: found by exhausting the alternatives.
+    void proveBound(Nanoseconds bound, std::string why);
+
+    Nanoseconds best() const { return m_best.load(); } ///< noValue: none yet
+    Nanoseconds bound() const { return m_bound.load(); }
+    Lanes lanes() const;
+    bool proved() const { return m_best.load() <= m_bound.load(); }
+    double seconds() const;
+    std::vector<SearchPoint> history() const;
+    Lanes takeLanes() { return std::move(m_lanes); }
+    std::string exhausted() const; ///< the reason given with proveBound(); empty: none
+
+    static constexpr Nanoseconds noValue = Nanoseconds{1} << 62;
+
+private:
+    const Design& m_design;
+    const SearchModel& m_model;
+    const SearchOptions& m_options;
+    const std::chrono::steady_clock::time_point m_began = std::chrono::steady_clock::now();
+    std::atomic<Nanoseconds> m_best{noValue}, m_bound;
+    mutable std::mutex m_mutex;
+    Lanes m_lanes;
+    std::vector<SearchPoint> m_history;
+    std::string m_exhausted;
+};
+
+} // namespace pipewright

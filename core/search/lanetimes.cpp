@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/searchmodel.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+LaneTimes::LaneTimes(const SearchModel& model)
+    : m_model(model), m_start(model.tasks.size()), m_end(model.tasks.size()), m_done(model.tasks.size()),
+      m_next(static_cast<std::size_t>(model.devices)), m_waiter(model.tasks.size()),
+      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_free(static_cast<std::size_t>(model.devices))
+{
+    m_runnable.reserve(static_cast<std::size_t>(model.devices));
+}
+
+bool LaneTimes::run(const Lanes& lanes)
+{
+    std::fill(m_done.begin(), m_done.end(), std::uint8_t{0});
+    std::fill(m_waiter.begin(), m_waiter.end(), -1);
+    std::fill(m_next.begin(), m_next.end(), 0u);
+    std::fill(m_free.begin(), m_free.end(), Nanoseconds{0});
+    m_runnable.clear();
+    for (std::size_t d = lanes.size(); d-- > 0;)
+        m_runnable.push_back(static_cast<std::int32_t>(d));
+    const bool extras = !m_model.extras.empty();
+    std::size_t ran = 0;
+    while (!m_runnable.empty()) {
+        const auto d = static_cast<std::size_t>(m_runnable.back());
+        m_runnable.pop_back();
+        const std::vector<std::int32_t>& lane = lanes[d];
+        for (std::uint32_t& i = m_next[d]; i < lane.size(); ++i) {
+            const auto id = static_cast<std::size_t>(lane[i]);
+            const SearchTask& task = m_model.tasks[id];
+            Nanoseconds start = std::max(m_free[d], task.earliest);
+            std::int32_t missing = -1;
+            const auto wait = [&](std::int32_t input, Nanoseconds delay) {
+                if (m_done[static_cast<std::size_t>(input)] == 0)
+                    missing = input;
+                else
+                    start = std::max(start, m_end[static_cast<std::size_t>(input)] + delay);
+            };
+            if (task.input >= 0)
+                wait(task.input, task.delay);
+            if (missing < 0 && task.local >= 0)
+                wait(task.local, 0);
+            if (extras && missing < 0)
+                for (const ExtraInput& extra : m_model.extrasOf(lane[i])) {
+                    wait(extra.input, extra.delay);
+                    if (missing >= 0)
+                        break;
+                }
+            if (missing >= 0) {
+                m_nextWaiter[d] = m_waiter[static_cast<std::size_t>(missing)];
+                m_waiter[static_cast<std::size_t>(missing)] = static_cast<std::int32_t>(d);
+                break;
+            }
+            m_start[id] = start;
+            m_free[d] = m_end[id] = start + task.duration;
+            m_done[id] = 1;
+            ++ran;
+            for (std::int32_t w = m_waiter[id]; w >= 0; w = m_nextWaiter[static_cast<std::size_t>(w)])
+                m_runnable.push_back(w);
+        }
+    }
+    return ran == m_model.tasks.size();
+}
+
+Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum) const
+{
+    Nanoseconds value = 0, total = 0;
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        if (lanes[d].empty())
+            continue;
+        const Nanoseconds end = m_end[static_cast<std::size_t>(lanes[d].back())];
+        const Nanoseconds own = objective == SearchObjective::Span ? end - m_start[static_cast<std::size_t>(lanes[d].front())]
+                                                                   : end + m_model.updates[d];
+        value = std::max(value, own);
+        total += own;
+    }
+    if (sum != nullptr)
+        *sum = total;
+    return value;
+}
+
+Bytes lanePeak(const SearchModel& model, const std::vector<std::int32_t>& lane)
+{
+    Bytes live = 0, peak = 0;
+    for (const std::int32_t id : lane) {
+        const SearchTask& task = model.tasks[static_cast<std::size_t>(id)];
+        live += task.taken;
+        peak = std::max(peak, live + task.passing);
+        live -= task.freed;
+    }
+    return peak;
+}
+
+bool lanesAllowed(const SearchModel& model, const Lanes& lanes)
+{
+    std::vector<std::uint8_t> ran(model.tasks.size(), 0);
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        if (lanePeak(model, lanes[d]) > model.capacity[d])
+            return false;
+        for (const std::int32_t id : lanes[d]) {
+            const SearchTask& task = model.tasks[static_cast<std::size_t>(id)];
+            if ((task.local >= 0 && ran[static_cast<std::size_t>(task.local)] == 0)
+                || (task.lockedAfter >= 0 && ran[static_cast<std::size_t>(task.lockedAfter)] == 0))
+                return false;
+            ran[static_cast<std::size_t>(id)] = 1;
+        }
+    }
+    return true;
+}
+
+} // namespace pipewright

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/search.h"
+
+#include "core/search/worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+
+namespace pipewright {
+
+namespace {
+
+std::string limitText(const MemoryLimit& limit)
+{
+    return limit.factor ? fmt::format("{}x", *limit.factor) : limit.bytes ? exactSize(*limit.bytes) : "the devices' memory";
+}
+
+/// Runs the workers, the first in a thread of its own too so that the caller's can report progress.
+void runThreads(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
+{
+    std::atomic<bool> over{false};
+    std::atomic<int> running{options.threads};
+    std::mutex mutex;
+    std::condition_variable changed;
+    const double limit = std::chrono::duration<double>(options.timeLimit).count();
+    const auto stop = [&] {
+        return over.load() || incumbent.proved() || options.stop.stop_requested() || (limit > 0 && incumbent.seconds() >= limit);
+    };
+    std::vector<std::exception_ptr> failures(static_cast<std::size_t>(options.threads));
+    std::vector<std::jthread> threads;
+    for (int index = 0; index < options.threads; ++index)
+        threads.emplace_back([&, index] {
+            try {
+                SearchWorker(design, model, options, incumbent, index).run(stop);
+            } catch (...) {
+                failures[static_cast<std::size_t>(index)] = std::current_exception();
+                over = true;
+            }
+            const std::lock_guard lock(mutex);
+            --running;
+            changed.notify_all();
+        });
+    {
+        std::unique_lock lock(mutex);
+        while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return running.load() == 0; }))
+            if (options.progress) {
+                const Nanoseconds best = incumbent.best();
+                options.progress({incumbent.seconds(), best == Incumbent::noValue ? 0 : best, incumbent.bound()});
+            }
+    }
+    threads.clear();
+    for (const std::exception_ptr& failure : failures)
+        if (failure)
+            std::rethrow_exception(failure);
+}
+
+} // namespace
+
+SearchResult search(const Design& design, const SearchOptions& given)
+{
+    SearchOptions options = given;
+    options.threads = std::clamp(options.threads, 1, 256);
+    const SearchModel model(design, options.limit, options.locked);
+    if (const Diagnostics impossible = whyImpossible(design, model, options.limit); hasErrors(impossible))
+        throw Error(impossible);
+    SearchResult result;
+    result.bounds = lowerBounds(model, options.objective);
+    result.bound = result.bounds.front();
+    Incumbent incumbent(design, model, options, result.bound.value);
+    runThreads(design, model, options, incumbent);
+
+    result.history = incumbent.history();
+    result.cancelled = options.stop.stop_requested();
+    if (result.history.empty())
+        throw Error("search", fmt::format("no schedule within {} was found{}", limitText(options.limit),
+                                          result.cancelled ? " before it was cancelled" : ""),
+                    "allow more time or memory, or lock fewer blocks");
+    result.value = incumbent.best();
+    result.proved = incumbent.proved();
+    if (const std::string why = incumbent.exhausted(); !why.empty())
+        result.bound = {incumbent.bound(), 0, "exhausted", why};
+    result.gap = result.value > 0 ? static_cast<double>(result.value - result.bound.value) / static_cast<double>(result.value) : 0;
+    const Lanes lanes = incumbent.takeLanes();
+    result.schedule = model.lanesOf(design.schedule) == lanes ? design.schedule : model.scheduleOf(lanes, design.schedule);
+    return result;
+}
+
+} // namespace pipewright

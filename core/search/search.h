@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The best order of a design's blocks under a memory limit, and how far from the best possible it can be at most.
+// A portfolio in threads: the published families that share the placement, rules tried in many variants
+// (policy.h), local search among orders (lanesearch.h) and, where it was built in, constraint programming
+// (exactsearch.h); they share the best schedule found so far, and all end when it meets a lower bound.
+// Every schedule that counts was predicted exactly, memory included.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/search/bounds.h"
+#include "core/search/searchmodel.h"
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct SearchPoint {
+    double seconds = 0; ///< since the search began
+    Nanoseconds value = 0;
+    std::string source; ///< who found it: "zb-h1", "rules", "local search", "constraint programming"
+};
+
+struct SearchProgress {
+    double seconds = 0;
+    Nanoseconds best = 0; ///< 0: none yet
+    Nanoseconds bound = 0;
+};
+
+struct SearchOptions {
+    SearchObjective objective = SearchObjective::Makespan;
+    MemoryLimit limit;
+    std::chrono::milliseconds timeLimit{10'000}; ///< 0: none
+    int rounds = 0;          ///< of every thread, of a fixed amount of work each; 0: no limit
+    int threads = 1;         ///< with one thread and `rounds`, the result follows from the seed alone
+    std::uint64_t seed = 1;
+    std::vector<Block> locked; ///< placed blocks that keep their order among each other
+    std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
+    std::stop_token stop;
+    std::function<void(const SearchProgress&)> progress; ///< from the calling thread, about ten times a second
+};
+
+struct SearchResult {
+    Schedule schedule;         ///< family "custom", unless the best is the design's own
+    Nanoseconds value = 0;     ///< of the objective, as predict() gives it
+    SearchBound bound;
+    std::vector<SearchBound> bounds; ///< all kinds, highest first
+    double gap = 0;            ///< (value - bound) / value
+    bool proved = false;       ///< no schedule is better
+    bool cancelled = false;
+    std::vector<SearchPoint> history;
+};
+
+/// Throws Error: a design that cannot be searched, a limit that no schedule can meet (with the smallest set of what
+/// conflicts), or no schedule found within the limits.
+SearchResult search(const Design& design, const SearchOptions& options);
+
+} // namespace pipewright

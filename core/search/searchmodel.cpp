@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/searchmodel.h"
+
+#include "core/schedule/ordergraph.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace pipewright {
+
+namespace {
+
+void refuseUnknownKinds(const Design& design)
+{
+    const Schedule& schedule = design.schedule;
+    const auto refuse = [](std::string what, std::string hint) { throw Error("schedule", std::move(what), std::move(hint)); };
+    if (schedule.replicas() > 1)
+        refuse(fmt::format("the search knows one copy of the model, and this schedule has {} replicas", schedule.replicas()),
+               "search a schedule that runs one way");
+    if (schedule.sequencePieces > 1)
+        refuse("the search does not order pieces of sequences yet", "search a schedule of whole microbatches");
+    if (!schedule.overlaps.empty())
+        refuse("the search does not place overlapped pairs", "remove the overlaps first");
+    if (schedule.microbatches < 1 || schedule.stages() < 1 || schedule.devices() < 1)
+        refuse("it has no stages, devices or microbatches", "start from a design of a family");
+    for (const int device : schedule.deviceOfStage)
+        if (device < 0 || device >= schedule.devices())
+            refuse(fmt::format("a stage is placed on the unknown device {}", device),
+                   fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
+    if (design.costs.stages.size() != design.schedule.deviceOfStage.size())
+        throw Error("costs.stages", fmt::format("costs of {} stages for a schedule of {}", design.costs.stages.size(), schedule.stages()),
+                    "give one entry per stage");
+    if (!design.costs.microbatches.empty() && design.costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
+        throw Error("costs.microbatches", "the scales do not fit the microbatches", "give one entry per microbatch, or none");
+    for (const StageCosts& stage : design.costs.stages)
+        if (std::min({stage.forward, stage.inputGrad, stage.weightGrad, stage.backward, stage.update}) < 0)
+            throw Error("costs.stages", "a negative time", "times are 0 or more");
+}
+
+} // namespace
+
+SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked)
+{
+    refuseUnknownKinds(design);
+    stages = design.schedule.stages();
+    microbatches = design.schedule.microbatches;
+    devices = design.schedule.devices();
+    deviceOfStage = design.schedule.deviceOfStage;
+    stagesOfDevice.resize(static_cast<std::size_t>(devices));
+    updates.assign(static_cast<std::size_t>(devices), 0);
+    for (int s = 0; s < stages; ++s) {
+        const auto d = static_cast<std::size_t>(design.schedule.deviceOfStage[static_cast<std::size_t>(s)]);
+        stagesOfDevice[d].push_back(s);
+        updates[d] += design.costs.stages[static_cast<std::size_t>(s)].update;
+    }
+    addTasks(design);
+    addInputs(design);
+    addMemory(design, limit);
+    lock(design.schedule, locked);
+    for (const Pin& pin : design.schedule.pins)
+        if (const std::int32_t task = taskOf(pin.block); task >= 0)
+            tasks[static_cast<std::size_t>(task)].earliest = std::max(tasks[static_cast<std::size_t>(task)].earliest, pin.earliestStart);
+}
+
+void SearchModel::addTasks(const Design& design)
+{
+    // Blocks that are placed say for themselves whether their backward is split.
+    const std::size_t cells = static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches);
+    std::vector<std::uint8_t> split(cells, design.schedule.backward == BackwardStyle::Split);
+    for (const std::vector<Block>& lane : design.schedule.order)
+        for (const Block& block : lane)
+            if (block.op != Op::F && block.stage >= 0 && block.stage < stages && block.microbatch >= 0 && block.microbatch < microbatches)
+                split[cell(block.stage, block.microbatch)] = block.op != Op::B;
+    m_first.resize(cells);
+    for (int s = 0; s < stages; ++s)
+        for (int m = 0; m < microbatches; ++m) {
+            const auto first = static_cast<std::int32_t>(tasks.size());
+            m_first[cell(s, m)] = first;
+            const auto add = [&](Op op, std::int32_t local) {
+                SearchTask& task = tasks.emplace_back();
+                task.device = design.schedule.deviceOfStage[static_cast<std::size_t>(s)];
+                task.stage = s;
+                task.microbatch = m;
+                task.op = op;
+                task.duration = design.costs.duration(op, s, m);
+                task.local = local;
+            };
+            add(Op::F, -1);
+            if (split[cell(s, m)] != 0) {
+                add(Op::I, first);
+                add(Op::W, first + 1);
+            } else {
+                add(Op::B, first);
+            }
+        }
+}
+
+void SearchModel::addInputs(const Design& design)
+{
+    const Costs& costs = design.costs;
+    const auto delay = [&](std::int32_t from, std::int32_t to, Bytes bytes) {
+        const SearchTask &a = tasks[static_cast<std::size_t>(from)], &b = tasks[static_cast<std::size_t>(to)];
+        return a.device == b.device ? 0 : costs.linkBetween(a.device, b.device).transferTime(costs.scaled(bytes, b.microbatch));
+    };
+    for (SearchTask& task : tasks) {
+        const auto self = static_cast<std::int32_t>(&task - tasks.data());
+        if (task.op == Op::W)
+            continue;
+        const bool down = task.op == Op::F;
+        if (down ? task.stage > 0 : task.stage + 1 < stages) {
+            task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
+            const int sender = down ? task.stage - 1 : task.stage; // of the activation, whose gradient is as large
+            task.delay = delay(task.input, self, costs.stages[static_cast<std::size_t>(sender)].output);
+        }
+        for (const SkipConnection& skip : design.dataflow.skips)
+            if ((down ? skip.toStage : skip.fromStage) == task.stage) {
+                const std::int32_t input = down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
+                extras.push_back({self, input, delay(input, self, skip.bytes)});
+            }
+    }
+}
+
+void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
+{
+    const Costs& costs = design.costs;
+    const bool byFactor = limit.factor.has_value();
+    std::vector<Bytes> persistent(static_cast<std::size_t>(devices), 0), savedOnDevice(persistent);
+    Bytes known = 0;
+    for (int d = 0; d < devices; ++d)
+        for (const int s : stagesOfDevice[static_cast<std::size_t>(d)]) {
+            const StageCosts& c = costs.stages[static_cast<std::size_t>(s)];
+            persistent[static_cast<std::size_t>(d)] += c.parameters + c.gradients + c.optimizerState;
+            savedOnDevice[static_cast<std::size_t>(d)] += c.savedUntilInputGrad + c.savedUntilWeightGrad;
+            known += c.savedUntilInputGrad + c.savedUntilWeightGrad;
+        }
+    for (SearchTask& task : tasks) {
+        const StageCosts& c = costs.stages[static_cast<std::size_t>(task.stage)];
+        const auto scaled = [&](Bytes bytes) { return costs.scaled(bytes, task.microbatch); };
+        const bool units = byFactor && known == 0;
+        const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad), untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
+        const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
+        switch (task.op) {
+        case Op::F:
+            task.taken = untilInput + untilWeight;
+            task.passing = byFactor ? 0 : scaled(c.workspaceForward);
+            break;
+        case Op::I:
+            // By the papers' count what I needs and what it leaves are one step.
+            task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
+            task.freed = byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput;
+            task.passing = byFactor ? 0 : scaled(c.workspaceInputGrad);
+            break;
+        case Op::W:
+            task.freed = untilWeight + fromInput;
+            task.passing = byFactor ? 0 : scaled(c.workspaceWeightGrad);
+            break;
+        default:
+            task.freed = untilInput + untilWeight;
+            task.passing = byFactor ? 0 : fromInput + scaled(c.workspaceBackward);
+        }
+    }
+    exactBytes = !byFactor;
+    capacity.assign(static_cast<std::size_t>(devices), noCapacity);
+    limitOfDevice.assign(static_cast<std::size_t>(devices), 0);
+    for (std::size_t d = 0; d < capacity.size(); ++d) {
+        if (byFactor) {
+            const auto unit = static_cast<double>(known == 0 ? static_cast<Bytes>(stagesOfDevice[d].size()) : savedOnDevice[d]);
+            // 1.15 x 20 is 23, although 1.15 is a little less in binary.
+            capacity[d] = limitOfDevice[d] = static_cast<Bytes>(std::floor(std::min(*limit.factor * devices * unit * (1 + 1e-12), 4e18)));
+        } else if (const Bytes bytes = limit.bytes.value_or(d < design.cluster.devices.size() ? design.cluster.devices[d].memory : 0);
+                   limit.bytes || bytes > 0) {
+            limitOfDevice[d] = bytes;
+            capacity[d] = bytes - persistent[d];
+        }
+    }
+}
+
+void SearchModel::lock(const Schedule& schedule, std::span<const Block> locked)
+{
+    std::vector<std::uint8_t> isLocked(tasks.size(), 0);
+    for (const Block& block : locked)
+        if (const std::int32_t task = taskOf(block); task >= 0)
+            isLocked[static_cast<std::size_t>(task)] = 1;
+    for (const std::vector<Block>& lane : schedule.order) {
+        std::int32_t last = -1;
+        for (const Block& block : lane)
+            if (const std::int32_t task = taskOf(block); task >= 0 && isLocked[static_cast<std::size_t>(task)] != 0) {
+                tasks[static_cast<std::size_t>(task)].lockedAfter = last;
+                last = task;
+            }
+    }
+}
+
+std::int32_t SearchModel::weightGrad(int stage, int microbatch) const
+{
+    const std::int32_t back = backward(stage, microbatch);
+    return tasks[static_cast<std::size_t>(back)].op == Op::I ? back + 1 : -1;
+}
+
+std::int32_t SearchModel::taskOf(const Block& block) const
+{
+    if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches || block.replica != 0)
+        return -1;
+    const std::int32_t first = forward(block.stage, block.microbatch);
+    const bool split = tasks[static_cast<std::size_t>(first) + 1].op == Op::I;
+    switch (block.op) {
+    case Op::F: return first;
+    case Op::B: return split ? -1 : first + 1;
+    case Op::I: return split ? first + 1 : -1;
+    case Op::W: return split ? first + 2 : -1;
+    default: return -1;
+    }
+}
+
+std::span<const ExtraInput> SearchModel::extrasOf(std::int32_t task) const
+{
+    if (extras.empty())
+        return {};
+    const auto less = [](const ExtraInput& a, const ExtraInput& b) { return a.task < b.task; };
+    const auto [from, to] = std::equal_range(extras.begin(), extras.end(), ExtraInput{task, -1, 0}, less);
+    return {from, to};
+}
+
+std::optional<Lanes> SearchModel::lanesOf(const Schedule& schedule) const
+{
+    if (schedule.stages() != stages || schedule.microbatches != microbatches || schedule.devices() != devices)
+        return std::nullopt;
+    Lanes lanes(static_cast<std::size_t>(devices));
+    std::vector<std::uint8_t> seen(tasks.size(), 0);
+    std::size_t count = 0;
+    const auto add = [&](std::int32_t task) {
+        if (task < 0 || seen[static_cast<std::size_t>(task)] != 0)
+            return;
+        seen[static_cast<std::size_t>(task)] = 1;
+        lanes[static_cast<std::size_t>(tasks[static_cast<std::size_t>(task)].device)].push_back(task);
+        ++count;
+    };
+    for (const std::vector<Block>& lane : schedule.order)
+        for (const Block& block : lane) {
+            if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches)
+                return std::nullopt;
+            const std::int32_t w = weightGrad(block.stage, block.microbatch);
+            if (block.op == Op::F)
+                add(forward(block.stage, block.microbatch));
+            else if (block.op == Op::B || block.op == Op::I)
+                add(backward(block.stage, block.microbatch));
+            if (block.op == Op::B || block.op == Op::W)
+                add(w);
+        }
+    return count == tasks.size() ? std::optional(std::move(lanes)) : std::nullopt;
+}
+
+Schedule SearchModel::scheduleOf(const Lanes& lanes, const Schedule& like) const
+{
+    Schedule schedule = like;
+    schedule.family = "custom";
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        schedule.order[d].clear();
+        for (std::size_t i = 0; i < lanes[d].size(); ++i) {
+            const SearchTask& task = tasks[static_cast<std::size_t>(lanes[d][i])];
+            schedule.order[d].push_back(schedule.block(task.op, task.stage, task.microbatch));
+            if (task.op == Op::I && task.stage == 0 && (i + 1 == lanes[d].size() || lanes[d][i + 1] != lanes[d][i] + 1))
+                schedule.firstStageMaySplit = true;
+        }
+    }
+    return schedule;
+}
+
+} // namespace pipewright

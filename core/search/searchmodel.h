@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design as the search sees it: flat tasks with a device, a duration, what they wait for and what they do to
+// their device's memory. Times and memory are the predictor's, except that buffers of values on their way and
+// links that block or share a wire are left out: a relaxation, so bounds found here hold, and every schedule
+// found here is predicted exactly before it counts. Building is O(blocks).
+#pragma once
+
+#include "core/program/design.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+/// How much memory a schedule may take. With neither, what the cluster's devices have.
+struct MemoryLimit {
+    std::optional<Bytes> bytes;   ///< all of a device's memory, weights and buffers included
+    /// x devices microbatches of a device's own saved activations. Counted as the zero-bubble papers do: I gives
+    /// back what W does not need. Where the costs know no bytes, an activation is kept until its W or B.
+    std::optional<double> factor;
+};
+
+enum class SearchObjective {
+    Makespan, ///< the whole step
+    Span      ///< the longest time from a device's first block to its last, as in the zero-bubble papers
+};
+
+struct SearchTask {
+    std::int32_t device = 0, stage = 0, microbatch = 0;
+    Op op = Op::F;
+    Nanoseconds duration = 0;
+    Nanoseconds earliest = 0;       ///< its pin
+    std::int32_t input = -1;        ///< the task on the chain whose value it needs …
+    Nanoseconds delay = 0;          ///< … which takes so long to arrive
+    std::int32_t local = -1;        ///< the block of the same stage and microbatch that comes first: F, or I of W
+    std::int32_t lockedAfter = -1;  ///< locked blocks of a device keep their order
+    Bytes taken = 0;                ///< from its start on
+    Bytes passing = 0;              ///< while it runs only
+    Bytes freed = 0;                ///< at its end
+};
+
+/// What tasks have beside their chain input: skip connections. Sorted by task.
+struct ExtraInput {
+    std::int32_t task = -1, input = -1;
+    Nanoseconds delay = 0;
+};
+
+using Lanes = std::vector<std::vector<std::int32_t>>; ///< device -> tasks in the order they run
+
+class SearchModel {
+public:
+    /// Throws Error when the design is of a kind that cannot be searched (replicas, sequence pieces, overlapped
+    /// pairs) or whose costs do not fit. `locked` are blocks that are placed.
+    SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked = {});
+
+    std::vector<SearchTask> tasks;      ///< per stage and microbatch: F, then B or I and W
+    std::vector<ExtraInput> extras;
+    std::vector<int> deviceOfStage;
+    std::vector<std::vector<int>> stagesOfDevice; ///< ascending
+    std::vector<Bytes> capacity;        ///< per device, for the tasks' bytes; noCapacity: unlimited
+    std::vector<Nanoseconds> updates;   ///< per device, after its last block
+    std::vector<Bytes> limitOfDevice;   ///< as a person gave it, persistent bytes included; for a factor the activations
+    bool exactBytes = false;            ///< the limit is on all bytes: predictions decide, `capacity` only guides
+    int stages = 0, microbatches = 0, devices = 0;
+    static constexpr Bytes noCapacity = Bytes{1} << 62;
+
+    std::int32_t forward(int stage, int microbatch) const { return m_first[cell(stage, microbatch)]; }
+    std::int32_t backward(int stage, int microbatch) const { return forward(stage, microbatch) + 1; } ///< I or B
+    std::int32_t weightGrad(int stage, int microbatch) const; ///< -1: a full backward
+    std::int32_t taskOf(const Block& block) const;            ///< -1: none
+    std::span<const ExtraInput> extrasOf(std::int32_t task) const;
+
+    /// The tasks' lanes of a schedule with the same placement. A full backward stands for both halves and the
+    /// other way round. Nothing when blocks are missing.
+    std::optional<Lanes> lanesOf(const Schedule& schedule) const;
+    Schedule scheduleOf(const Lanes& lanes, const Schedule& like) const;
+
+private:
+    std::size_t cell(int stage, int microbatch) const
+    {
+        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches) + static_cast<std::size_t>(microbatch);
+    }
+    void addTasks(const Design& design);
+    void addInputs(const Design& design);
+    void addMemory(const Design& design, const MemoryLimit& limit);
+    void lock(const Schedule& schedule, std::span<const Block> locked);
+
+    std::vector<std::int32_t> m_first; ///< per stage and microbatch
+};
+
+/// Start times of lanes run as early as possible, and what is wrong with them.
+class LaneTimes {
+public:
+    explicit LaneTimes(const SearchModel& model);
+    /// False when the lanes wait for each other in a circle. O(tasks); allocates nothing after the first call.
+    bool run(const Lanes& lanes);
+    const std::vector<Nanoseconds>& starts() const { return m_start; }
+    Nanoseconds value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum = nullptr) const;
+
+private:
+    const SearchModel& m_model;
+    std::vector<Nanoseconds> m_start, m_end;
+    std::vector<std::uint8_t> m_done;
+    std::vector<std::uint32_t> m_next;
+    std::vector<std::int32_t> m_waiter, m_nextWaiter, m_runnable;
+    std::vector<Nanoseconds> m_free;
+};
+
+/// Most bytes that a lane's tasks have at once (persistent ones are not among them). O(lane).
+Bytes lanePeak(const SearchModel& model, const std::vector<std::int32_t>& lane);
+/// Every lane within its capacity, each task behind its local input and in the order of the locks.
+bool lanesAllowed(const SearchModel& model, const Lanes& lanes);
+
+} // namespace pipewright

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/worker.h"
+
+#include "core/predict/redesign.h"
+#include "core/search/exactsearch.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// Work of one round, in tasks timed: a few milliseconds, so that a round ends soon after a cancel.
+constexpr std::int64_t tasksOfRound = 400'000;
+
+/// Beyond these, trying every order would only keep a thread from better things.
+constexpr std::size_t mostTasksToExhaust = 48;
+constexpr std::int64_t nodesToExhaust = 400'000;
+
+} // namespace
+
+SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent, int index)
+    : m_design(design), m_given(model), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
+      m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model), m_times(m_model),
+      m_laneSearch(m_model, options.objective)
+{
+}
+
+void SearchWorker::run(const std::function<bool()>& stop)
+{
+    tryRules(stop);
+    tryFamilies(stop);
+    if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
+        exhaust(stop);
+    const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_model.tasks.size()));
+    const int runs = static_cast<int>(std::clamp<std::int64_t>(tasksOfRound / (4 * tasks), 1, 50));
+    for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
+        varyRules(runs, stop);
+        searchLanes(stop);
+    }
+}
+
+void SearchWorker::offer(const Lanes& lanes, const char* source)
+{
+    if (!m_times.run(lanes))
+        return;
+    m_incumbent.offer(lanes, m_times.value(lanes, m_options.objective), source, m_model.capacity);
+}
+
+/// The design's own order, hints, and every family that has the same placement.
+void SearchWorker::tryFamilies(const std::function<bool()>& stop)
+{
+    int number = 0;
+    const auto offerSchedule = [&](const Schedule& schedule, const char* source) {
+        if (schedule.deviceOfStage != m_model.deviceOfStage || schedule.replicas() > 1 || schedule.sequencePieces > 1)
+            return;
+        if (const auto lanes = m_model.lanesOf(schedule); lanes && lanesAllowed(m_model, *lanes))
+            offer(*lanes, source);
+    };
+    if (mine(number++))
+        offerSchedule(m_design.schedule, "as it was");
+    for (const Schedule& hint : m_options.hints)
+        if (mine(number++))
+            offerSchedule(hint, "hint");
+    FamilyParameters parameters;
+    parameters.devices = m_model.devices;
+    parameters.microbatches = m_model.microbatches;
+    takeWork(parameters, m_design.costs);
+    for (const StageCosts& stage : m_design.costs.stages) {
+        parameters.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
+        parameters.savedForWeightGrad += stage.savedUntilWeightGrad + stage.savedFromInputGrad;
+    }
+    parameters.saved /= m_model.devices;
+    parameters.savedForWeightGrad = std::min(parameters.saved, parameters.savedForWeightGrad / m_model.devices);
+    for (const Family& family : families()) {
+        if (stop())
+            return;
+        // The adaptive V tries thousands of blocks, each over all devices: too long to be cancelled in between.
+        const bool heavy = family.name == "v-auto" && m_model.devices > 8;
+        if (heavy || !mine(number++))
+            continue;
+        FamilyParameters own = parameters;
+        own.memoryLimit = m_options.limit.factor;
+        if (family.chunksSelectable)
+            own.chunks = m_model.stages / m_model.devices;
+        else if (family.defaultChunks * m_model.devices != m_model.stages)
+            continue;
+        for (const StageCosts& stage : m_design.costs.stages)
+            own.stageTimes.push_back({stage.forward, stage.inputGrad, stage.weightGrad});
+        try {
+            offerSchedule(makeSchedule(family.name, own), family.name.data());
+        } catch (const Error&) {
+            // A family that is not possible here is no starting point.
+        }
+    }
+}
+
+bool SearchWorker::tryPolicy(const Policy& policy)
+{
+    auto lanes = m_policies.run(policy);
+    if (!lanes || !m_times.run(*lanes))
+        return false;
+    Nanoseconds sum = 0;
+    const Nanoseconds value = m_times.value(*lanes, m_options.objective, &sum);
+    m_lastLanes = std::move(*lanes);
+    m_incumbent.offer(m_lastLanes, value, "rules", m_model.capacity);
+    if (std::pair(value, sum) > std::pair(m_bestPolicy.value, m_bestPolicy.sum))
+        return false;
+    m_bestPolicy = {policy, value, sum};
+    return true;
+}
+
+void SearchWorker::tryRules(const std::function<bool()>& stop)
+{
+    int number = 0;
+    for (const double share : {1.0, 0.5, 2.0, 8.0, 0.25})
+        for (const int more : {0, -1, 1})
+            for (const int waits : {0, 1, 2, 3})
+                for (const bool fill : {false, true}) {
+                    if (stop())
+                        return;
+                    if (!mine(number++))
+                        continue;
+                    Policy policy = m_policies.initial(share, more);
+                    policy.waitInForward = waits % 2 == 0 ? 0 : 0.5;
+                    policy.waitInWeight = waits < 2 ? 1 : 0.5;
+                    policy.fillFirst = fill;
+                    tryPolicy(policy);
+                }
+}
+
+/// On the model as it was given: memory that predictions ask for beside it would only rule more out.
+void SearchWorker::exhaust(const std::function<bool()>& stop)
+{
+    if (stop())
+        return;
+    ExactSearch exact(m_given, m_options, m_incumbent);
+    if (exact.run(nodesToExhaust, stop) && m_incumbent.best() != Incumbent::noValue)
+        m_incumbent.proveBound(m_incumbent.best(), "every other order was tried or ruled out");
+}
+
+void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)
+{
+    if (m_bestPolicy.value == Incumbent::noValue)
+        return;
+    for (int run = 0; run < runs && !stop(); ++run)
+        tryPolicy(varied(m_bestPolicy.policy, m_model.microbatches, m_random));
+}
+
+void SearchWorker::searchLanes(const std::function<bool()>& stop)
+{
+    // Mostly from the best of all; now and then from what the rules gave last, which lies elsewhere.
+    Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();
+    if (lanes.empty() || !lanesAllowed(m_model, lanes))
+        return;
+    const auto changes = std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_model.tasks.size()), 20, 20'000);
+    const Nanoseconds value = m_laneSearch.improve(lanes, static_cast<int>(changes), m_random, stop);
+    m_incumbent.offer(lanes, value, "local search", m_model.capacity);
+}
+
+} // namespace pipewright

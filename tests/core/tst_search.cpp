@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The search for orders: bounds that nothing beats, known optima found and proved, and agreement with trying
+// every order where there are few.
+#include "core/predict/designbuilder.h"
+#include "core/predict/predict.h"
+#include "core/search/pareto.h"
+#include "core/search/search.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <random>
+
+using namespace pipewright;
+
+namespace {
+
+/// F, I and W of a device in ms; everything that F keeps stays until W unless `kept` says otherwise.
+Design design(const std::string& family, int devices, int microbatches, int f, int i, int w, Bytes kept = 1000)
+{
+    DesignRequest request;
+    request.family = family;
+    request.devices = devices;
+    request.microbatches = microbatches;
+    request.forward = f * 1'000'000;
+    request.inputGrad = i * 1'000'000;
+    request.weightGrad = w * 1'000'000;
+    request.saved = 1000;
+    request.savedForWeightGrad = kept;
+    return makeDesign(request);
+}
+
+SearchOptions options(SearchObjective objective, double factor, int rounds)
+{
+    SearchOptions options;
+    options.objective = objective;
+    options.limit.factor = factor;
+    options.timeLimit = std::chrono::milliseconds(0);
+    options.rounds = rounds;
+    return options;
+}
+
+/// Every order of every device against every other; the best value, or nothing.
+class EveryOrder {
+public:
+    EveryOrder(const SearchModel& model, SearchObjective objective)
+        : m_model(model), m_objective(objective), m_times(model), m_lanes(static_cast<std::size_t>(model.devices)),
+          m_ran(model.tasks.size(), 0)
+    {
+        m_count.assign(m_lanes.size(), 0);
+        for (const SearchTask& task : model.tasks)
+            ++m_count[static_cast<std::size_t>(task.device)];
+    }
+    Nanoseconds best()
+    {
+        extend(0);
+        return m_best;
+    }
+
+private:
+    void extend(std::size_t device)
+    {
+        if (device == m_lanes.size()) {
+            if (m_times.run(m_lanes))
+                m_best = std::min(m_best, m_times.value(m_lanes, m_objective));
+            return;
+        }
+        std::vector<std::int32_t>& lane = m_lanes[device];
+        if (lane.size() == m_count[device]) {
+            if (lanePeak(m_model, lane) <= m_model.capacity[device])
+                extend(device + 1);
+            return;
+        }
+        for (std::size_t t = 0; t < m_model.tasks.size(); ++t) {
+            const SearchTask& task = m_model.tasks[t];
+            if (static_cast<std::size_t>(task.device) != device || m_ran[t] != 0
+                || (task.local >= 0 && m_ran[static_cast<std::size_t>(task.local)] == 0)
+                || (task.lockedAfter >= 0 && m_ran[static_cast<std::size_t>(task.lockedAfter)] == 0))
+                continue;
+            m_ran[t] = 1;
+            lane.push_back(static_cast<std::int32_t>(t));
+            extend(device);
+            lane.pop_back();
+            m_ran[t] = 0;
+        }
+    }
+
+    const SearchModel& m_model;
+    SearchObjective m_objective;
+    LaneTimes m_times;
+    Lanes m_lanes;
+    std::vector<std::uint8_t> m_ran;
+    std::vector<std::size_t> m_count;
+    Nanoseconds m_best = SearchModel::noCapacity;
+};
+
+/// A small design with a random placement, random times and transfers; its order does one microbatch after the other.
+Design smallDesign(std::mt19937& random)
+{
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    Design design;
+    Schedule& schedule = design.schedule;
+    const int devices = 2 + below(2);
+    const bool split = below(2) == 0;
+    const int stages = devices + (devices == 2 && !split ? below(2) : 0);
+    schedule.family = "custom";
+    schedule.backward = split ? BackwardStyle::Split : BackwardStyle::Full;
+    schedule.microbatches = split ? (devices == 2 ? 2 : 1) : stages == 2 ? 3 : 2;
+    schedule.firstStageMaySplit = true;
+    for (int s = 0; s < stages; ++s)
+        schedule.deviceOfStage.push_back(s < devices ? s : 2 * devices - 1 - s);
+    schedule.order.resize(static_cast<std::size_t>(devices));
+    const auto place = [&](Op op, int s, int m) {
+        schedule.order[static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back({op, s, m, 0});
+    };
+    for (int m = 0; m < schedule.microbatches; ++m) {
+        for (int s = 0; s < stages; ++s)
+            place(Op::F, s, m);
+        for (int s = stages; s-- > 0;) {
+            place(split ? Op::I : Op::B, s, m);
+            if (split)
+                place(Op::W, s, m);
+        }
+    }
+    design.costs = uniformCosts({}, stages, 1);
+    for (StageCosts& stage : design.costs.stages) {
+        stage.forward = 1 + below(6);
+        stage.inputGrad = 1 + below(6);
+        stage.weightGrad = 1 + below(6);
+        stage.backward = stage.inputGrad + stage.weightGrad;
+        stage.savedUntilInputGrad = 1 + below(5);
+        stage.savedUntilWeightGrad = below(5);
+        stage.update = below(2);
+    }
+    design.costs.link.latency = below(3);
+    design.cluster.devices.resize(static_cast<std::size_t>(devices));
+    return design;
+}
+
+} // namespace
+
+class SearchTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theKnownOptimaAreFoundAndProved_data()
+    {
+        QTest::addColumn<QList<int>>("numbers"); // devices, microbatches, F, I, W, microbatches in memory
+        QTest::addColumn<int>("span");
+        // Optima that integer programming and constraint programming agree on, and lower bounds that are met.
+        QTest::newRow("4 devices, 4 microbatches") << QList<int>{4, 4, 1, 1, 1, 4} << 15;
+        QTest::newRow("equal times, 1x") << QList<int>{4, 8, 1, 1, 1, 4} << 27;
+        QTest::newRow("equal times, no bubble") << QList<int>{4, 8, 1, 1, 1, 7} << 24;
+        QTest::newRow("5/6/4, 1x") << QList<int>{4, 8, 5, 6, 4, 4} << 141;
+        QTest::newRow("5/6/4, 1.75x") << QList<int>{4, 8, 5, 6, 4, 7} << 129;
+        QTest::newRow("12 microbatches") << QList<int>{4, 12, 5, 6, 4, 4} << 201;
+        QTest::newRow("8 devices, no bubble") << QList<int>{8, 16, 1, 1, 1, 15} << 48;
+        QTest::newRow("8 devices, 10/10/9") << QList<int>{8, 16, 10, 10, 9, 15} << 478;
+        QTest::newRow("8 devices, 24 microbatches") << QList<int>{8, 24, 5, 6, 4, 8} << 409;
+    }
+
+    void theKnownOptimaAreFoundAndProved()
+    {
+        QFETCH(QList<int>, numbers);
+        QFETCH(int, span);
+        const Design base = design("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        const SearchResult result = search(base, options(SearchObjective::Span, double(numbers[5]) / numbers[0], 40));
+        QCOMPARE(result.value, span * 1'000'000LL);
+        QCOMPARE(result.bound.value, result.value);
+        QVERIFY(result.proved);
+        Design found = base;
+        found.schedule = result.schedule;
+        const Metrics metrics = predict(found).metrics;
+        QCOMPARE(metrics.span, result.value);
+        for (const DeviceMetrics& device : metrics.devices)
+            QVERIFY(device.peakActivations <= numbers[5]);
+    }
+
+    /// Controllable memory, appendix E: with k chunks of memory no V of n microbatches runs in less than 6n + 6p - 3k - 1.
+    void theBoundOfTheVIsThePublishedOne()
+    {
+        for (const int p : {2, 4, 6, 9})
+            for (int k = p; k <= 2 * p; ++k) {
+                const int n = 4 * p;
+                const Design base = design("v-zb", p, n, 2, 2, 2); // two chunks of one unit each
+                const SearchModel model(base, {std::nullopt, k / (2.0 * p)});
+                const Nanoseconds unit = 1'000'000;
+                QCOMPARE(lowerBounds(model, SearchObjective::Span).front().value, unit * (6 * n + std::max(0, 6 * p - 1 - 3 * k)));
+            }
+    }
+
+    void noFamilyBeatsABound()
+    {
+        std::mt19937 random(7);
+        const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+        int compared = 0;
+        for (const Family& family : families())
+            for (int trial = 0; trial < 12; ++trial) {
+                FamilyParameters parameters;
+                parameters.devices = 2 + below(5);
+                parameters.microbatches = 1 + below(14);
+                if (hasErrors(family.check(parameters)))
+                    continue;
+                Design design;
+                design.schedule = makeSchedule(family.name, parameters);
+                const Schedule& schedule = design.schedule;
+                if (schedule.replicas() > 1 || schedule.sequencePieces > 1 || !schedule.overlaps.empty())
+                    continue;
+                design.costs = uniformCosts({}, schedule.stages(), schedule.chunks());
+                for (StageCosts& stage : design.costs.stages) {
+                    stage.forward = below(50);
+                    stage.inputGrad = below(50);
+                    stage.weightGrad = below(50);
+                    stage.backward = stage.inputGrad + stage.weightGrad;
+                    stage.update = below(9);
+                    stage.savedUntilInputGrad = below(7);
+                    stage.savedUntilWeightGrad = below(7);
+                    stage.savedFromInputGrad = below(4);
+                    stage.workspaceForward = below(3);
+                    stage.workspaceBackward = below(5);
+                }
+                if (trial % 2 == 0)
+                    for (int m = 0; m < schedule.microbatches; ++m)
+                        design.costs.microbatches.push_back({0.5 + 0.1 * below(10), 0.5 + 0.1 * below(10)});
+                design.costs.link.latency = below(20);
+                const Metrics metrics = predict(design).metrics;
+                // Under exactly the memory that it uses, per device …
+                MemoryLimit limit;
+                design.cluster.devices.resize(static_cast<std::size_t>(schedule.devices()));
+                for (std::size_t d = 0; d < design.cluster.devices.size(); ++d)
+                    design.cluster.devices[d].memory = std::max<Bytes>(1, metrics.devices[d].peakBytes);
+                const SearchModel model(design, limit);
+                QVERIFY(lowerBounds(model, SearchObjective::Span).front().value <= metrics.span);
+                QVERIFY(lowerBounds(model, SearchObjective::Makespan).front().value <= metrics.makespan);
+                // … it is possible, and the search says so.
+                QVERIFY(whyImpossible(design, model, limit).empty());
+                const auto lanes = model.lanesOf(schedule);
+                QVERIFY(lanes && lanesAllowed(model, *lanes));
+                LaneTimes times(model);
+                QVERIFY(times.run(*lanes));
+                QCOMPARE(times.value(*lanes, SearchObjective::Span), metrics.span);
+                QCOMPARE(times.value(*lanes, SearchObjective::Makespan), metrics.makespan);
+                ++compared;
+            }
+        QVERIFY(compared > 80);
+    }
+
+    void itAgreesWithTryingEveryOrder()
+    {
+        std::mt19937 random(11);
+        int locked = 0, limited = 0;
+        for (int trial = 0; trial < 60; ++trial) {
+            Design base = smallDesign(random);
+            SearchOptions given = options(trial % 2 == 0 ? SearchObjective::Span : SearchObjective::Makespan, 1, 6);
+            given.limit.factor = (1 + static_cast<int>(random() % 4)) * 0.5;
+            given.seed = static_cast<std::uint64_t>(trial);
+            if (trial % 3 == 0)
+                for (const std::vector<Block>& lane : base.schedule.order)
+                    for (const Block& block : lane)
+                        if (random() % 3 == 0)
+                            given.locked.push_back(block);
+            if (trial % 5 == 0)
+                base.schedule.pins.push_back({base.schedule.order[0][random() % base.schedule.order[0].size()], 7});
+            const SearchModel model(base, given.limit, given.locked);
+            const Nanoseconds best = EveryOrder(model, given.objective).best();
+            if (best == SearchModel::noCapacity) {
+                QVERIFY_THROWS_EXCEPTION(Error, search(base, given));
+                continue;
+            }
+            const SearchResult result = search(base, given);
+            QCOMPARE(result.value, best);
+            QVERIFY(lowerBounds(model, given.objective).front().value <= best);
+            QVERIFY(result.proved);
+            QCOMPARE(result.bound.value, best);
+            locked += !given.locked.empty();
+            limited += !lanesAllowed(SearchModel(base, {std::nullopt, *given.limit.factor / 2}), *model.lanesOf(result.schedule));
+        }
+        QVERIFY(locked > 5);
+        QVERIFY(limited > 5);
+    }
+
+    void lockedBlocksKeepTheirOrder()
+    {
+        const Design base = design("gpipe", 3, 5, 3, 4, 2);
+        SearchOptions given = options(SearchObjective::Makespan, 5, 6);
+        for (const Block& block : base.schedule.order[1])
+            if (block.microbatch % 2 == 0)
+                given.locked.push_back(block);
+        const SearchResult result = search(base, given);
+        const auto kept = [&](const Schedule& schedule) {
+            std::vector<Block> blocks;
+            for (const Block& block : schedule.order[1])
+                if (block.microbatch % 2 == 0)
+                    blocks.push_back(block);
+            return blocks;
+        };
+        QVERIFY(kept(result.schedule) == kept(base.schedule));
+        QVERIFY(result.value <= predict(base).metrics.makespan);
+    }
+
+    void oneThreadAndASeedGiveOneResult()
+    {
+        const Design base = design("zb-h1", 4, 9, 7, 5, 3, 400);
+        const SearchOptions given = options(SearchObjective::Makespan, 1.25, 4);
+        QVERIFY(search(base, given).schedule == search(base, given).schedule);
+    }
+
+    void aLimitInBytesHoldsForEverythingOnTheDevice()
+    {
+        Design base = design("1f1b", 4, 8, 2, 2, 2);
+        for (StageCosts& stage : base.costs.stages) {
+            stage.output = 300;
+            stage.workspaceForward = 150;
+            stage.parameters = 5000;
+        }
+        SearchOptions given = options(SearchObjective::Makespan, 1, 4);
+        given.limit = {Bytes{9400}, std::nullopt};
+        const SearchResult result = search(base, given);
+        Design found = base;
+        found.schedule = result.schedule;
+        for (const DeviceMetrics& device : predict(found).metrics.devices)
+            QVERIFY(device.peakBytes <= 9400);
+    }
+
+    void impossibleLimitsAreExplained()
+    {
+        Design base = design("1f1b", 4, 8, 2, 2, 2);
+        base.costs.stages[2].parameters = 5000;
+        SearchOptions given = options(SearchObjective::Makespan, 1, 1);
+        given.limit = {Bytes{5500}, std::nullopt};
+        try {
+            search(base, given);
+            QFAIL("a limit below the weights was accepted");
+        } catch (const Error& error) {
+            QCOMPARE(error.diagnostics().size(), std::size_t{1}); // the device that is too full, and no other
+            QCOMPARE(error.diagnostics().front().where, std::string("device 2"));
+            QVERIFY(error.diagnostics().front().what.find("it needs at least") == 0);
+        }
+        QVERIFY_THROWS_EXCEPTION(Error, search(base, options(SearchObjective::Span, 0.1, 1)));
+        const Design twoWays = design("chimera", 4, 8, 2, 2, 2);
+        QVERIFY_THROWS_EXCEPTION(Error, search(twoWays, options(SearchObjective::Span, 1, 1)));
+    }
+
+    void moreMemoryNeverCostsTime()
+    {
+        const Design base = design("zb-h1", 4, 8, 5, 6, 4);
+        const std::vector<ParetoPoint> front = searchFrontOf(base, options(SearchObjective::Span, 1, 3), 0.1, 2, 6);
+        QCOMPARE(front.size(), std::size_t{6});
+        QVERIFY(!front.front().result && !front.front().reason.empty());
+        for (std::size_t i = 2; i < front.size(); ++i)
+            QVERIFY(front[i].result && front[i].result->value <= front[i - 1].result->value);
+        QVERIFY(front.back().onFront);
+    }
+};
+
+QTEST_APPLESS_MAIN(SearchTest)
+#include "tst_search.moc"
