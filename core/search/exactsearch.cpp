@@ -84,12 +84,13 @@ bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
 {
     const Nanoseconds best = m_incumbent.best();
     const bool span = m_options.objective == SearchObjective::Span;
+    const Nanoseconds begin = m_begin < 0 ? start : m_begin; // of the step: blocks are placed by their starts
     const auto own = static_cast<std::size_t>(m_model.tasks[static_cast<std::size_t>(id)].device);
     for (std::size_t d = 0; d < m_free.size(); ++d) {
-        const Nanoseconds first = !span ? 0 : d == own && m_first[d] < 0 ? start : m_first[d];
+        const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
             continue; // it has not begun: only its work counts, which no order changes
-        const Nanoseconds from = span ? first : -m_model.updates[d];
+        const Nanoseconds from = span ? first : begin - m_model.updates[d];
         const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];
         const Nanoseconds way = m_way[d][static_cast<std::size_t>(id)];
         if (busy - from >= best || (way >= 0 && start + way - from >= best))
@@ -105,7 +106,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         for (std::size_t d = 0; d < m_free.size(); ++d)
             if (!m_lanes[d].empty())
                 value = std::max(value, m_options.objective == SearchObjective::Span ? m_free[d] - m_first[d]
-                                                                                      : m_free[d] + m_model.updates[d]);
+                                                                                      : m_free[d] - m_begin + m_model.updates[d]);
         m_incumbent.offer(m_lanes, value, "every order", m_unusedRoom);
         return;
     }
@@ -125,6 +126,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         if (m_live[d] + task.taken + task.passing > m_model.capacity[d] || hopeless(id, start))
             continue;
         const Nanoseconds freeBefore = m_free[d], firstBefore = m_first[d];
+        m_begin = placed == 0 ? start : m_begin;
         m_placed[static_cast<std::size_t>(id)] = 1;
         m_end[static_cast<std::size_t>(id)] = m_free[d] = start + task.duration;
         m_first[d] = firstBefore < 0 ? start : firstBefore;
@@ -138,6 +140,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         m_first[d] = firstBefore;
         m_free[d] = freeBefore;
         m_placed[static_cast<std::size_t>(id)] = 0;
+        m_begin = placed == 0 ? -1 : m_begin;
         if (m_cut)
             return;
     }

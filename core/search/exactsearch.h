@@ -32,6 +32,7 @@ private:
     std::vector<std::uint8_t> m_placed;
     std::vector<Bytes> m_live, m_unusedRoom;
     Lanes m_lanes;
+    Nanoseconds m_begin = -1; ///< start of the first block; -1: none is placed
     std::int64_t m_nodes = 0;
     bool m_cut = false; ///< not everything was looked at
 };

@@ -67,13 +67,20 @@ bool LaneTimes::run(const Lanes& lanes)
 
 Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum) const
 {
-    Nanoseconds value = 0, total = 0;
+    // The step begins with its first block: a pin may keep everything waiting.
+    Nanoseconds value = 0, total = 0, begin = 0;
+    if (objective == SearchObjective::Makespan) {
+        begin = SearchModel::noCapacity;
+        for (const std::vector<std::int32_t>& lane : lanes)
+            if (!lane.empty())
+                begin = std::min(begin, m_start[static_cast<std::size_t>(lane.front())]);
+    }
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         if (lanes[d].empty())
             continue;
         const Nanoseconds end = m_end[static_cast<std::size_t>(lanes[d].back())];
         const Nanoseconds own = objective == SearchObjective::Span ? end - m_start[static_cast<std::size_t>(lanes[d].front())]
-                                                                   : end + m_model.updates[d];
+                                                                   : end - begin + m_model.updates[d];
         value = std::max(value, own);
         total += own;
     }
