@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The search command as a person or a script uses it: the real program in a process of its own.
+#include "app/program.h"
+
+#include <QtTest>
+
+using namespace pipewright::test;
+
+class TestSearchCommand : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+private Q_SLOTS:
+    void initTestCase()
+    {
+        QCOMPARE(m_work.run("new zb-h1 --devices 4 --microbatches 8 --forward 5ms --input-grad 6ms --weight-grad 4ms "
+                            "--saved 1MiB -o base.json").code, 0);
+    }
+
+    void aProvedOptimumIsPrintedAndWritten()
+    {
+        const Outcome outcome = m_work.run("search base.json --memory-limit 1x --objective span --threads 1 --rounds 40 --time-limit 5min "
+                                           "--json -o best.json");
+        QCOMPARE(outcome.code, 0);
+        const QJsonObject object = outcome.json();
+        QCOMPARE(object["best_ns"].toInteger(), 141'000'000LL);
+        QCOMPARE(object["bound_ns"].toInteger(), 141'000'000LL);
+        QCOMPARE(object["gap"].toDouble(), 0.0);
+        QVERIFY(object["proved"].toBool());
+        QVERIFY(!object["bound"].toObject()["why"].toString().isEmpty());
+        QCOMPARE(object["history"].toArray().last().toObject()["value_ns"].toInteger(), 141'000'000LL);
+        const QJsonObject predicted = m_work.run("predict best.json --json").json();
+        QCOMPARE(predicted["span_ns"].toInteger(), 141'000'000LL);
+        for (const QJsonValue& device : predicted["per_device"].toArray())
+            QVERIFY(device.toObject()["peak_activations"].toDouble() <= 4);
+        const Outcome again = m_work.run("search base.json --memory-limit 1x -o best.json");
+        QCOMPARE(again.code, 2);
+        QVERIFY(again.errors.contains("exists already"));
+    }
+
+    void anImpossibleLimitIsRefusedWithTheReason()
+    {
+        const Outcome bytes = m_work.run("search base.json --memory-limit 512KiB -o no.json");
+        QCOMPARE(bytes.code, 1);
+        QVERIFY2(bytes.errors.contains("it needs at least"), qPrintable(bytes.errors));
+        QVERIFY(bytes.errors.contains("base.json:"));
+        QCOMPARE(m_work.run("search base.json --memory-limit 0.1x -o no.json").code, 1);
+        QVERIFY(m_work.read("no.json").isEmpty());
+    }
+
+    void badOptionsAreExplained_data()
+    {
+        QTest::addColumn<QString>("words");
+        QTest::newRow("limit") << "--memory-limit 3";
+        QTest::newRow("factor") << "--memory-limit 0x";
+        QTest::newRow("objective") << "--objective beauty";
+        QTest::newRow("time") << "--time-limit 0s";
+        QTest::newRow("lock") << "--lock F0";
+        QTest::newRow("range") << "--pareto --memory-limit 2x:1x";
+    }
+
+    void badOptionsAreExplained()
+    {
+        QFETCH(QString, words);
+        const Outcome outcome = m_work.run("search base.json " + words + " -o never.json");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY(outcome.errors.contains("error:"));
+    }
+
+    void everyPointOfTheFrontIsADesign()
+    {
+        const Outcome outcome = m_work.run("search base.json --pareto --memory-limit 0.1x:2x --points 3 --rounds 2 --threads 1 "
+                                           "--time-limit 5min --json -o front");
+        QCOMPARE(outcome.code, 0);
+        const QJsonArray points = outcome.json()["points"].toArray();
+        QCOMPARE(points.size(), 3);
+        QVERIFY(!points[0].toObject()["reason"].toString().isEmpty());
+        for (int i = 1; i < 3; ++i)
+            QCOMPARE(m_work.run("check " + points[i].toObject()["design"].toString()).code, 0);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestSearchCommand)
+#include "tst_searchcommand.moc"
