@@ -137,6 +137,22 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
     }
 }
 
+/// A further replica has every stage on a device of the design, so that nobody need ask before looking a block's up.
+void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size_t index)
+{
+    const std::vector<int>& placement = schedule.morePlacements[index];
+    const std::string pointer = fmt::format("/schedule/replica_placements/{}", index);
+    if (placement.size() != schedule.deviceOfStage.size())
+        reading.fault(pointer, fmt::format("{} stages are placed, \"placement\" has {}", placement.size(), schedule.deviceOfStage.size()),
+                      "every replica has all stages");
+    for (std::size_t stage = 0; stage < placement.size(); ++stage)
+        if (placement[stage] >= schedule.devices())
+            reading.fault(fmt::format("{}/{}", pointer, stage),
+                          fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage, placement[stage],
+                                      schedule.devices()),
+                          "add the device's list to \"order\"");
+}
+
 /// `schedule` comes with what a building block said, or empty, and then more is required.
 void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
@@ -172,6 +188,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
                               fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
                                           schedule.deviceOfStage[stage], schedule.devices()),
                               "add the device's list to \"order\"");
+        for (std::size_t i = 0; i < schedule.morePlacements.size(); ++i)
+            checkReplicaPlacement(reading, schedule, i);
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)
@@ -181,6 +199,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
         mustAgree(schedule.microbatches == ofBlock.microbatches, "microbatches");
         mustAgree(schedule.deviceOfStage == ofBlock.deviceOfStage, "placement");
         mustAgree(schedule.backward == ofBlock.backward, "backward");
+        mustAgree(schedule.morePlacements.empty(), "replica_placements");
     }
     if (const Json* pins = reader.array("pins"))
         readPins(reading, *pins, schedule);

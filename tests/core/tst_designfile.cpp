@@ -216,6 +216,13 @@ private slots:
         };
         row("wrong JSON", "\"backward\": \"full\",", "\"backward\": \"full\"", "design.json:9: error: not valid JSON: syntax error");
         row("unquoted value", "\"full\"", "full", "design.json:8: error: not valid JSON");
+        row("short replica", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [[0]],",
+            "design.json:8: error: 1 stages are placed, \"placement\" has 2");
+        row("replica nowhere", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [[0, 7]],",
+            "design.json:8: error: stage 1 is placed on device 7, but \"order\" has 2 devices");
+        row("replica of another kind", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [3],",
+            "design.json:8: error: this is not a placement");
+        row("half a pair", "\"F0.0\", \"B0.0\"", "\"F0.0&\", \"B0.0\"", "design.json:10: error: device 0, position 0: \"F0.0&\" is not a block");
         row("unknown key", "\"placement\"", "\"placment\"", "design.json:7: error: unknown key \"placment\" (did you mean \"placement\"?)");
         row("unknown key at the top", "\"name\"", "\"nam\"", "design.json:3: error: unknown key \"nam\" (did you mean \"name\"?)");
         row("missing key", "    \"microbatches\": 1,\n", "", "design.json:4: error: the key \"microbatches\" is missing");
