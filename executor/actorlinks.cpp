@@ -31,6 +31,9 @@ bool Actor::stampSend(std::size_t index)
     Nanoseconds start = 0;
     for (const BufferId buffer : m_run.program->reads(what.task))
         start = std::max(start, m_run.bufferReady[buffer]);
+    // A stated order of transfers may put the send behind other blocks than the one it follows by itself.
+    if (what.behindBlocks)
+        start = std::max(start, m_clock);
     if (m_run.program->blockingTransfers) {
         m_run.senderReady[index] = std::max(start, m_clock);
         return true;

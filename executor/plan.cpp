@@ -35,6 +35,8 @@ public:
             } else if (dependency.when == Program::ExtraDependency::When::LinkFree) {
                 m_plan.exchanges[static_cast<std::size_t>(m_exchangeOfTask[dependency.task])].behind =
                     m_exchangeOfTask[dependency.after];
+            } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blockingTransfers) {
+                m_plan.exchanges[static_cast<std::size_t>(m_exchangeOfTask[dependency.task])].behindBlocks = true;
             }
         }
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
@@ -69,7 +71,7 @@ private:
         const Bytes bytes = std::accumulate(source.begin(), source.end(), Bytes{0},
                                             [](Bytes sum, const Region& region) { return sum + region.bytes; });
         planned.largest = std::max(planned.largest, bytes);
-        m_plan.exchanges.push_back({task, from, to, link, std::move(source), std::move(destination), -1});
+        m_plan.exchanges.push_back({task, from, to, link, std::move(source), std::move(destination), -1, false});
         return static_cast<int>(m_plan.exchanges.size()) - 1;
     }
 

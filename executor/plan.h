@@ -19,6 +19,8 @@ struct Exchange {
     int link = -1;                   ///< index into Plan::links
     std::vector<Region> source, destination;
     int behind = -1; ///< virtual clock: the exchange that must have left the shared link before this one
+    /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
+    bool behindBlocks = false;
 };
 
 struct PlannedInstruction {

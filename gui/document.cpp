@@ -2,6 +2,9 @@
 #include "gui/document.h"
 
 #include "core/formats/designfile.h"
+#include "core/predict/completion.h"
+#include "core/program/compile.h"
+#include "core/program/transferorder.h"
 #include "core/schedule/validate.h"
 #include "traces/tracereader.h"
 
@@ -65,6 +68,20 @@ std::vector<Nanoseconds> spreadOfDurations(const TraceReader& trace, const Progr
         spread[task] = values[(values.size() - 1) * 9 / 10] - values[(values.size() - 1) / 10];
     }
     return spread;
+}
+
+// Blocks know nothing of the order that is stated of transfers; compiling says whether the two agree.
+Document::Edit checked(Document::Edit edit, const Design& present)
+{
+    if (hasErrors(edit.diagnostics) || edit.design.schedule.transferOrder.empty())
+        return edit;
+    try {
+        (void)compile(edit.design.schedule, edit.design.costs, edit.design.dataflow, {.allowMissing = true});
+    } catch (const Error& error) {
+        edit.diagnostics = error.diagnostics();
+        edit.design = present;
+    }
+    return edit;
 }
 
 bool isSqlite(const QString& path)
@@ -167,7 +184,7 @@ Document::Edit Document::tryMoveBlock(const Block& block, int index) const
               tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
-    return edit;
+    return checked(std::move(edit), m_design);
 }
 
 Document::Edit Document::tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const
@@ -191,7 +208,7 @@ Document::Edit Document::reordered(const Design& design, int device, std::span<c
     Edit edit{design, std::move(result.diagnostics), text};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
-    return edit;
+    return checked(std::move(edit), design);
 }
 
 Document::Edit Document::withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica)
@@ -212,7 +229,7 @@ Document::Edit Document::withStageMoved(const Design& design, const Prediction* 
     Edit edit{design, std::move(result.diagnostics), tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(design, device))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
-    return edit;
+    return checked(std::move(edit), design);
 }
 
 Document::Edit Document::withBlockPlaced(const Design& design, const Block& block, int index)
@@ -223,7 +240,7 @@ Document::Edit Document::withBlockPlaced(const Design& design, const Block& bloc
         edit.design.schedule = std::move(result.schedule);
         edit.text = tr("Place %1 on %2").arg(text(block), deviceLabel(design, find(edit.design.schedule, block).device));
     }
-    return edit;
+    return checked(std::move(edit), design);
 }
 
 Document::Edit Document::tryUnplace(const std::vector<Block>& blocks) const
@@ -244,6 +261,40 @@ Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) c
               earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::tryComplete() const
+{
+    Completion completion = completeSchedule(m_design);
+    Edit edit{m_design, std::move(completion.diagnostics),
+              completion.style.empty() ? tr("Complete the rest") : tr("Complete the rest as %1").arg(QString::fromStdString(completion.style))};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(completion.schedule);
+    return checked(std::move(edit), m_design);
+}
+
+Document::Edit Document::tryMoveTransfer(int device, int from, int to) const
+{
+    if (!m_prediction)
+        return {m_design, m_diagnostics, {}};
+    const std::vector<IssuedTransfer> list = transfersOf(m_prediction->program, device);
+    const bool known = from >= 0 && static_cast<std::size_t>(from) < list.size();
+    EditResult result = moveTransfer(m_design, m_prediction->program, device, from, to);
+    Edit edit{m_design, std::move(result.diagnostics),
+              known ? tr("Move the transfer of %1 to %2")
+                          .arg(text(list[static_cast<std::size_t>(from)].transfer.producer),
+                               deviceLabel(m_design, list[static_cast<std::size_t>(from)].transfer.destination))
+                    : QString()};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
+Document::Edit Document::tryForgetTransfer(const Transfer& transfer) const
+{
+    Edit edit{m_design, {}, tr("Let %1 to %2 go where its data puts it").arg(text(transfer.producer), deviceLabel(m_design, transfer.destination))};
+    edit.design.schedule = withoutStatedOrder(m_design.schedule, transfer);
     return edit;
 }
 
@@ -277,6 +328,11 @@ Diagnostics Document::unplace(const std::vector<Block>& blocks)
 Diagnostics Document::pin(const Block& block, Nanoseconds earliestStart)
 {
     return commit(tryPin(block, earliestStart));
+}
+
+Diagnostics Document::complete()
+{
+    return commit(tryComplete());
 }
 
 void Document::replaceDesign(Design design, const QString& text)

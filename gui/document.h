@@ -55,6 +55,10 @@ public:
     Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
     Edit tryUnplace(const std::vector<Block>& blocks) const;
     Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    Edit tryComplete() const; ///< every unplaced block, in the style of the placed ones; the text names it
+    /// The transfer at one place of a device's list of communication to another place (of the list without it).
+    Edit tryMoveTransfer(int device, int from, int to) const;
+    Edit tryForgetTransfer(const Transfer& transfer) const; ///< back to where its data puts it
     // The same for work on other threads, where a Document must not be asked: of a copy of its design.
     static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text);
     static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica = 0);
@@ -69,6 +73,7 @@ public:
     Diagnostics placeBlock(const Block& block, int index);
     Diagnostics unplace(const std::vector<Block>& blocks);
     Diagnostics pin(const Block& block, Nanoseconds earliestStart);
+    Diagnostics complete();
     /// Any other replacement of the design (new family, other costs, calibration) as one undoable command.
     void replaceDesign(Design design, const QString& text);
 

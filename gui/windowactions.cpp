@@ -26,7 +26,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
     window->addActions({undo, redo});
     place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_N)}, tr("At the first position where it can run"));
-    completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block that is in the tray"));
+    completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block of the tray in the style of the placed ones"));
     takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)}, tr("Make the edit that the panel at the right suggests first"));
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
     buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)}, tr("Draw the passes of one microbatch and unroll them into a schedule"));

@@ -102,6 +102,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     }
     for (const Pin& pin : schedule.pins)
         json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
+    for (const TransferPrecedence& pair : schedule.transferOrder)
+        json["transfer_order"].push_back({{"transfer", textOf(pair.first)}, {"before", textOf(pair.second)}});
     return json;
 }
 

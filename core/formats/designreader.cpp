@@ -137,6 +137,34 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
     }
 }
 
+void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
+{
+    if (pairs.size() > static_cast<std::size_t>(maxBlocks)) {
+        reading.fault("/schedule/transfer_order", fmt::format("{} pairs", pairs.size()), fmt::format("at most {}", maxBlocks));
+        return;
+    }
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        ObjectReader reader = reading.object(pairs[i], fmt::format("/schedule/transfer_order/{}", i));
+        const auto readTransfer = [&](std::string_view key, Transfer& transfer) {
+            std::string text;
+            reader.read(key, text, Presence::Required);
+            const auto read = parseTransfer(text);
+            if (read)
+                transfer = *read;
+            else if (!text.empty())
+                reader.fault(key, "this is not a transfer", "write the block that makes the value and the device it goes to: \"F0.3 to 1\"");
+            if (read && (read->producer.stage >= schedule.stages() || read->destination >= schedule.devices()))
+                reader.fault(key, fmt::format("the schedule has {} stages on {} devices", schedule.stages(), schedule.devices()),
+                             "name a block of it and one of its devices, counted from 0");
+        };
+        TransferPrecedence pair;
+        readTransfer("transfer", pair.first);
+        readTransfer("before", pair.second);
+        reader.finish();
+        schedule.transferOrder.push_back(pair);
+    }
+}
+
 /// A further replica has every stage on a device of the design, so that nobody need ask before looking a block's up.
 void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size_t index)
 {
@@ -203,6 +231,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     }
     if (const Json* pins = reader.array("pins"))
         readPins(reading, *pins, schedule);
+    if (const Json* pairs = reader.array("transfer_order"))
+        readTransferOrder(reading, *pairs, schedule);
     reader.finish();
 }
 

@@ -35,8 +35,9 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     }
     for (std::size_t d = 0; d < devices; ++d)
         m_possible = m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pairs, pieces, blocking transfers and shared links tie tasks together in other ways than a chain.
-    m_possible = m_possible && program.overlaps.empty() && program.sequencePieces == 1 && !program.blockingTransfers;
+    // Pairs, pieces, blocking transfers, stated orders of transfers and shared links tie tasks together in other ways than a chain.
+    m_possible = m_possible && program.overlaps.empty() && program.sequencePieces == 1 && !program.blockingTransfers
+                 && design.schedule.transferOrder.empty();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && program.tasks[extra.task].kind != TaskKind::Reduce
                      && extra.when == Program::ExtraDependency::When::Ended;

@@ -3,6 +3,7 @@
 
 #include "core/program/projection.h"
 #include "core/program/tasksequence.h"
+#include "core/program/transferorder.h"
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
@@ -158,6 +159,7 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.deviceOfStage = schedule.deviceOfStage;
     program.morePlacements = schedule.morePlacements;
     buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, options);
+    applyTransferOrder(program, schedule.transferOrder, costs);
     projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
     return program;
 }

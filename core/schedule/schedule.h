@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "core/schedule/block.h"
+#include "core/schedule/transfer.h"
 
 #include <algorithm>
 #include <string>
@@ -54,6 +55,7 @@ struct Schedule {
     std::vector<std::vector<Block>> order; ///< device -> blocks in the order they run
     std::vector<Overlap> overlaps; ///< sorted
     std::vector<Pin> pins;
+    std::vector<TransferPrecedence> transferOrder{}; ///< where the order inferred from the data is not wanted
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
     int devices() const { return static_cast<int>(order.size()); }

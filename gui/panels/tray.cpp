@@ -21,7 +21,8 @@ Tray::Tray(Document& document, QWidget* parent)
     setAccessibleName(tr("Tray of unplaced blocks"));
     m_hint->setWordWrap(true);
     m_count->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    m_complete->setToolTip(tr("Places every unplaced block at the first position where it can run"));
+    m_complete->setToolTip(tr("Places every unplaced block in the style of the placed ones: as the family that they begin, or with as many microbatches "
+                              "under way as they have (Ctrl+P)"));
 
     auto* chips = new QGridLayout(m_chipArea);
     chips->setContentsMargins(0, 0, 0, 0);
@@ -107,36 +108,7 @@ Diagnostics Tray::placeNext()
 
 Diagnostics Tray::placeAll()
 {
-    // Blocks come in pass order, so what a block needs is usually placed before it; what is still refused is
-    // tried again for as long as a round places something.
-    Design design = m_document.design();
-    std::vector<Block> left = m_unplaced;
-    Diagnostics faults;
-    bool placedOne = true;
-    bool changed = false;
-    while (placedOne && !left.empty()) {
-        placedOne = false;
-        faults.clear();
-        std::vector<Block> refusedBlocks;
-        for (const Block& block : left) {
-            Diagnostics why;
-            const int index = firstLegalIndex(design.schedule, block, &why);
-            EditResult result = index >= 0 ? pipewright::placeBlock(design.schedule, block, index, design.dataflow.skips)
-                                           : EditResult{};
-            if (index >= 0 && result.legal()) {
-                design.schedule = std::move(result.schedule);
-                placedOne = changed = true;
-                continue;
-            }
-            const Diagnostics& reason = index >= 0 ? result.diagnostics : why;
-            faults.insert(faults.end(), reason.begin(), reason.end());
-            refusedBlocks.push_back(block);
-        }
-        left = std::move(refusedBlocks);
-    }
-    if (changed)
-        m_document.replaceDesign(std::move(design), tr("Complete the rest"));
-    return left.empty() ? Diagnostics{} : faults;
+    return m_document.complete();
 }
 
 } // namespace pipewright

@@ -23,7 +23,7 @@ public:
 
     /// Places the first unplaced block that can go anywhere. Returns what forbade it.
     Diagnostics placeNext();
-    /// Places every block that can be placed, as one undo command.
+    /// Places every unplaced block in the style of the placed ones, as one undo command; or none, and says why.
     Diagnostics placeAll();
 
 Q_SIGNALS:

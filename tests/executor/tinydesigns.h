@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/program/compile.h"
+#include "core/program/transferorder.h"
 #include "core/schedule/schedule.h"
 #include "executor/maths.h"
 
@@ -155,7 +156,7 @@ inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOn
                                 {"pieces of sequences", pieces}};
 
 /// What else costs may say about links and microbatches.
-enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches };
+enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches, StatedTransfers };
 
 inline void apply(Variant variant, Case& which)
 {
@@ -171,6 +172,25 @@ inline void apply(Variant variant, Case& which)
     case Variant::UnevenMicrobatches:
         for (int m = 0; m < which.schedule.microbatches; ++m)
             which.costs.microbatches.push_back({1 + m / 4.0, 1 + m / 8.0});
+        break;
+    case Variant::StatedTransfers:
+        // On every device the later of the first two sends that can change places goes first.
+        for (int device = 0; device < which.schedule.devices(); ++device) {
+            Design design;
+            design.schedule = which.schedule;
+            design.costs = which.costs;
+            design.dataflow = which.dataflow;
+            const Program program = compile(which.schedule, which.costs, which.dataflow);
+            const std::vector<IssuedTransfer> list = transfersOf(program, device);
+            for (int i = 1; i < static_cast<int>(list.size()); ++i) {
+                if (!list[static_cast<std::size_t>(i)].sends || !list[static_cast<std::size_t>(i) - 1].sends)
+                    continue;
+                if (EditResult edit = moveTransfer(design, program, device, i, i - 1); edit.legal()) {
+                    which.schedule = std::move(edit.schedule);
+                    break;
+                }
+            }
+        }
         break;
     }
 }

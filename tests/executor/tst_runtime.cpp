@@ -139,7 +139,8 @@ private slots:
         const std::pair<const char*, tiny::Variant> variants[] = {{"plain", tiny::Variant::Plain},
                                                                   {"blocking transfers", tiny::Variant::Blocking},
                                                                   {"shared link", tiny::Variant::SharedLink},
-                                                                  {"uneven microbatches", tiny::Variant::UnevenMicrobatches}};
+                                                                  {"uneven microbatches", tiny::Variant::UnevenMicrobatches},
+                                                                  {"stated transfers", tiny::Variant::StatedTransfers}};
         for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
             for (const int eager : {0, 1, 3})
                 for (const auto& [name, variant] : variants)

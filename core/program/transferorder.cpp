@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/transferorder.h"
+
+#include "core/program/compile.h"
+#include "core/program/deadlock.h"
+#include "core/program/overlaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+using Extra = Program::ExtraDependency;
+
+/// I and B hand the same gradient on, so that splitting a backward keeps what was stated.
+Transfer withoutHalf(Transfer transfer)
+{
+    if (transfer.producer.op == Op::B)
+        transfer.producer.op = Op::I;
+    return transfer;
+}
+
+bool isCompute(const Task& task)
+{
+    return task.kind != TaskKind::Transfer;
+}
+
+class Reordering {
+public:
+    Reordering(Program& program, const Costs& costs) : m_program(program), m_costs(costs) {}
+
+    void run(const std::vector<TransferPrecedence>& stated)
+    {
+        findStated(stated);
+        if (m_stated.empty())
+            return;
+        collectInputs();
+        sort();
+        permute();
+        chain();
+    }
+
+private:
+    struct Pair {
+        TaskId before = none, after = none;
+    };
+
+    void findStated(const std::vector<TransferPrecedence>& stated)
+    {
+        std::map<Transfer, TaskId> found;
+        for (const TransferPrecedence& pair : stated)
+            for (const Transfer& transfer : {pair.first, pair.second})
+                found.emplace(withoutHalf(transfer), none);
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (m_program.tasks[t].kind == TaskKind::Transfer)
+                if (const auto entry = found.find(withoutHalf(nameOf(m_program, t))); entry != found.end())
+                    entry->second = t;
+        for (const TransferPrecedence& pair : stated) {
+            const TaskId before = found[withoutHalf(pair.first)], after = found[withoutHalf(pair.second)];
+            if (before != none && after != none)
+                m_stated.push_back({before, after});
+        }
+    }
+
+    /// What each task must come behind. What merely follows from the inferred order (the queue of a shared link, the
+    /// places of blocking transfers) is left out; it is chained anew.
+    void collectInputs()
+    {
+        const std::size_t count = m_program.tasks.size();
+        std::vector<std::uint8_t> isSecond(count, 0);
+        for (const Pair& pair : m_stated)
+            isSecond[pair.after] = 1;
+        std::vector<Pair> edges = m_stated;
+        const std::vector<TaskId> partners = overlapPartners(m_program);
+        std::vector<TaskId> last(deviceCount(), none);
+        std::vector<std::vector<TaskId>> sentSince(last.size());
+        for (TaskId t = 0; t < count; ++t) {
+            const Task& task = m_program.tasks[t];
+            if (!isCompute(task)) {
+                edges.push_back({m_program.afterData[t], t});
+                if (!partners.empty() && partners[m_program.afterData[t]] != none)
+                    edges.push_back({partners[m_program.afterData[t]], t}); // nothing comes between the two of a pair
+                if (!isSecond[t])
+                    sentSince[static_cast<std::size_t>(task.device)].push_back(t);
+                continue;
+            }
+            for (const int device : {task.device, task.kind == TaskKind::Reduce ? task.peer : task.device}) {
+                const auto d = static_cast<std::size_t>(device);
+                edges.push_back({std::exchange(last[d], t), t});
+                // Whatever is pulled to the front leaves the sends of the blocks before it where they were: behind those.
+                for (const TaskId sent : std::exchange(sentSince[d], {}))
+                    edges.push_back({sent, t});
+            }
+            if (task.kind == TaskKind::Compute)
+                edges.push_back({m_program.afterData[t], t});
+        }
+        for (const Extra& extra : m_program.extraDependencies)
+            if (isCompute(m_program.tasks[extra.task]))
+                edges.push_back({extra.after, extra.task});
+        std::erase_if(edges, [](const Pair& edge) { return edge.before == none || edge.before == edge.after; });
+        m_inputBegin.assign(count + 1, 0);
+        for (const Pair& edge : edges)
+            ++m_inputBegin[edge.after + 1];
+        for (std::size_t t = 0; t < count; ++t)
+            m_inputBegin[t + 1] += m_inputBegin[t];
+        m_inputs.resize(edges.size());
+        std::vector<std::uint32_t> next(m_inputBegin.begin(), m_inputBegin.end() - 1);
+        for (const Pair& edge : edges)
+            m_inputs[next[edge.after]++] = edge.before;
+    }
+
+    std::size_t deviceCount() const
+    {
+        int most = 0;
+        for (const Task& task : m_program.tasks)
+            most = std::max({most, task.device, task.peer});
+        return static_cast<std::size_t>(most) + 1;
+    }
+
+    /// The present order, but every task behind its inputs: those are visited first, depth first.
+    void sort()
+    {
+        enum : std::uint8_t { New, Open, Done };
+        struct Visit {
+            TaskId task;
+            std::uint32_t next;
+        };
+        const std::size_t count = m_program.tasks.size();
+        std::vector<std::uint8_t> state(count, New);
+        std::vector<Visit> stack;
+        m_order.reserve(count);
+        for (TaskId root = 0; root < count; ++root) {
+            if (state[root] != New)
+                continue;
+            stack.push_back({root, m_inputBegin[root]});
+            state[root] = Open;
+            while (!stack.empty()) {
+                Visit& visit = stack.back();
+                if (visit.next == m_inputBegin[visit.task + 1]) {
+                    state[visit.task] = Done;
+                    m_order.push_back(visit.task);
+                    stack.pop_back();
+                    continue;
+                }
+                const TaskId input = m_inputs[visit.next++];
+                if (state[input] == Open)
+                    throw Error(circle());
+                if (state[input] == New) {
+                    state[input] = Open;
+                    stack.push_back({input, m_inputBegin[input]});
+                }
+            }
+        }
+    }
+
+    /// The deadlock checker tells the story, of a Program in which the stated pairs are dependencies.
+    Diagnostics circle() const
+    {
+        Program told;
+        told.tasks = m_program.tasks;
+        told.afterData = m_program.afterData;
+        told.devices.resize(deviceCount());
+        for (TaskId t = 0; t < told.tasks.size(); ++t)
+            if (told.tasks[t].kind == TaskKind::Compute)
+                told.devices[static_cast<std::size_t>(told.tasks[t].device)].instructions.push_back(
+                    {InstructionKind::Compute, t, none});
+        for (const Extra& extra : m_program.extraDependencies)
+            if (isCompute(told.tasks[extra.task]))
+                told.extraDependencies.push_back(extra);
+        for (const Pair& pair : m_stated)
+            told.extraDependencies.push_back({pair.after, pair.before, 0});
+        Diagnostics story = checkDeadlock(told);
+        for (Diagnostic& part : story)
+            part.hint = "let the transfer that carries what the other one needs go first";
+        return story;
+    }
+
+    void permute()
+    {
+        const std::size_t count = m_program.tasks.size();
+        std::vector<TaskId> placeOf(count);
+        for (TaskId t = 0; t < count; ++t)
+            placeOf[m_order[t]] = t;
+        const auto moved = [&](TaskId t) { return t == none ? none : placeOf[t]; };
+        const Program old = m_program;
+        m_program.tasks.clear();
+        m_program.afterOnDevice.clear();
+        m_program.afterData.clear();
+        m_program.operandBegin.clear();
+        m_program.operandSplit.clear();
+        m_program.operands.clear();
+        m_program.extraDependencies.clear();
+        m_program.overlaps.clear();
+        for (const TaskId t : m_order) {
+            m_program.tasks.push_back(old.tasks[t]);
+            m_program.afterOnDevice.push_back(moved(old.afterOnDevice[t]));
+            m_program.afterData.push_back(moved(old.afterData[t]));
+            m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+            const auto reads = old.reads(t), writes = old.writes(t);
+            m_program.operands.insert(m_program.operands.end(), reads.begin(), reads.end());
+            m_program.operandSplit.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+            m_program.operands.insert(m_program.operands.end(), writes.begin(), writes.end());
+        }
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+        for (Extra extra : old.extraDependencies) {
+            if (!isCompute(old.tasks[extra.task]))
+                continue;
+            extra.task = moved(extra.task);
+            extra.after = moved(extra.after);
+            m_program.extraDependencies.push_back(extra);
+        }
+        for (const Program::Overlap& pair : old.overlaps)
+            m_program.overlaps.push_back({moved(pair.first), moved(pair.second)});
+        std::sort(m_program.overlaps.begin(), m_program.overlaps.end(),
+                  [](const auto& a, const auto& b) { return a.first < b.first; });
+    }
+
+    /// What follows from the order, of the new one: when a device comes to a send, the steps of blocking transfers,
+    /// the queue of a shared link.
+    void chain()
+    {
+        std::vector<TaskId> last(deviceCount(), none);
+        std::map<TaskId, TaskId> firstOfPair;
+        for (const Program::Overlap& pair : m_program.overlaps)
+            firstOfPair[pair.second] = pair.first;
+        std::map<std::string, TaskId> lastOnBus;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+            const Task& task = m_program.tasks[t];
+            TaskId& here = last[static_cast<std::size_t>(task.device)];
+            if (task.kind == TaskKind::Transfer) {
+                if (m_program.blockingTransfers) {
+                    TaskId& there = last[static_cast<std::size_t>(task.peer)];
+                    m_program.afterOnDevice[t] = here;
+                    if (there != none)
+                        m_program.extraDependencies.push_back({t, there, 0});
+                    here = there = t;
+                    continue;
+                }
+                if (here != none && here != m_program.afterData[t])
+                    m_program.extraDependencies.push_back({t, here, 0});
+                queueOnBus(t, task, lastOnBus);
+                continue;
+            }
+            const auto pair = firstOfPair.find(t);
+            m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
+            if (task.kind == TaskKind::Reduce && task.peer != task.device) {
+                TaskId& there = last[static_cast<std::size_t>(task.peer)];
+                m_program.afterData[t] = there;
+                there = t;
+            }
+            here = t;
+        }
+        std::stable_sort(m_program.extraDependencies.begin(), m_program.extraDependencies.end(),
+                         [](const Extra& a, const Extra& b) { return a.task < b.task; });
+    }
+
+    void queueOnBus(TaskId t, const Task& task, std::map<std::string, TaskId>& lastOnBus)
+    {
+        const std::string& bus = m_costs.linkBetween(task.device, task.peer).bus;
+        if (bus.empty())
+            return;
+        const auto [before, first] = lastOnBus.try_emplace(bus, t);
+        if (!first)
+            m_program.extraDependencies.push_back({t, std::exchange(before->second, t), 0, Extra::When::LinkFree});
+    }
+
+    Program& m_program;
+    const Costs& m_costs;
+    std::vector<Pair> m_stated;
+    std::vector<std::uint32_t> m_inputBegin; ///< per task, into m_inputs
+    std::vector<TaskId> m_inputs;
+    std::vector<TaskId> m_order; ///< the tasks as they come now
+};
+
+void state(Schedule& schedule, const Transfer& first, const Transfer& second)
+{
+    const TransferPrecedence pair{first, second};
+    if (std::find(schedule.transferOrder.begin(), schedule.transferOrder.end(), pair) == schedule.transferOrder.end())
+        schedule.transferOrder.push_back(pair);
+}
+
+void forget(Schedule& schedule, const Transfer& first, const Transfer& second)
+{
+    std::erase_if(schedule.transferOrder, [&](const TransferPrecedence& pair) {
+        return withoutHalf(pair.first) == withoutHalf(first) && withoutHalf(pair.second) == withoutHalf(second);
+    });
+}
+
+std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
+{
+    std::vector<Transfer> names;
+    for (const IssuedTransfer& issued : list)
+        names.push_back(issued.transfer);
+    return names;
+}
+
+} // namespace
+
+void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated, const Costs& costs)
+{
+    if (!stated.empty())
+        Reordering(program, costs).run(stated);
+}
+
+Transfer nameOf(const Program& program, TaskId transfer)
+{
+    return {program.tasks[program.afterData[transfer]].block(), program.tasks[transfer].peer};
+}
+
+std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
+{
+    std::vector<IssuedTransfer> list;
+    if (device < 0 || static_cast<std::size_t>(device) >= program.devices.size())
+        return list;
+    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions)
+        if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Receive)
+            list.push_back(
+                {nameOf(program, instruction.task), instruction.task, instruction.kind == InstructionKind::Send});
+    return list;
+}
+
+EditResult moveTransfer(const Design& design, const Program& program, int device, int from, int to)
+{
+    const std::vector<Transfer> list = namesOf(transfersOf(program, device));
+    const auto count = static_cast<int>(list.size());
+    if (from < 0 || from >= count || to < 0 || to >= count)
+        return {design.schedule,
+                {{Severity::Error, fmt::format("device {}", device), fmt::format("it has {} transfers", count),
+                  "name places among them, from 0"}}};
+    EditResult result{design.schedule, {}};
+    if (from == to)
+        return result;
+    const auto at = [&](int index) -> const Transfer& { return list[static_cast<std::size_t>(index)]; };
+    std::vector<Transfer> wanted = list;
+    if (to < from)
+        std::rotate(wanted.begin() + to, wanted.begin() + from, wanted.begin() + from + 1);
+    else
+        std::rotate(wanted.begin() + from, wanted.begin() + from + 1, wanted.begin() + to + 1);
+    for (int i = to; i < from; ++i)
+        forget(result.schedule, at(i), at(from));
+    for (int i = from + 1; i <= to; ++i)
+        forget(result.schedule, at(from), at(i));
+    try {
+        const auto compiled = [&] {
+            return compile(result.schedule, design.costs, design.dataflow, {.allowMissing = true});
+        };
+        // Going back to where the data puts it needs no statement.
+        const bool forgot = result.schedule.transferOrder != design.schedule.transferOrder;
+        if (forgot && namesOf(transfersOf(compiled(), device)) == wanted)
+            return result;
+        for (int i = to; i < from; ++i)
+            state(result.schedule, at(from), at(i));
+        for (int i = from + 1; i <= to; ++i)
+            state(result.schedule, at(i), at(from));
+        (void)compiled();
+    } catch (const Error& error) {
+        return {design.schedule, error.diagnostics()};
+    }
+    return result;
+}
+
+Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer)
+{
+    Schedule free = schedule;
+    std::erase_if(free.transferOrder, [&](const TransferPrecedence& pair) {
+        return withoutHalf(pair.first) == withoutHalf(transfer) || withoutHalf(pair.second) == withoutHalf(transfer);
+    });
+    return free;
+}
+
+} // namespace pipewright

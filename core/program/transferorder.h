@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Transfers in the order that a person states (Schedule::transferOrder), where the order that compile infers is
+// not the wanted one. The global sequence is rewritten so that every stated pair holds, and each device's list
+// stays its projection: whatever order exists at all is therefore free of deadlock, and one that does not exist
+// is explained as the circle of waits that it would be. Only schedules that state something pay for it.
+#pragma once
+
+#include "core/program/design.h"
+#include "core/program/program.h"
+#include "core/schedule/edits.h"
+
+namespace pipewright {
+
+/// Reorders the global sequence: a transfer moves up to before the ones it is stated to precede, together with
+/// what it needs. A device sends nothing before it has computed what its stated predecessors carry, which
+/// becomes a dependency. Pairs of which one does not exist are passed over. Called before the sequence
+/// is projected onto devices. Throws Error with the circle when two statements, or a statement and the data,
+/// contradict each other. O(tasks + pairs log pairs).
+void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated, const Costs& costs);
+
+/// One entry of a device's list of communication.
+struct IssuedTransfer {
+    Transfer transfer;
+    TaskId task = none;
+    bool sends = false; ///< otherwise it arrives here
+    bool operator==(const IssuedTransfer&) const = default;
+};
+/// The sends and receives of a device in the order in which it issues them. O(its instructions).
+std::vector<IssuedTransfer> transfersOf(const Program& program, int device);
+
+/// The transfer that carries what `producer` hands to `destination`, by the name that statements use.
+Transfer nameOf(const Program& program, TaskId transfer);
+
+/// The design's schedule with what must be stated for the transfer at place `from` of a device's list to come to
+/// place `to` (of the list without it), and without what contradicts that. `program` is the present one of the
+/// design. Compiles the result, so that the diagnostics hold the circle when the order cannot be. O(tasks).
+EditResult moveTransfer(const Design& design, const Program& program, int device, int from, int to);
+
+/// Forgets everything that is stated about one transfer, which then goes where its data puts it.
+Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer);
+
+} // namespace pipewright

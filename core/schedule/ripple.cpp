@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/ripple.h"
+
+#include "core/schedule/ordergraph.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+/// Whether `other`, of the same microbatch, comes after `block`: what it makes goes into it, at once or on the way.
+bool comesAfter(const Block& other, const Block& block)
+{
+    if (other == block)
+        return false;
+    if (other.op == Op::F)
+        return block.op == Op::F && other.stage > block.stage;
+    if (block.op == Op::F)
+        return true; // every forward is behind all backwards
+    if (block.op == Op::W)
+        return false;
+    return other.op == Op::W ? other.stage <= block.stage : other.stage < block.stage;
+}
+
+/// A lane in which each of `moved` (ascending positions) has passed so many of the others, as far as there are any.
+std::vector<Block> shifted(const std::vector<Block>& lane, const std::vector<std::size_t>& moved, int places)
+{
+    std::vector<std::pair<int, Block>> wanted; // behind so many of those that stay
+    std::vector<Block> staying;
+    auto next = moved.begin();
+    const int most = static_cast<int>(lane.size() - moved.size());
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+        if (next != moved.end() && *next == i) {
+            wanted.emplace_back(std::clamp(static_cast<int>(staying.size()) + places, 0, most), lane[i]);
+            ++next;
+        } else {
+            staying.push_back(lane[i]);
+        }
+    }
+    std::vector<Block> result;
+    result.reserve(lane.size());
+    auto mover = wanted.begin();
+    for (int i = 0; i <= most; ++i) {
+        for (; mover != wanted.end() && mover->first <= i; ++mover)
+            result.push_back(mover->second);
+        if (i < most)
+            result.push_back(staying[static_cast<std::size_t>(i)]);
+    }
+    return result;
+}
+
+Diagnostics faultsOf(const Schedule& schedule, std::span<const SkipConnection> skips)
+{
+    Diagnostics diagnostics;
+    const OrderGraph graph(schedule, skips, true, diagnostics);
+    return hasErrors(diagnostics) ? diagnostics : runOrder(graph).stuck;
+}
+
+} // namespace
+
+std::vector<Block> rippleOf(const Schedule& schedule, const Block& block)
+{
+    std::vector<Block> result;
+    for (const auto& lane : schedule.order)
+        for (const Block& other : lane)
+            if (other.microbatch == block.microbatch && other.replica == block.replica && comesAfter(other, block))
+                result.push_back(other);
+    return result;
+}
+
+EditResult rippleBlock(const Schedule& schedule, const Block& block, int places, std::span<const SkipConnection> skips)
+{
+    const Position at = find(schedule, block);
+    if (at.device < 0)
+        return {schedule,
+                {{Severity::Error, toString(block), "this block is not placed", "place it before moving it"}}};
+    if (places == 0)
+        return {schedule, {}};
+    Diagnostics faults;
+    const int step = places < 0 ? 1 : -1;
+    for (int others = places;; others += step) {
+        Schedule edited = schedule;
+        for (std::size_t d = 0; d < schedule.order.size(); ++d) {
+            const std::vector<Block>& lane = schedule.order[d];
+            std::vector<std::size_t> alone, following;
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                if (lane[i] == block)
+                    alone.push_back(i);
+                else if (lane[i].microbatch == block.microbatch && lane[i].replica == block.replica
+                         && comesAfter(lane[i], block))
+                    following.push_back(i);
+            }
+            std::vector<Block>& result = edited.order[d];
+            if (!alone.empty() && others == places) {
+                following.push_back(alone.front());
+                std::sort(following.begin(), following.end());
+            } else if (!alone.empty()) {
+                result = shifted(result, alone, places);
+                for (std::size_t& i : following)
+                    i = static_cast<std::size_t>(std::find(result.begin(), result.end(), lane[i]) - result.begin());
+                std::sort(following.begin(), following.end());
+            }
+            if (!following.empty())
+                result = shifted(result, following, others);
+        }
+        if (edited.order == schedule.order)
+            return {schedule, {}};
+        edited.family = "custom";
+        dropBrokenOverlaps(edited);
+        const Diagnostics wrong = faultsOf(edited, skips);
+        if (!hasErrors(wrong))
+            return {std::move(edited), {}};
+        faults = wrong; // the last is of the block alone: that is what forbids it
+        if (others == 0)
+            return {schedule, faults};
+    }
+}
+
+} // namespace pipewright
