@@ -4,6 +4,7 @@
 #include "app/table.h"
 
 #include "core/base/units.h"
+#include "executor/faultspec.h"
 #include "executor/run.h"
 
 #include <fmt/format.h>
@@ -46,8 +47,15 @@ struct RunCommandOptions {
         command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
         command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");
         command.add_flag("--force", force, "replace the trace if it exists");
-        command.add_option("--maths", maths, "training, timed, or auto: training when the model allows it")
+        command.add_option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
             ->type_name("MATHS");
+        command.add_flag("--synthetic", synthetic, "blocks that burn the design's times and hold its bytes, without a model");
+        command.add_option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)")->type_name("X");
+        command.add_option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)")->type_name("X");
+        command.add_option("--device-memory", deviceMemory, "what each device may hold (as much as there is)")->type_name("SIZE");
+        command.add_option("--inject", faults, "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                                               "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
+            ->type_name("FAULT");
         command.add_option("--clock", clock, "real, or virtual: timed maths in logical time")->type_name("CLOCK");
         command.add_option("--data", data, "text to train on (the program's own sources)")->type_name("PATH");
         command.add_option("--seed", seed, "of parameters and data order")->type_name("N");
@@ -60,10 +68,12 @@ struct RunCommandOptions {
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, backend, trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
-    std::string progress = "auto";
+    std::string progress = "auto", deviceMemory;
+    std::vector<std::string> faults;
+    SyntheticScale scale;
     int steps = 1;
     std::uint64_t seed = 1;
-    bool force = false, skipGradientCheck = false, checkMemory = false, json = false;
+    bool synthetic = false, force = false, skipGradientCheck = false, checkMemory = false, json = false;
 };
 
 void requireOneOf(const std::string& option, const std::string& value, const std::vector<std::string_view>& known)
@@ -108,10 +118,21 @@ std::string defaultData()
     return std::filesystem::is_directory(sources, ignored) ? sources.string() : std::string();
 }
 
+RunOptions::Maths mathsOf(const RunCommandOptions& given)
+{
+    if (given.synthetic && given.maths != "auto" && given.maths != "synthetic")
+        throw Error("--synthetic", "contradicts --maths " + given.maths, "leave one of them out");
+    if (given.synthetic || given.maths == "synthetic")
+        return RunOptions::Maths::Synthetic;
+    return given.maths == "training" ? RunOptions::Maths::Training
+         : given.maths == "timed"    ? RunOptions::Maths::Timed
+                                     : RunOptions::Maths::Automatic;
+}
+
 RunOptions runOptions(const RunCommandOptions& given)
 {
     checkBackend(given.backend);
-    requireOneOf("--maths", given.maths, {"auto", "training", "timed"});
+    requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
     requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
     if (given.steps < 1)
@@ -121,9 +142,14 @@ RunOptions runOptions(const RunCommandOptions& given)
 
     RunOptions options;
     options.steps = given.steps;
-    options.maths = given.maths == "training" ? RunOptions::Maths::Training
-                    : given.maths == "timed"  ? RunOptions::Maths::Timed
-                                              : RunOptions::Maths::Automatic;
+    options.maths = mathsOf(given);
+    options.scale = given.scale;
+    if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic)
+        throw Error("--time-scale, --memory-scale", "only synthetic blocks can be scaled", "add --synthetic");
+    if (!given.deviceMemory.empty())
+        options.deviceMemory = parseSize(given.deviceMemory, "--device-memory");
+    for (const std::string& fault : given.faults)
+        options.faults.push_back(parseFault(fault, "--inject"));
     options.clock = given.clock == "virtual" ? RunOptions::Clock::Virtual : RunOptions::Clock::Real;
     options.data = given.data.empty() ? defaultData() : given.data;
     options.seed = given.seed;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/actor.h"
 
+#include "core/base/diagnostic.h"
 #include "executor/clock.h"
 
 #include <algorithm>
+#include <csignal>
+#include <new>
 #include <thread>
 
 namespace pipewright {
@@ -186,6 +189,10 @@ bool Actor::strike(std::uint32_t index)
             if (!pause(fault.delay))
                 return false;
             break;
+        case Fault::Kind::Throws: throw Error("device " + std::to_string(m_device), "an injected fault made its maths fail");
+        case Fault::Kind::OutOfMemory: throw std::bad_alloc();
+        case Fault::Kind::LinkStalls: m_linksStalled = true; break;
+        case Fault::Kind::Killed: std::raise(SIGKILL); break;
         }
     }
     return true;

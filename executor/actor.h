@@ -17,9 +17,13 @@ namespace pipewright {
 /// Deliberate trouble, for tests and for seeing what a schedule does about it.
 struct Fault {
     enum class Kind {
-        Dies,   ///< the device stops for good before `instruction`
-        Stalls, ///< it hangs there, still alive
-        Slows,  ///< every instruction from there on takes `delay` longer
+        Dies,        ///< the device stops for good before `instruction`
+        Stalls,      ///< it hangs there, still alive
+        Slows,       ///< every instruction from there on takes `delay` longer
+        Throws,      ///< the maths fails there
+        OutOfMemory, ///< an allocation fails there
+        LinkStalls,  ///< whatever the device sends from there on is never carried
+        Killed,      ///< the whole process is killed there, as a crash or another program would
     };
     Kind kind = Kind::Dies;
     int device = 0;
@@ -84,6 +88,7 @@ public:
     /// of the maths or of a memory check is kept in failure().
     void runStep();
 
+    int device() const { return m_device; }
     ActorStatus status() const;
     std::uint64_t progress() const { return m_progress.load(std::memory_order_seq_cst); }
     std::exception_ptr failure() const { return m_failure; }
@@ -125,6 +130,7 @@ private:
     std::unique_ptr<Stream> m_stream;
     MemoryMeter m_meter;
     bool m_hasFaults = false;
+    bool m_linksStalled = false; ///< a fault: nothing that is sent moves
     Nanoseconds m_clock = 0;
     Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
     std::exception_ptr m_failure;

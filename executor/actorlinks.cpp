@@ -19,8 +19,9 @@ bool Actor::send(int exchange)
     if (m_run.virtualClock && transfer && !stampSend(index))
         return false;
     const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
-    recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
-                             *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast, blocks}));
+    if (!m_linksStalled)
+        recordCopy(exchange, m_run.links[static_cast<std::size_t>(what.link)]->send(
+                                 *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast, blocks}));
     return !blocks || finishBlocking(State::WaitsForSend, exchange);
 }
 

@@ -84,7 +84,9 @@ bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& n
 {
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
         throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
-    if (options.maths == RunOptions::Maths::Timed || options.clock == RunOptions::Clock::Virtual)
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
+        throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
+    if (options.maths == RunOptions::Maths::Timed || options.maths == RunOptions::Maths::Synthetic || options.clock == RunOptions::Clock::Virtual)
         return false;
     Diagnostics why = whyNotTrainable(design);
     if (why.empty())
@@ -94,6 +96,14 @@ bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& n
     const Diagnostic& first = why.front();
     notes.push_back({Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
     return false;
+}
+
+Design scaledDesign(const Design& design, const RunOptions& options)
+{
+    Design result = design;
+    if (options.maths == RunOptions::Maths::Synthetic)
+        result.costs = scaledCosts(design.costs, options.scale);
+    return result;
 }
 
 Nanoseconds median(std::vector<Nanoseconds> times)
@@ -124,9 +134,11 @@ class Execution {
 public:
     Execution(const Design& design, const RunOptions& options)
         : m_options(options), m_trains(shouldTrain(design, options, m_result.notes)),
-          m_design(m_trains ? trainableDesign(design) : design),
+          m_design(m_trains ? trainableDesign(design) : scaledDesign(design, options)),
           m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
-          m_backend(createHostBackend(static_cast<int>(m_program.devices.size())))
+          m_backend(options.deviceMemory > 0
+                        ? createHostBackend(static_cast<int>(m_program.devices.size()), options.deviceMemory)
+                        : createHostBackend(static_cast<int>(m_program.devices.size())))
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
@@ -168,8 +180,11 @@ private:
         if (!m_trains) {
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
+            const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
             m_work = std::make_unique<TimedWork>(workTimes(m_program, m_design.costs),
-                                                 isVirtual ? TimedWork::Pace::Virtual : TimedWork::Pace::Sleep);
+                                                 isVirtual ? TimedWork::Pace::Virtual
+                                                 : burns   ? TimedWork::Pace::Burn
+                                                           : TimedWork::Pace::Sleep);
             return;
         }
         const Workload& workload = *m_design.workload;

@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/program/design.h"
 #include "executor/actor.h"
+#include "executor/synthetic.h"
 
 #include <atomic>
 #include <functional>
@@ -28,6 +29,7 @@ struct RunOptions {
         Automatic, ///< training when the design's model can be trained here, otherwise timed
         Training,
         Timed, ///< blocks that only take the time and hold the bytes of the design's costs
+        Synthetic, ///< the same, but keeping their core busy and touching their memory, times and bytes to scale
     };
     enum class Clock {
         Real,
@@ -36,11 +38,13 @@ struct RunOptions {
 
     int steps = 1;
     Maths maths = Maths::Automatic;
+    SyntheticScale scale = {}; ///< of synthetic maths
     Clock clock = Clock::Real;
     std::string data;         ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
     int eagerSlots = 0;       ///< 0: rendezvous
     Nanoseconds deadline = 30'000'000'000; ///< without progress
+    Bytes deviceMemory = 0;   ///< what each device may hold; 0: as much as there is
     bool checkGradients = true;
     bool checkMemory = false; ///< refuse overlaps, overwrite what was released
     const std::atomic<bool>* cancel = nullptr;

@@ -4,6 +4,7 @@
 #include "executor/clock.h"
 
 #include <algorithm>
+#include <new>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -11,8 +12,6 @@
 namespace pipewright {
 
 namespace {
-
-constexpr auto watchInterval = std::chrono::milliseconds(20);
 
 Bytes aligned(Bytes bytes)
 {
@@ -215,7 +214,7 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     Nanoseconds lastChange = steadyNow();
     Verdict verdict = Verdict::Finished;
     std::unique_lock lock(m_mutex);
-    while (!m_finished.wait_for(lock, watchInterval, [this] { return m_running == 0; })) {
+    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval), [this] { return m_running == 0; })) {
         lock.unlock();
         if (cancelled()) {
             verdict = Verdict::Cancelled;
@@ -301,6 +300,10 @@ void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
             std::rethrow_exception(actor->failure());
         } catch (const Error& error) {
             diagnostics.insert(diagnostics.end(), error.diagnostics().begin(), error.diagnostics().end());
+        } catch (const std::bad_alloc&) {
+            diagnostics.push_back({Severity::Error, "device " + std::to_string(actor->device()),
+                                   "could not allocate what its maths needs",
+                                   "use fewer or smaller microbatches, or another schedule"});
         } catch (const std::exception& error) {
             diagnostics.push_back({Severity::Error, "maths", error.what(), {}});
         }

@@ -16,6 +16,7 @@ namespace pipewright {
 struct RuntimeOptions {
     int eagerSlots = 0;   ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
     Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
+    Nanoseconds watchInterval = 20'000'000; ///< how often is looked whether anything can still move
     bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
     bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
     bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`

@@ -52,6 +52,16 @@ TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace)
 {
 }
 
+void TimedWork::prepare(const Program&, std::span<const Region> regions)
+{
+    if (m_pace != Pace::Burn)
+        return;
+    constexpr Bytes page = 4096;
+    for (const Region& region : regions)
+        for (Bytes at = 0; region.data != nullptr && at < region.bytes; at += page)
+            region.data[at] = std::byte{1};
+}
+
 void TimedWork::spend(const TaskContext& context) const
 {
     if (m_pace == Pace::Virtual)

@@ -24,13 +24,14 @@ public:
     enum class Pace {
         Virtual, ///< returns at once
         Sleep,   ///< gives its core away: any number of devices run beside each other
-        Burn,    ///< keeps its core busy, as real work does
+        Burn,    ///< keeps its core busy and really holds its bytes, as real work does
     };
     /// What to spend on each task, in nanoseconds: see workTimes().
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
 
-    std::string name() const override { return "timed"; }
-    void prepare(const Program&, std::span<const Region>) override {}
+    std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
+    /// Burning work touches every page once, so that a run needs the memory that it says it needs.
+    void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
     double endStep(int) override { return noLoss; }
     void compute(const TaskContext& context) override { spend(context); }

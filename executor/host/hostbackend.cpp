@@ -4,7 +4,9 @@
 #include "core/base/diagnostic.h"
 #include "executor/host/hostlink.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <vector>
 
@@ -16,35 +18,48 @@ constexpr std::size_t alignment = 64;
 
 class HostAllocation final : public Allocation {
 public:
-    /// Throws bad_alloc when there is not that much memory.
-    explicit HostAllocation(Bytes bytes)
+    /// Throws bad_alloc when there is not that much memory. `used` counts what its device holds.
+    HostAllocation(Bytes bytes, std::shared_ptr<std::atomic<Bytes>> used)
         : m_region{static_cast<std::byte*>(
                        std::aligned_alloc(alignment, (static_cast<std::size_t>(bytes) / alignment + 1) * alignment)),
                    bytes}
+        , m_used(std::move(used))
     {
         if (m_region.data == nullptr)
             throw std::bad_alloc();
+        *m_used += bytes;
     }
-    ~HostAllocation() override { std::free(m_region.data); }
+    ~HostAllocation() override
+    {
+        std::free(m_region.data);
+        *m_used -= m_region.bytes;
+    }
     HostAllocation(const HostAllocation&) = delete;
     HostAllocation& operator=(const HostAllocation&) = delete;
     Region region() const override { return m_region; }
 
 private:
     Region m_region;
+    std::shared_ptr<std::atomic<Bytes>> m_used;
 };
 
 class HostDevice final : public Device {
 public:
-    explicit HostDevice(int index) : m_index(index) {}
+    HostDevice(int index, Bytes memory) : m_index(index), m_memory(memory) {}
     std::string name() const override { return "host thread " + std::to_string(m_index); }
     Capabilities capabilities() const override { return {.hostAddressable = true, .asynchronous = false}; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
+        const std::string place = "device " + std::to_string(m_index);
+        if (bytes > m_memory - *m_used)
+            throw Error(place,
+                        "cannot allocate " + exactSize(bytes) + ": " + exactSize(m_memory - *m_used) + " of its "
+                            + exactSize(m_memory) + " are left",
+                        "use fewer or smaller microbatches, or another schedule");
         try {
-            return std::make_unique<HostAllocation>(bytes);
+            return std::make_unique<HostAllocation>(bytes, m_used);
         } catch (const std::bad_alloc&) {
-            throw Error("device " + std::to_string(m_index), "cannot allocate " + formatSize(bytes),
+            throw Error(place, "cannot allocate " + formatSize(bytes),
                         "use fewer or smaller microbatches, or another schedule");
         }
     }
@@ -56,14 +71,16 @@ public:
 
 private:
     int m_index;
+    Bytes m_memory;
+    std::shared_ptr<std::atomic<Bytes>> m_used = std::make_shared<std::atomic<Bytes>>(0);
 };
 
 class HostBackend final : public Backend {
 public:
-    explicit HostBackend(int devices)
+    HostBackend(int devices, Bytes memory)
     {
         for (int i = 0; i < devices; ++i)
-            m_devices.push_back(std::make_unique<HostDevice>(i));
+            m_devices.push_back(std::make_unique<HostDevice>(i, memory));
     }
     std::string name() const override { return "host"; }
     int devices() const override { return static_cast<int>(m_devices.size()); }
@@ -81,7 +98,12 @@ private:
 
 std::unique_ptr<Backend> createHostBackend(int devices)
 {
-    return std::make_unique<HostBackend>(devices);
+    return createHostBackend(devices, std::numeric_limits<Bytes>::max());
+}
+
+std::unique_ptr<Backend> createHostBackend(int devices, Bytes memory)
+{
+    return std::make_unique<HostBackend>(devices, memory);
 }
 
 } // namespace pipewright

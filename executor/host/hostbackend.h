@@ -8,5 +8,7 @@
 namespace pipewright {
 
 std::unique_ptr<Backend> createHostBackend(int devices);
+/// Each device refuses to hold more than `memory` bytes at one time, as a GPU would.
+std::unique_ptr<Backend> createHostBackend(int devices, Bytes memory);
 
 } // namespace pipewright
