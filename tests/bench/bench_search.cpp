@@ -2,10 +2,14 @@
 // How good and how quick the search is, as a table: for every row and limit of the published tables the bubble rate
 // of the best published family under the same limit, what the search finds, what no schedule can be below, and the
 // gap between the two; for the known optima the time until they are proved. Families at these limits reproduce the
-// printed digits (tests/core/tst_zbauto.cpp). PIPEWRIGHT_SEARCH_SECONDS sets the time of each search (10).
+// printed digits (tests/core/tst_zbauto.cpp). For models, the fastest family with the
+// even split against layers, devices and order searched together within the memory that this family takes. PIPEWRIGHT_SEARCH_SECONDS sets the time of each search (10).
+#include "core/formats/presets.h"
 #include "core/predict/designbuilder.h"
+#include "core/predict/newdesign.h"
 #include "core/predict/predict.h"
-#include "core/search/search.h"
+#include "core/predict/tradeoffs.h"
+#include "core/search/partition.h"
 
 #include <benchmark/benchmark.h>
 
@@ -95,6 +99,48 @@ void knownOptimum(benchmark::State& state, const Row& row, int inMemory)
         report(state, base, search(base, optionsOf(static_cast<double>(inMemory) / row.devices)), 0);
 }
 
+/// The fastest synchronous family of the even split.
+TradeOff fastestFamily(const Design& base)
+{
+    TradeOff fastest;
+    for (const TradeOffCandidate& candidate : tradeOffCandidates(base)) {
+        const TradeOff tried = evaluateTradeOff(base, candidate);
+        if (tried.possible && (!fastest.possible || tried.makespan < fastest.makespan))
+            fastest = tried;
+    }
+    return fastest;
+}
+
+void partition(benchmark::State& state, const char* model, int devices, int microbatches,
+               const std::vector<PlacementShape>& shapes)
+{
+    const PresetLibrary presets;
+    NewDesign choice;
+    choice.workload = presets.workload(model);
+    choice.cluster = presets.cluster("h200-node", devices);
+    choice.microbatches = microbatches;
+    const Design base = makeDesign(choice);
+    const TradeOff fastest = fastestFamily(base);
+    PartitionOptions options;
+    options.search = optionsOf(1);
+    options.search.objective = SearchObjective::Makespan;
+    options.search.limit = {fastest.peakBytes, std::nullopt};
+    options.shapes = shapes;
+    for (auto _ : state) {
+        const PartitionResult found = searchPartition(base, options);
+        const auto milliseconds = [](Nanoseconds time) { return static_cast<double>(time) * 1e-6; };
+        state.counters["family_ms"] = milliseconds(fastest.makespan);
+        state.counters["found_ms"] = milliseconds(found.result.value);
+        state.counters["bound_ms"] = milliseconds(found.result.bound.value);
+        state.counters["gain_%"] = 100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan));
+        state.counters["family_GiB"] = static_cast<double>(fastest.peakBytes) / (1 << 30);
+        state.counters["most_MiB"] = mebibytesAtMost();
+        state.SetLabel(fmt::format("{} against {}; layers {}; devices {}", nameOf(found.trials.front().shape),
+                                   fastest.candidate.label(), fmt::join(found.design.layersPerStage, " "),
+                                   fmt::join(found.design.schedule.deviceOfStage, " ")));
+    }
+}
+
 template<typename Work>
 void add(const std::string& name, Work work)
 {
@@ -146,6 +192,16 @@ int main(int count, char** words)
     for (const auto& known : optima)
         add(fmt::format("optimum/{}/{} live", known.row.name, known.inMemory),
             [=](benchmark::State& state) { knownOptimum(state, known.row, known.inMemory); });
+    for (const char* model : {"llama-3-8b", "llama-3-70b", "deepseek-v3"})
+        for (const int devices : {4, 8}) {
+            const int microbatches = 4 * devices;
+            add(fmt::format("partition/{}/p{}/m{}/linear", model, devices, microbatches), [=](benchmark::State& state) {
+                partition(state, model, devices, microbatches, {PlacementShape::Linear});
+            });
+            add(fmt::format("partition/{}/p{}/m{}/any", model, devices, microbatches), [=](benchmark::State& state) {
+                partition(state, model, devices, microbatches, {PlacementShape::Free});
+            });
+        }
     benchmark::Initialize(&count, words);
     benchmark::RunSpecifiedBenchmarks();
 }
