@@ -5,6 +5,7 @@
 #include "core/base/units.h"
 #include "core/formats/designfile.h"
 #include "core/search/pareto.h"
+#include "core/search/partition.h"
 
 #include <fmt/format.h>
 
@@ -24,36 +25,54 @@ namespace {
 
 std::atomic<bool> searchCancelled{false};
 
-extern "C" void cancelSearch(int) { searchCancelled.store(true); }
+extern "C" void cancelSearch(int)
+{
+    searchCancelled.store(true);
+}
 
 struct SearchCommandOptions {
     explicit SearchCommandOptions(CLI::App& command)
     {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("--memory-limit", limit,
-                           "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
-                           "with --pareto a range FROMx:TOx")
+        command
+            .add_option("--memory-limit", limit,
+                        "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
+                        "with --pareto a range FROMx:TOx")
             ->type_name("SIZE|FACTORx");
         command.add_option("--time-limit", timeLimit, "give up improving after so long (10s)")->type_name("T");
-        command.add_option("--objective", objective, "makespan, or span: the longest time between a device's first block and its last")
+        command
+            .add_option("--objective", objective,
+                        "makespan, or span: the longest time between a device's first block and its last")
             ->type_name("OBJECTIVE");
         command.add_option("--seed", seed, "of what is tried at random (1)")->type_name("N");
         command.add_option("--threads", threads, "0: as many as the machine has")->type_name("N");
-        command.add_option("--rounds", rounds, "end after so many rounds of every thread; with one thread the result follows from the seed")
+        command
+            .add_option("--rounds", rounds,
+                        "end after so many rounds of every thread; with one thread the result follows from the seed")
             ->type_name("N");
-        command.add_option("--lock", locked, "blocks that keep their order, such as F0.3")->delimiter(',')->type_name("BLOCK,…");
+        command.add_option("--lock", locked, "blocks that keep their order, such as F0.3")
+            ->delimiter(',')
+            ->type_name("BLOCK,…");
         command.add_flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
+        command.add_flag("--partition", partition, "find the layers of every stage too");
+        command
+            .add_option(
+                "--placement", placement,
+                "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
+            ->delimiter(',')
+            ->type_name("SHAPE,…");
         command.add_option("--points", points, "with --pareto: limits in the range (9)")->type_name("N");
         command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
         command.add_flag("--force", force, "replace what exists");
-        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
-    std::vector<std::string> locked;
+    std::vector<std::string> locked, placement;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
-    bool pareto = false, force = false, json = false;
+    bool pareto = false, partition = false, force = false, json = false;
 };
 
 std::optional<double> parseFactor(const std::string& text)
@@ -83,7 +102,8 @@ std::pair<double, double> parseRange(const std::string& text)
 {
     const std::size_t colon = text.find(':');
     const auto from = parseFactor(colon == std::string::npos ? "1x" : text.substr(0, colon));
-    const auto to = text.empty() ? std::optional(2.0) : parseFactor(colon == std::string::npos ? text : text.substr(colon + 1));
+    const auto to =
+        text.empty() ? std::optional(2.0) : parseFactor(colon == std::string::npos ? text : text.substr(colon + 1));
     if (!from || !to || *to < *from)
         throw Error("--memory-limit", "\"" + text + "\" is no range", "write a range such as 0.5x:2x");
     return {*from, *to};
@@ -113,8 +133,8 @@ public:
             constexpr int width = 30;
             const int full = static_cast<int>(share * width);
             m_drawn = true;
-            fmt::print(stderr, "\r[{:=<{}}{:<{}}] {:.1f} s  best {}  bound {}\033[K", "", full, "", width - full, now.seconds,
-                       now.best > 0 ? formatDuration(now.best) : "none yet", formatDuration(now.bound));
+            fmt::print(stderr, "\r[{:=<{}}{:<{}}] {:.1f} s  best {}  bound {}\033[K", "", full, "", width - full,
+                       now.seconds, now.best > 0 ? formatDuration(now.best) : "none yet", formatDuration(now.bound));
         }
     }
 
@@ -129,7 +149,8 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
     if (given.objective != "makespan" && given.objective != "span")
         throw Error("--objective", "\"" + given.objective + "\" is none that is known", "use one of makespan, span");
     if (given.progress != "auto" && given.progress != "bar" && given.progress != "json" && given.progress != "none")
-        throw Error("--progress", "\"" + given.progress + "\" is none that is known", "use one of auto, bar, json, none");
+        throw Error("--progress", "\"" + given.progress + "\" is none that is known",
+                    "use one of auto, bar, json, none");
     options.objective = given.objective == "span" ? SearchObjective::Span : SearchObjective::Makespan;
     options.timeLimit = std::chrono::milliseconds(parseDuration(given.timeLimit, "--time-limit") / 1'000'000);
     if (options.timeLimit.count() < 1)
@@ -137,8 +158,10 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
     if (given.threads < 0 || given.threads > 256)
         throw Error("--threads", fmt::format("{} threads", given.threads), "use 0 to 256");
     if (given.rounds < 0 || given.points < 2 || given.points > 200)
-        throw Error(given.rounds < 0 ? "--rounds" : "--points", "is out of range", "use 0 or more rounds, 2 to 200 points");
-    options.threads = given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+        throw Error(given.rounds < 0 ? "--rounds" : "--points", "is out of range",
+                    "use 0 or more rounds, 2 to 200 points");
+    options.threads =
+        given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.rounds = given.rounds;
     options.seed = given.seed;
     for (const std::string& text : given.locked) {
@@ -152,14 +175,18 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
 
 Json toJson(const SearchResult& result, const SearchCommandOptions& given)
 {
-    Json object{{"design", given.output}, {"objective", given.objective}, {"best_ns", result.value}, {"bound_ns", result.bound.value}};
+    Json object{{"design", given.output},
+                {"objective", given.objective},
+                {"best_ns", result.value},
+                {"bound_ns", result.bound.value}};
     object["bound"] = {{"name", result.bound.name}, {"why", result.bound.why}};
     object["gap"] = result.gap;
     object["proved"] = result.proved;
     object["cancelled"] = result.cancelled;
     object["history"] = Json::array();
     for (const SearchPoint& point : result.history)
-        object["history"].push_back({{"elapsed_s", point.seconds}, {"value_ns", point.value}, {"source", point.source}});
+        object["history"].push_back(
+            {{"elapsed_s", point.seconds}, {"value_ns", point.value}, {"source", point.source}});
     return object;
 }
 
@@ -209,17 +236,23 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
         throw Error(given.output, "is no folder and cannot be made one", "name a folder for the designs");
     Json object{{"folder", given.output}, {"objective", given.objective}, {"points", Json::array()}};
     Table table({"limit", given.objective, "bound", "gap", "proved", "design"});
-    for (const ParetoPoint& point : locating(located, [&] { return searchFrontOf(located.design, options, from, to, given.points); })) {
+    for (const ParetoPoint& point :
+         locating(located, [&] { return searchFrontOf(located.design, options, from, to, given.points); })) {
         Json entry{{"memory_limit", fmt::format("{:.4g}x", point.factor)}};
         if (point.result) {
             const std::string path = (folder / fmt::format("limit-{:.4g}x.json", point.factor)).string();
             Design best = found(located.design, *point.result);
             best.name = fmt::format("{}, within {:.4g}x", located.design.name, point.factor);
             writeDesign(best, path, given.force);
-            entry.update({{"design", path}, {"best_ns", point.result->value}, {"bound_ns", point.result->bound.value},
-                          {"gap", point.result->gap}, {"proved", point.result->proved}, {"front", point.onFront}});
-            table.addRow({fmt::format("{:.4g}x", point.factor), formatDuration(point.result->value), formatDuration(point.result->bound.value),
-                          percent(point.result->gap), point.result->proved ? "yes" : "no", path});
+            entry.update({{"design", path},
+                          {"best_ns", point.result->value},
+                          {"bound_ns", point.result->bound.value},
+                          {"gap", point.result->gap},
+                          {"proved", point.result->proved},
+                          {"front", point.onFront}});
+            table.addRow({fmt::format("{:.4g}x", point.factor), formatDuration(point.result->value),
+                          formatDuration(point.result->bound.value), percent(point.result->gap),
+                          point.result->proved ? "yes" : "no", path});
         } else {
             entry["reason"] = point.reason;
             table.addRow({fmt::format("{:.4g}x", point.factor), "-", "-", "-", "-", point.reason});
@@ -232,9 +265,59 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
         table.print();
 }
 
+PartitionOptions partitionOptions(const SearchCommandOptions& given, const SearchOptions& options)
+{
+    PartitionOptions partition;
+    partition.search = options;
+    partition.moveLayers = given.partition;
+    if (!given.placement.empty())
+        partition.shapes.clear();
+    for (const std::string& text : given.placement) {
+        const auto known = {PlacementShape::Linear, PlacementShape::Looped, PlacementShape::V, PlacementShape::Wave,
+                            PlacementShape::Free};
+        const auto shape =
+            std::find_if(known.begin(), known.end(), [&](PlacementShape s) { return nameOf(s) == text; });
+        if (shape == known.end())
+            throw Error("--placement", "\"" + text + "\" is none that is known", "use linear, looped, v, wave or free");
+        partition.shapes.push_back(*shape);
+    }
+    return partition;
+}
+
+int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& located, const PartitionOptions& options)
+{
+    PartitionResult found = locating(located, [&] { return searchPartition(located.design, options); });
+    writeDesign(found.design, given.output, given.force);
+    if (given.json) {
+        Json object = toJson(found.result, given);
+        object["layers_per_stage"] = found.design.layersPerStage;
+        object["device_of_stage"] = found.design.schedule.deviceOfStage;
+        object["trials"] = Json::array();
+        for (const PartitionTrial& trial : found.trials)
+            object["trials"].push_back({{"placement", nameOf(trial.shape)},
+                                        {"layers_per_stage", trial.layersPerStage},
+                                        {"device_of_stage", trial.deviceOfStage},
+                                        {"best_ns", trial.value},
+                                        {"bound_ns", trial.bound}});
+        printJson(object);
+    } else {
+        Table table({"placement", given.objective, "bound", "layers per stage", "devices"});
+        for (const PartitionTrial& trial : found.trials)
+            table.addRow({std::string(nameOf(trial.shape)), formatDuration(trial.value), formatDuration(trial.bound),
+                          fmt::format("{}", fmt::join(trial.layersPerStage, " ")),
+                          fmt::format("{}", fmt::join(trial.deviceOfStage, " "))});
+        table.print();
+        print(found.result, given);
+    }
+    return found.result.cancelled ? exitFinding : exitSuccess;
+}
+
 int searchDesign(const SearchCommandOptions& given)
 {
     SearchOptions options = searchOptions(given);
+    if (given.pareto && (given.partition || !given.placement.empty()))
+        throw Error("--pareto", "searches orders of one partition and placement",
+                    "search the partition first, then the front of its result");
     if (!given.pareto) {
         options.limit = parseLimit(given.limit);
         if (!given.force && std::filesystem::exists(given.output))
@@ -258,6 +341,8 @@ int searchDesign(const SearchCommandOptions& given)
         searchFront(given, located, options);
         return stop.stop_requested() ? exitFinding : exitSuccess;
     }
+    if (given.partition || !given.placement.empty())
+        return searchPartitionOf(given, located, partitionOptions(given, options));
     const SearchResult result = locating(located, [&] { return search(located.design, options); });
     writeDesign(found(located.design, result), given.output, given.force);
     if (given.json)
@@ -271,7 +356,8 @@ int searchDesign(const SearchCommandOptions& given)
 
 void addSearchCommand(CLI::App& app, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("search", "Finds a better order under a memory limit, and how far from the best it can be");
+    CLI::App* command =
+        app.add_subcommand("search", "Finds a better order under a memory limit, and how far from the best it can be");
     const auto options = std::make_shared<SearchCommandOptions>(*command);
     command->callback([options, &exitCode] { exitCode = searchDesign(*options); });
 }

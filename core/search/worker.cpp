@@ -19,15 +19,17 @@ constexpr std::int64_t nodesToExhaust = 400'000;
 
 } // namespace
 
-SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent, int index)
+SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options,
+                           Incumbent& incumbent, int index)
     : m_design(design), m_given(model), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
-      m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model), m_times(m_model),
-      m_laneSearch(m_model, options.objective)
+      m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model),
+      m_times(m_model), m_laneSearch(m_model, options.objective)
 {
 }
 
 void SearchWorker::run(const std::function<bool()>& stop)
 {
+    tryGiven();
     tryRules(stop);
     tryFamilies(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
@@ -47,21 +49,28 @@ void SearchWorker::offer(const Lanes& lanes, const char* source)
     m_incumbent.offer(lanes, m_times.value(lanes, m_options.objective), source, m_model.capacity);
 }
 
-/// The design's own order, hints, and every family that has the same placement.
-void SearchWorker::tryFamilies(const std::function<bool()>& stop)
+void SearchWorker::offerSchedule(const Schedule& schedule, const char* source)
+{
+    if (schedule.deviceOfStage != m_model.deviceOfStage || schedule.replicas() > 1 || schedule.sequencePieces > 1)
+        return;
+    if (const auto lanes = m_model.lanesOf(schedule); lanes && lanesAllowed(m_model, *lanes))
+        offer(*lanes, source);
+}
+
+void SearchWorker::tryGiven()
 {
     int number = 0;
-    const auto offerSchedule = [&](const Schedule& schedule, const char* source) {
-        if (schedule.deviceOfStage != m_model.deviceOfStage || schedule.replicas() > 1 || schedule.sequencePieces > 1)
-            return;
-        if (const auto lanes = m_model.lanesOf(schedule); lanes && lanesAllowed(m_model, *lanes))
-            offer(*lanes, source);
-    };
     if (mine(number++))
         offerSchedule(m_design.schedule, "as it was");
     for (const Schedule& hint : m_options.hints)
         if (mine(number++))
             offerSchedule(hint, "hint");
+}
+
+/// Every family that has the same placement.
+void SearchWorker::tryFamilies(const std::function<bool()>& stop)
+{
+    int number = 0;
     FamilyParameters parameters;
     parameters.devices = m_model.devices;
     parameters.microbatches = m_model.microbatches;
@@ -153,7 +162,8 @@ void SearchWorker::searchLanes(const std::function<bool()>& stop)
     Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();
     if (lanes.empty() || !lanesAllowed(m_model, lanes))
         return;
-    const auto changes = std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_model.tasks.size()), 20, 20'000);
+    const auto changes =
+        std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_model.tasks.size()), 20, 20'000);
     const Nanoseconds value = m_laneSearch.improve(lanes, static_cast<int>(changes), m_random, stop);
     m_incumbent.offer(lanes, value, "local search", m_model.capacity);
 }

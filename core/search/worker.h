@@ -11,10 +11,13 @@ namespace pipewright {
 
 class SearchWorker {
 public:
-    SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent, int index);
+    SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
+                 int index);
     void run(const std::function<bool()>& stop);
 
 private:
+    void tryGiven(); ///< the design's own order and the hints
+    void offerSchedule(const Schedule& schedule, const char* source);
     void tryFamilies(const std::function<bool()>& stop);
     void tryRules(const std::function<bool()>& stop);
     void exhaust(const std::function<bool()>& stop);
@@ -39,7 +42,7 @@ private:
         Nanoseconds value = Incumbent::noValue, sum = 0;
     };
     Scored m_bestPolicy;
-    Lanes m_lastLanes;    ///< of the policy tried last
+    Lanes m_lastLanes; ///< of the policy tried last
 };
 
 } // namespace pipewright

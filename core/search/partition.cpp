@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/partition.h"
+
+#include "core/search/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+namespace pipewright {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Nanoseconds impossible = SearchModel::noCapacity;
+constexpr int trialsInFull = 4;
+
+struct Cut {
+    PlacementShape shape = PlacementShape::Given;
+    std::vector<int> layers, devices; ///< per stage
+    Nanoseconds value = impossible;   ///< of the best rule
+    double unevenness = 0;            ///< of the devices' work: shows the way where the value does not change
+    bool before(const Cut& other) const
+    {
+        return std::pair(value, unevenness) < std::pair(other.value, other.unevenness);
+    }
+};
+
+class CutSearch {
+public:
+    CutSearch(const Design& design, const PartitionOptions& options)
+        : m_design(design), m_options(options), m_random(options.search.seed)
+    {
+        const int count = design.schedule.devices();
+        for (int d = 1; d < count; ++d)
+            m_devicesDiffer =
+                m_devicesDiffer || !(design.cluster.devices[static_cast<std::size_t>(d)] == design.cluster.devices[0]);
+        m_devicesDiffer = m_devicesDiffer || !design.costs.linkOfPair.empty();
+    }
+
+    /// The best cuts, one per placement at least where time allows, best first.
+    std::vector<Cut> run()
+    {
+        std::vector<PlacementShape> shapes;
+        for (const PlacementShape shape : m_options.shapes) {
+            if (shape == PlacementShape::Free)
+                shapes.insert(shapes.end(), {PlacementShape::Given, PlacementShape::Linear, PlacementShape::Looped,
+                                             PlacementShape::V, PlacementShape::Wave});
+            else
+                shapes.push_back(shape);
+        }
+        m_free = std::count(m_options.shapes.begin(), m_options.shapes.end(), PlacementShape::Free) > 0;
+        std::vector<Cut> best;
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            // What is left of the third, shared out evenly.
+            const auto left = m_began + m_options.search.timeLimit / 3 - Clock::now();
+            m_until = Clock::now() + left / static_cast<std::ptrdiff_t>(shapes.size() - i);
+            for (Cut& start : starts(shapes[i])) {
+                climb(start);
+                if (start.value < impossible)
+                    best.push_back(std::move(start));
+            }
+        }
+        std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.before(b); });
+        const auto same = [](const Cut& a, const Cut& b) { return a.layers == b.layers && a.devices == b.devices; };
+        best.erase(std::unique(best.begin(), best.end(), same), best.end());
+        return best;
+    }
+
+    const Diagnostics& whyNone() const { return m_whyNone; }
+
+private:
+    bool over() const
+    {
+        return m_options.search.stop.stop_requested()
+               || (m_options.search.timeLimit.count() > 0 && Clock::now() >= m_until);
+    }
+
+    std::vector<Cut> starts(PlacementShape shape)
+    {
+        std::vector<Cut> starts;
+        const int devices = m_design.schedule.devices();
+        Cut cut{
+            shape, {}, shape == PlacementShape::Given ? m_design.schedule.deviceOfStage : placementOf(shape, devices)};
+        if (shape == PlacementShape::Given)
+            starts.emplace_back(cut).layers = m_design.layersPerStage;
+        try {
+            if (shape != PlacementShape::Given)
+                starts.emplace_back(cut).layers =
+                    evenPartition(*m_design.workload, static_cast<int>(cut.devices.size()));
+            if (m_options.moveLayers)
+                starts.emplace_back(cut).layers = byRate(cut.devices);
+        } catch (const Error& error) {
+            m_whyNone = error.diagnostics(); // fewer layers than stages
+        }
+        for (Cut& start : starts)
+            evaluate(start, impossible);
+        return starts;
+    }
+
+    /// Layers to stages so that every device has as much work as its rate is worth.
+    std::vector<int> byRate(const std::vector<int>& devices) const
+    {
+        const std::vector<Layer>& layers = m_design.workload->layers;
+        const auto stages = devices.size();
+        std::vector<double> share(stages);
+        for (std::size_t s = 0; s < stages; ++s) {
+            const DeviceSpec& device = m_design.cluster.devices[static_cast<std::size_t>(devices[s])];
+            share[s] = std::max(1e-9, device.peakFlops * device.efficiency)
+                       / static_cast<double>(std::count(devices.begin(), devices.end(), devices[s]));
+        }
+        const double shares = std::accumulate(share.begin(), share.end(), 0.0);
+        double work = 0;
+        for (const Layer& layer : layers)
+            work += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+        std::vector<int> counts(stages, 0);
+        double done = 0, until = share[0] / shares * work;
+        std::size_t stage = 0;
+        for (std::size_t l = 0; l < layers.size(); ++l) {
+            const double own = layers[l].forwardFlops + layers[l].inputGradFlops + layers[l].weightGradFlops;
+            const bool mustMove = counts[stage] > 0 && stages - stage - 1 >= layers.size() - l;
+            if (stage + 1 < stages && counts[stage] > 0 && (mustMove || done + own / 2 > until)) {
+                ++stage;
+                until += share[stage] / shares * work;
+            }
+            ++counts[stage];
+            done += own;
+        }
+        if (counts.back() == 0)
+            throw Error("partition",
+                        fmt::format("the model has {} layers, fewer than {} stages", layers.size(), stages),
+                        "use fewer stages");
+        return counts;
+    }
+
+    /// Its value, unless it is certain not to be below `limit`.
+    void evaluate(Cut& cut, Nanoseconds limit)
+    {
+        cut.value = impossible;
+        const Design design = withPlacement(m_design, cut.devices, cut.layers);
+        const SearchModel model(design, m_options.search.limit);
+        std::vector<double> work(static_cast<std::size_t>(model.devices), 0);
+        for (const SearchTask& task : model.tasks)
+            work[static_cast<std::size_t>(task.device)] += 1e-9 * static_cast<double>(task.duration);
+        cut.unevenness = std::inner_product(work.begin(), work.end(), work.begin(), 0.0);
+        for (std::size_t d = 0; d < work.size(); ++d)
+            if (model.stagesOfDevice[d].empty())
+                return; // an idle device: never worth it, and not what was asked for
+        if (lowerBounds(model, m_options.search.objective).front().value > limit)
+            return;
+        if (Diagnostics why = whyImpossible(design, model, m_options.search.limit); hasErrors(why)) {
+            m_whyNone = std::move(why);
+            return;
+        }
+        PolicyRunner rules(model);
+        LaneTimes times(model);
+        for (const double share : {1.0, 0.5, 2.0})
+            for (const bool fill : {false, true}) {
+                Policy policy = rules.initial(share, 0);
+                policy.fillFirst = fill;
+                if (const auto lanes = rules.run(policy); lanes && times.run(*lanes))
+                    cut.value = std::min(cut.value, times.value(*lanes, m_options.search.objective));
+            }
+    }
+
+    /// Takes every change that pays until none does.
+    void climb(Cut& cut)
+    {
+        const auto take = [&](Cut next) {
+            evaluate(next, cut.value);
+            const bool better = next.before(cut);
+            if (better)
+                cut = std::move(next);
+            return better;
+        };
+        const auto stages = cut.devices.size();
+        std::vector<std::pair<std::size_t, std::size_t>> pairs;
+        for (std::size_t a = 0; a < stages; ++a)
+            for (std::size_t b = 0; b < stages; ++b)
+                if (a != b)
+                    pairs.emplace_back(a, b);
+        for (bool changed = true; changed && !over();) {
+            changed = false;
+            std::shuffle(pairs.begin(), pairs.end(), m_random);
+            for (const auto& [a, b] : pairs) {
+                if (over())
+                    return;
+                if (m_options.moveLayers && cut.layers[a] > 1) {
+                    Cut next = cut;
+                    --next.layers[a];
+                    ++next.layers[b];
+                    changed = take(std::move(next)) || changed;
+                }
+                if (a > b || cut.devices[a] == cut.devices[b])
+                    continue;
+                if (m_devicesDiffer) {
+                    Cut next = cut;
+                    for (int& device : next.devices)
+                        device = device == cut.devices[a]   ? cut.devices[b]
+                                 : device == cut.devices[b] ? cut.devices[a]
+                                                            : device;
+                    changed = take(std::move(next)) || changed;
+                }
+                if (m_free) {
+                    Cut next = cut;
+                    next.shape = PlacementShape::Free;
+                    std::swap(next.devices[a], next.devices[b]);
+                    changed = take(std::move(next)) || changed;
+                }
+            }
+        }
+    }
+
+    const Design& m_design;
+    const PartitionOptions& m_options;
+    const Clock::time_point m_began = Clock::now();
+    Clock::time_point m_until;
+    std::mt19937_64 m_random;
+    bool m_devicesDiffer = false, m_free = false;
+    Diagnostics m_whyNone;
+};
+
+void refuse(const Design& design, const PartitionOptions& options)
+{
+    if (!options.search.locked.empty())
+        throw Error("--lock", "blocks of stages that are cut anew cannot be kept in order",
+                    "search the order alone, or lock nothing");
+    if (!design.schedule.pins.empty())
+        throw Error("schedule.pins", "pins hold blocks of stages that are cut anew",
+                    "remove the pins, or search the order alone");
+    if (design.cluster.devices.size() < static_cast<std::size_t>(design.schedule.devices()))
+        throw Error("cluster", "it describes fewer devices than the schedule has", "name a device or a cluster");
+    const SearchModel searchable(design, options.search.limit); // throws for kinds that cannot be searched
+    withPlacement(design, design.schedule.deviceOfStage, design.layersPerStage);
+}
+
+} // namespace
+
+PartitionResult searchPartition(const Design& design, const PartitionOptions& options)
+{
+    refuse(design, options);
+    const auto began = Clock::now();
+    CutSearch cuts(design, options);
+    std::vector<Cut> best = cuts.run();
+    if (best.empty()) {
+        if (hasErrors(cuts.whyNone()))
+            throw Error(cuts.whyNone());
+        throw Error("search", "no cut of the layers was found that fits", "allow more memory or time");
+    }
+    best.resize(std::min<std::size_t>(best.size(), trialsInFull));
+    PartitionResult found;
+    std::exception_ptr failure;
+    const auto search = [&](Cut& cut, std::chrono::milliseconds time, const Schedule* hint) {
+        SearchOptions own = options.search;
+        own.timeLimit = options.search.timeLimit.count() > 0 ? std::max(time, std::chrono::milliseconds(1))
+                                                             : options.search.timeLimit;
+        if (hint != nullptr)
+            own.hints.push_back(*hint);
+        Design candidate = withPlacement(design, cut.devices, cut.layers);
+        try {
+            SearchResult result = pipewright::search(candidate, own);
+            found.trials.push_back({cut.shape, cut.layers, cut.devices, result.value, result.bound.value});
+            cut.value = result.value;
+            if (found.trials.size() == 1 || result.value < found.result.value) {
+                candidate.schedule = result.schedule;
+                found.design = std::move(candidate);
+                found.result = std::move(result);
+            }
+        } catch (const Error&) {
+            failure = std::current_exception(); // what predictions need beside may not fit
+            cut.value = impossible;
+        }
+    };
+    // Half of the rest is for comparing the best cuts, half for the best of them.
+    const auto left = [&] {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(began + options.search.timeLimit - Clock::now());
+    };
+    const auto each = left() / static_cast<int>(2 * best.size());
+    for (Cut& cut : best)
+        if (found.trials.empty() || !options.search.stop.stop_requested())
+            search(cut, each, nullptr);
+    if (found.trials.empty())
+        std::rethrow_exception(failure);
+    std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.value < b.value; });
+    if (!found.result.proved && options.search.timeLimit.count() > 0 && !options.search.stop.stop_requested()) {
+        const Schedule hint = found.result.schedule;
+        search(best.front(), left(), &hint);
+    }
+    return found;
+}
+
+} // namespace pipewright

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/placement.h"
+
+#include "core/base/diagnostic.h"
+#include "core/workload/stagecosts.h"
+
+namespace pipewright {
+
+std::string_view nameOf(PlacementShape shape)
+{
+    switch (shape) {
+    case PlacementShape::Given: return "as it was";
+    case PlacementShape::Linear: return "linear";
+    case PlacementShape::Looped: return "looped";
+    case PlacementShape::V: return "v";
+    case PlacementShape::Wave: return "wave";
+    default: return "free";
+    }
+}
+
+std::vector<int> placementOf(PlacementShape shape, int devices)
+{
+    std::vector<int> deviceOfStage;
+    const auto pass = [&](bool down) {
+        for (int d = 0; d < devices; ++d)
+            deviceOfStage.push_back(down ? d : devices - 1 - d);
+    };
+    switch (shape) {
+    case PlacementShape::Linear: pass(true); break;
+    case PlacementShape::Looped: pass(true), pass(true); break;
+    case PlacementShape::V: pass(true), pass(false); break;
+    case PlacementShape::Wave: pass(true), pass(false), pass(true), pass(false); break;
+    default: break;
+    }
+    return deviceOfStage;
+}
+
+namespace {
+
+void placeInTurn(Schedule& schedule)
+{
+    for (std::vector<Block>& lane : schedule.order)
+        lane.clear();
+    const auto place = [&](Op op, int s, int m) {
+        schedule.order[static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back(
+            {op, s, m, 0});
+    };
+    const bool split = schedule.backward == BackwardStyle::Split;
+    for (int m = 0; m < schedule.microbatches; ++m) {
+        for (int s = 0; s < schedule.stages(); ++s)
+            place(Op::F, s, m);
+        for (int s = schedule.stages(); s-- > 0;) {
+            place(split ? Op::I : Op::B, s, m);
+            if (split)
+                place(Op::W, s, m);
+        }
+    }
+}
+
+} // namespace
+
+Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage)
+{
+    if (!base.workload || base.layersPerStage.empty())
+        throw Error("partition", "there is no model to cut", "make the design from a model");
+    if (!base.dataflow.skips.empty())
+        throw Error("partition", "its skip connections join stages, and another cut has other stages",
+                    "keep the partition and the placement of this design");
+    Design design = base;
+    design.buildingBlock.reset();
+    design.schedule.family = "custom";
+    design.schedule.deviceOfStage = deviceOfStage;
+    design.schedule.pins.clear();
+    design.schedule.overlaps.clear();
+    placeInTurn(design.schedule);
+    design.layersPerStage = layersPerStage;
+    design.dataflow.shared.clear();
+    if (base.costs.source.starts_with("formula")) {
+        design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow);
+        design.costs.microbatches = base.costs.microbatches;
+        design.costs.blockingTransfers = base.costs.blockingTransfers;
+    } else {
+        design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, layersPerStage);
+        design.costs.linkOfPair = base.costs.linkOfPair;
+        design.dataflow.shared = sharedParametersOf(*base.workload, layersPerStage);
+    }
+    return design;
+}
+
+} // namespace pipewright
