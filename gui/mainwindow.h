@@ -30,6 +30,7 @@ class ModelWindow;
 class Minimap;
 class NumberBar;
 class RunErrors;
+class SearchWindow;
 class SuggestionList;
 class TimelineView;
 class TopBar;
@@ -60,6 +61,7 @@ public:
     BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
+    SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
     Inspector& inspector() { return *m_inspector; }
@@ -101,6 +103,8 @@ public Q_SLOTS:
     void editBlock();
     void compare();
     void showTradeOffs();
+    void showSearch();
+    void improveSelection();
     void showModel();
     void showHistory();
     void showPalette();
@@ -156,6 +160,7 @@ private:
     BlockEditor* m_blockEditor = nullptr;
     CompareWindow* m_compare = nullptr;
     TradeOffWindow* m_tradeOffs = nullptr;
+    SearchWindow* m_search = nullptr;
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;
     Design m_opened; ///< as it was opened or made, before the edits

@@ -6,8 +6,10 @@
 #include "gui/dialogs/compare.h"
 #include "gui/dialogs/history.h"
 #include "gui/dialogs/modelwindow.h"
+#include "gui/dialogs/searchwindow.h"
 #include "gui/dialogs/tradeoffwindow.h"
 #include "gui/mainwindow.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
 
 #include <QAction>
@@ -34,7 +36,7 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
     // From each of them the others are as near as from the main window.
-    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->model, m_actions->history,
+    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->search, m_actions->model, m_actions->history,
                         m_actions->palette, m_actions->theme});
     if (window != m_blockEditor) // which has steps of its own
         window->addActions({m_actions->undo, m_actions->redo});
@@ -50,7 +52,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 void MainWindow::rememberOpenWindows()
 {
     QStringList open;
-    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_model, m_history})
+    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_search, m_model, m_history})
         if (window && window->isVisible()) {
             open << window->objectName();
             window->hide();
@@ -62,7 +64,7 @@ void MainWindow::restoreWindows()
 {
     const QStringList open = m_settings->value(openKey).toStringList();
     const std::pair<const char*, QAction*> actions[] = {{"block", m_actions->buildingBlock}, {"compare", m_actions->compare},
-                                                        {"tradeoffs", m_actions->tradeOffs}, {"model", m_actions->model},
+                                                        {"tradeoffs", m_actions->tradeOffs}, {"search", m_actions->search}, {"model", m_actions->model},
                                                         {"history", m_actions->history}};
     for (const auto& [key, action] : actions)
         if (open.contains(QLatin1String(key)))
@@ -95,6 +97,22 @@ void MainWindow::showTradeOffs()
         rememberWindow(m_tradeOffs, QStringLiteral("tradeoffs"));
     }
     bringUp(*m_tradeOffs);
+}
+
+void MainWindow::showSearch()
+{
+    if (!m_search) {
+        m_search = new SearchWindow(m_document, [this] { return m_timeline->selectedBlocks(); }, this);
+        rememberWindow(m_search, QStringLiteral("search"));
+    }
+    bringUp(*m_search);
+}
+
+void MainWindow::improveSelection()
+{
+    showSearch();
+    m_search->setScope(SearchWindow::Scope::Selected);
+    m_search->start();
 }
 
 void MainWindow::showModel()

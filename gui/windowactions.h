@@ -36,6 +36,8 @@ public:
     QAction* buildingBlock;
     QAction* compare;
     QAction* tradeOffs;
+    QAction* search;
+    QAction* improveSelection;
     QAction* model;
     QAction* history;
     QAction* palette;

@@ -7,22 +7,23 @@
 
 namespace pipewright {
 
-std::vector<BlockIndex> sortedByStart(const OrderRun& run)
+namespace {
+
+/// Radix sort, least significant digit first, which keeps the order among equal starts. `Start` is as narrow as
+/// the starts allow: what it takes is the moving of memory.
+template<typename Start>
+std::vector<BlockIndex> sortedBy(const OrderRun& run, std::uint64_t latest)
 {
     constexpr unsigned digitBits = 11;
     constexpr std::size_t buckets = std::size_t{1} << digitBits;
     struct Keyed {
-        std::uint64_t start;
+        Start start;
         BlockIndex block;
     };
-    std::uint64_t latest = 0;
     std::vector<Keyed> keyed, sorted(run.sequence.size());
     keyed.reserve(run.sequence.size());
-    for (const BlockIndex block : run.sequence) {
-        const auto start = static_cast<std::uint64_t>(run.start[block]);
-        latest |= start;
-        keyed.push_back({start, block});
-    }
+    for (const BlockIndex block : run.sequence)
+        keyed.push_back({static_cast<Start>(run.start[block]), block});
     for (unsigned shift = 0; shift < static_cast<unsigned>(std::bit_width(latest)); shift += digitBits) {
         std::array<std::uint32_t, buckets> position{};
         for (const Keyed& k : keyed)
@@ -39,6 +40,16 @@ std::vector<BlockIndex> sortedByStart(const OrderRun& run)
     for (const Keyed& k : keyed)
         order.push_back(k.block);
     return order;
+}
+
+} // namespace
+
+std::vector<BlockIndex> sortedByStart(const OrderRun& run)
+{
+    std::uint64_t latest = 0;
+    for (const Nanoseconds start : run.start)
+        latest |= static_cast<std::uint64_t>(start);
+    return latest <= 0xffff'ffff ? sortedBy<std::uint32_t>(run, latest) : sortedBy<std::uint64_t>(run, latest);
 }
 
 } // namespace pipewright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/projection.h"
 
+#include "core/base/prefetch.h"
 #include "core/program/overlaps.h"
 
 #include <algorithm>
@@ -14,46 +15,28 @@ bool isPersistent(BufferKind kind)
     return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
 }
 
-/// The last compute-like task and the last transfer that use each buffer.
-struct LastUses {
-    std::vector<TaskId> local;    ///< Compute or Reduce; the defining task when nothing reads it
-    std::vector<TaskId> transfer; ///< none: never sent
-
-    explicit LastUses(const Program& program) : local(program.buffers.size(), none), transfer(program.buffers.size(), none)
-    {
-        for (TaskId t = 0; t < program.tasks.size(); ++t) {
-            const bool sends = program.tasks[t].kind == TaskKind::Transfer;
-            for (const BufferId b : program.reads(t))
-                (sends ? transfer : local)[b] = t;
-            for (const BufferId b : program.writes(t))
-                local[b] = t;
-        }
-    }
+/// What the walk needs of a buffer, close together.
+struct BufferUse {
+    TaskId local = none;    ///< the last task that computes with it, or defines it; none: never freed
+    TaskId transfer = none; ///< the last one that sends it; none: never sent
+    Bytes bytes = 0;
 };
 
 class Projector {
 public:
     Projector(Program& program, int devices, int outstandingSends)
-        : m_program(program), m_uses(program), m_outstanding(static_cast<std::size_t>(outstandingSends)),
-          m_live(static_cast<std::size_t>(devices), 0), m_liveChunks(static_cast<std::size_t>(devices), 0),
-          m_mostChunks(static_cast<std::size_t>(devices), 0), m_channels(static_cast<std::size_t>(devices)),
+        : m_program(program), m_uses(program.buffers.size()), m_outstanding(static_cast<std::size_t>(outstandingSends)),
           m_partner(overlapPartners(program))
     {
         program.devices.assign(static_cast<std::size_t>(devices), {});
-        std::vector<std::size_t> instructions = tasksPerDevice();
-        m_bytes.reserve(program.buffers.size());
-        for (const Buffer& buffer : program.buffers) {
-            m_bytes.push_back(buffer.bytes);
-            instructions[static_cast<std::size_t>(buffer.device)] += !isPersistent(buffer.kind) && buffer.kind != BufferKind::Workspace;
-            if (isPersistent(buffer.kind))
-                m_program.devices[static_cast<std::size_t>(buffer.device)].persistentBytes += buffer.bytes;
-        }
+        for (Program::Device& device : program.devices)
+            m_lanes.push_back({device.instructions, device.liveBytes});
+        gatherUses();
         for (std::size_t d = 0; d < program.devices.size(); ++d) {
-            program.devices[d].instructions.reserve(instructions[d]);
-            program.devices[d].liveBytes.reserve(instructions[d]);
-            m_live[d] = program.devices[d].peakBytes = program.devices[d].persistentBytes;
+            m_lanes[d].instructions.reserve(m_lanes[d].expected);
+            m_lanes[d].liveBytes.reserve(m_lanes[d].expected);
+            m_lanes[d].live = m_lanes[d].peak = program.devices[d].persistentBytes;
         }
-        sortFrees();
     }
 
     void run()
@@ -69,12 +52,14 @@ public:
             case TaskKind::Compute: compute(t, task); break;
             case TaskKind::Transfer: transfer(t, task); break;
             case TaskKind::Reduce: reduce(t, task); break;
-            case TaskKind::Update: add(task.device, InstructionKind::Update, t, none); break;
+            case TaskKind::Update: add(lane(task.device), InstructionKind::Update, t, none); break;
             }
         }
-        for (std::size_t d = 0; d < m_program.devices.size(); ++d)
+        for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
+            m_program.devices[d].peakBytes = m_lanes[d].peak;
             m_program.devices[d].peakActivations =
-                static_cast<double>(m_mostChunks[d]) / (m_program.chunks * m_program.sequencePieces);
+                static_cast<double>(m_lanes[d].mostChunks) / (m_program.chunks * m_program.sequencePieces);
+        }
     }
 
 private:
@@ -84,17 +69,48 @@ private:
         std::vector<TaskId> open;
         std::size_t first = 0;
     };
+    struct Lane {
+        std::vector<Instruction>& instructions;
+        std::vector<Bytes>& liveBytes;
+        std::vector<Channel> channels{}; ///< from here; few destinations each
+        std::size_t expected = 0;        ///< instructions
+        Bytes live = 0, peak = 0;
+        int liveChunks = 0, mostChunks = 0;
+    };
 
-    /// Instructions other than Free, which come on top: one per buffer.
-    std::vector<std::size_t> tasksPerDevice() const
+    Lane& lane(std::int32_t device) { return m_lanes[static_cast<std::size_t>(device)]; }
+
+    /// One pass over the tasks and one over the buffers: last uses, sizes, and how long the lists will be.
+    void gatherUses()
     {
-        std::vector<std::size_t> count(m_program.devices.size(), 0);
-        for (const Task& task : m_program.tasks) {
-            ++count[static_cast<std::size_t>(task.device)];
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+            const Task& task = m_program.tasks[t];
+            ++lane(task.device).expected;
             if (task.peer >= 0 && task.peer != task.device)
-                ++count[static_cast<std::size_t>(task.peer)];
+                ++lane(task.peer).expected;
+            if (task.kind == TaskKind::Transfer)
+                for (const BufferId b : m_program.reads(t))
+                    m_uses[b].transfer = t;
+            else
+                for (const BufferId b : m_program.reads(t))
+                    m_uses[b].local = t;
+            for (const BufferId b : m_program.writes(t))
+                m_uses[b].local = t;
         }
-        return count;
+        for (std::size_t b = 0; b < m_uses.size(); ++b) {
+            const Buffer& buffer = m_program.buffers[b];
+            BufferUse& use = m_uses[b];
+            use.bytes = buffer.bytes;
+            // The workspace of a pair's first block is still in use when the second is issued.
+            if (isPersistent(buffer.kind)) {
+                m_program.devices[static_cast<std::size_t>(buffer.device)].persistentBytes += buffer.bytes;
+                use.local = use.transfer = none;
+            } else if (buffer.kind == BufferKind::Workspace && endOfPair(use.local) == use.local) {
+                use.local = none;
+            } else {
+                ++lane(buffer.device).expected;
+            }
+        }
     }
 
     /// The task with which a task ends: what an overlapped pair uses goes when both are done.
@@ -103,121 +119,116 @@ private:
         return t == none || m_partner.empty() || m_partner[t] == none ? t : std::max(t, m_partner[t]);
     }
 
-    /// Buckets the buffers by the task after which they go: a local use, or a transfer.
-    void sortFrees()
+    /// Notes which operands of task t go after task `end`: used for the last time there, and not sent later.
+    void gatherFreed(TaskId t, TaskId end)
     {
-        const std::size_t count = m_program.buffers.size();
-        std::vector<TaskId> freedBy(count);
-        m_freeBegin.assign(m_program.tasks.size() + 1, 0);
-        for (std::size_t b = 0; b < count; ++b) {
-            const BufferKind kind = m_program.buffers[b].kind;
-            const TaskId sent = m_uses.transfer[b], used = endOfPair(m_uses.local[b]);
-            // The workspace of a pair's first block is still in use when the second is issued.
-            const bool transient = kind == BufferKind::Workspace && used == m_uses.local[b];
-            freedBy[b] = isPersistent(kind) || transient ? none : sent != none && sent > used ? sent : used;
-            if (freedBy[b] != none)
-                ++m_freeBegin[freedBy[b] + 1];
+        const BufferId* const last = m_program.operands.data() + m_program.operandBegin[t + 1];
+        for (const BufferId* b = m_program.operands.data() + m_program.operandBegin[t]; b != last; ++b) {
+            const BufferUse& use = m_uses[*b];
+            if (use.local != none && endOfPair(use.local) == end && (use.transfer == none || use.transfer < end))
+                m_freed.push_back(*b);
         }
-        for (std::size_t t = 1; t < m_freeBegin.size(); ++t)
-            m_freeBegin[t] += m_freeBegin[t - 1];
-        m_freed.resize(m_freeBegin.back());
-        std::vector<std::uint32_t> position(m_freeBegin.begin(), m_freeBegin.end() - 1);
-        for (std::size_t b = 0; b < count; ++b)
-            if (freedBy[b] != none)
-                m_freed[position[freedBy[b]]++] = static_cast<BufferId>(b);
     }
 
-    std::span<const BufferId> freedAfter(TaskId t) const
+    /// The buffers that were noted, each once and in order, and none after that.
+    template<typename Free>
+    void takeFreed(Free free)
     {
-        return {m_freed.data() + m_freeBegin[t], m_freed.data() + m_freeBegin[t + 1]};
+        if (m_freed.size() > 1) {
+            std::sort(m_freed.begin(), m_freed.end());
+            m_freed.erase(std::unique(m_freed.begin(), m_freed.end()), m_freed.end());
+        }
+        for (const BufferId b : m_freed)
+            free(b);
+        m_freed.clear();
     }
 
     /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs. The fields
     /// are written where they stay: copying a just-built Instruction reads it in other pieces than it was
     /// written in, which the processor's store buffer cannot forward; that took half of the whole walk.
-    void add(int device, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0, Bytes workspace = 0)
+    static void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0, Bytes workspace = 0)
     {
-        Program::Device& lane = m_program.devices[static_cast<std::size_t>(device)];
-        Bytes& live = m_live[static_cast<std::size_t>(device)];
-        live += kept;
+        lane.live += kept;
         Instruction& instruction = lane.instructions.emplace_back();
         instruction.kind = kind;
         instruction.task = task;
         instruction.buffer = buffer;
-        lane.liveBytes.push_back(live + workspace);
-        lane.peakBytes = std::max(lane.peakBytes, live + workspace);
-    }
-
-    void free(int device, BufferId b, TaskId pendingSend)
-    {
-        add(device, InstructionKind::Free, pendingSend, b, -m_bytes[b]);
+        const Bytes running = lane.live + workspace;
+        lane.liveBytes.push_back(running);
+        prefetchForWriting(&instruction + 16);
+        prefetchForWriting(&lane.liveBytes.back() + 16);
+        lane.peak = std::max(lane.peak, running);
     }
 
     void compute(TaskId t, const Task& task)
     {
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t)) {
-            const Buffer& buffer = m_program.buffers[b];
-            (buffer.kind == BufferKind::Workspace && endOfPair(t) == t ? workspace : kept) += buffer.bytes;
+            const BufferUse& use = m_uses[b];
+            (use.local == none ? workspace : kept) += use.bytes;
         }
-        add(task.device, InstructionKind::Compute, t, none, kept, workspace);
-        countActivation(task);
-        freeAfter(task.device, t);
+        Lane& here = lane(task.device);
+        add(here, InstructionKind::Compute, t, none, kept, workspace);
+        countActivation(here, task);
+        const TaskId end = endOfPair(t);
+        if (end != t)
+            return;
+        if (!m_partner.empty() && m_partner[t] != none)
+            gatherFreed(m_partner[t], end);
+        gatherFreed(t, end);
+        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
     }
 
-    void countActivation(const Task& task)
+    static void countActivation(Lane& lane, const Task& task)
     {
-        int& live = m_liveChunks[static_cast<std::size_t>(task.device)];
         if (task.op == Op::F)
-            m_mostChunks[static_cast<std::size_t>(task.device)] = std::max(m_mostChunks[static_cast<std::size_t>(task.device)], ++live);
+            lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks);
         else if (task.op == Op::B || task.op == Op::W)
-            --live;
-    }
-
-    void freeAfter(int device, TaskId t)
-    {
-        for (const BufferId b : freedAfter(t))
-            free(device, b, m_uses.transfer[b]);
+            --lane.liveChunks;
     }
 
     void transfer(TaskId t, const Task& task)
     {
-        Channel& channel = channelTo(task.device, task.peer);
+        Lane& source = lane(task.device);
+        Channel& channel = channelTo(source, task.peer);
         while (channel.open.size() - channel.first >= m_outstanding)
-            close(channel.open[channel.first++]);
+            close(source, channel.open[channel.first++]);
         channel.open.push_back(t);
         Bytes bytes = 0;
         for (const BufferId b : m_program.writes(t))
-            bytes += m_bytes[b];
-        add(task.device, InstructionKind::Send, t, none);
-        add(task.peer, InstructionKind::Receive, t, none, bytes);
+            bytes += m_uses[b].bytes;
+        add(source, InstructionKind::Send, t, none);
+        add(lane(task.peer), InstructionKind::Receive, t, none, bytes);
     }
 
     /// Frees what was waiting for this send. A buffer sent elsewhere later is freed there; here the device
     /// only makes sure that this send is over.
-    void close(TaskId t)
+    void close(Lane& source, TaskId t)
     {
-        for (const BufferId b : m_program.reads(t))
-            if (m_uses.transfer[b] != t)
-                add(m_program.tasks[t].device, InstructionKind::Free, t, none);
-        freeAfter(m_program.tasks[t].device, t);
+        for (const BufferId b : m_program.reads(t)) {
+            const BufferUse& use = m_uses[b];
+            if (use.transfer != t)
+                add(source, InstructionKind::Free, t, none);
+            else if (use.local == none || endOfPair(use.local) < t)
+                m_freed.push_back(b);
+        }
+        takeFreed([&](BufferId b) { add(source, InstructionKind::Free, t, b, -m_uses[b].bytes); });
     }
 
-    Channel& channelTo(int source, int destination)
+    static Channel& channelTo(Lane& source, int destination)
     {
-        std::vector<Channel>& channels = m_channels[static_cast<std::size_t>(source)];
-        for (Channel& channel : channels)
+        for (Channel& channel : source.channels)
             if (channel.destination == destination)
                 return channel;
-        return channels.emplace_back(Channel{destination, {}, 0});
+        return source.channels.emplace_back(Channel{destination, {}, 0});
     }
 
     void drainChannels()
     {
-        for (auto& channels : m_channels)
-            for (Channel& channel : channels)
+        for (Lane& source : m_lanes)
+            for (Channel& channel : source.channels)
                 while (channel.first < channel.open.size())
-                    close(channel.open[channel.first++]);
+                    close(source, channel.open[channel.first++]);
     }
 
     void reduce(TaskId t, const Task& task)
@@ -228,23 +239,21 @@ private:
                 bytes += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
             return bytes;
         };
-        add(task.device, InstructionKind::Reduce, t, none, inbox(task.device));
+        add(lane(task.device), InstructionKind::Reduce, t, none, inbox(task.device));
         if (task.peer != task.device)
-            add(task.peer, InstructionKind::Reduce, t, none, inbox(task.peer));
-        for (const BufferId b : freedAfter(t))
-            free(m_program.buffers[b].device, b, none);
+            add(lane(task.peer), InstructionKind::Reduce, t, none, inbox(task.peer));
+        gatherFreed(t, t);
+        takeFreed([&](BufferId b) {
+            add(lane(m_program.buffers[b].device), InstructionKind::Free, none, b, -m_uses[b].bytes);
+        });
     }
 
     Program& m_program;
-    LastUses m_uses;
-    std::vector<Bytes> m_bytes; ///< per buffer: what the walk needs of it, close together
+    std::vector<BufferUse> m_uses; ///< per buffer
     std::size_t m_outstanding;
-    std::vector<Bytes> m_live;
-    std::vector<int> m_liveChunks, m_mostChunks;
-    std::vector<std::vector<Channel>> m_channels; ///< per source; few destinations each
-    std::vector<TaskId> m_partner;                ///< see overlapPartners()
-    std::vector<std::uint32_t> m_freeBegin;       ///< per task, into m_freed
-    std::vector<BufferId> m_freed;
+    std::vector<Lane> m_lanes;
+    std::vector<TaskId> m_partner; ///< see overlapPartners()
+    std::vector<BufferId> m_freed; ///< by the present instruction
 };
 
 } // namespace

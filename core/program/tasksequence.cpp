@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/tasksequence.h"
 
+#include "core/base/prefetch.h"
 #include "core/program/globalorder.h"
 #include "core/program/overlaps.h"
+#include "core/program/pendingtransfers.h"
 #include "core/program/taskwriter.h"
 
 #include <algorithm>
@@ -14,27 +16,16 @@ namespace pipewright {
 
 namespace {
 
-/// A value where one device can read it: the buffer, and the task after which it is there (none when the
-/// device's own order already says so).
-struct Arrival {
-    BufferId buffer = none;
-    TaskId task = none;
-};
-
 class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
                     const Dataflow& dataflow, const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
-          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice)
+          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
+          m_cells(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches)), m_ranks(m_cells.size())
     {
-        const std::size_t cells = static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches);
-        for (auto* table : {&m_savedUntilInputGrad, &m_savedUntilWeightGrad, &m_savedFromInputGrad})
-            table->assign(cells, none);
-        m_output.resize(cells);
-        m_gradient.resize(cells);
         if (program.sequencePieces > 1)
-            m_sequenceGradient.assign(cells / static_cast<std::size_t>(program.sequencePieces), none);
+            m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
             m_skipOutputs.push_back({input.input, input.block, input.skip});
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
@@ -47,18 +38,18 @@ public:
     void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
         const std::vector<BlockIndex> order = sortedByStart(simulated);
-        m_rank.resize(order.size());
-        for (std::uint32_t r = 0; r < order.size(); ++r)
-            m_rank[order[r]] = r;
+        rankBlocks(order);
         Nanoseconds now = 0;
-        for (const BlockIndex i : order) {
+        for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
+            const BlockIndex i = order[rank];
+            fetchAhead(order, rank, simulated);
             if (simulated.start[i] > now) {
                 now = simulated.start[i];
                 emitTransfers(now);
             }
             if (m_costs.blockingTransfers)
                 m_dueOf = simulated.end[i];
-            addCompute(i, earliestStart.empty() ? 0 : earliestStart[i]);
+            addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
         }
         emitTransfers();
         joinOverlaps(m_program);
@@ -67,24 +58,23 @@ public:
     }
 
 private:
+    static constexpr std::size_t farAhead = 24; ///< blocks: longer than a line takes to arrive
+
+    /// What is known of one stage and microbatch. Those of a microbatch stand together: a block looks at the
+    /// stages before and behind its own.
+    struct alignas(32) Cell {
+        BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
+        Arrival output;   ///< F's result, where its consumer reads it
+        Arrival gradient; ///< I's or B's result, likewise
+    };
+    /// Where F and I or B of one stage and microbatch stand in the global order; none: not placed.
+    struct Ranks {
+        std::uint32_t forward = none, backward = none;
+    };
     struct SkipOutput {
         BlockIndex producer, consumer;
         std::uint32_t skip;
     };
-    /// A transfer that was decided and waits for the next later start time.
-    struct Pending {
-        TaskId producer;
-        std::int32_t destination;
-        std::uint32_t firstConsumer; ///< rank in the global order
-        Nanoseconds due; ///< blocking transfers: not before, unless the consumer is next
-        std::uint32_t firstValue, valueCount; ///< into m_pendingValues
-    };
-    struct PendingValue {
-        BufferId source;
-        Arrival* chain;        ///< where the arrival is noted: in a chain table …
-        std::uint64_t skipKey; ///< … or under this key
-    };
-
     /// As much as there will be, but for skip connections and the gradients of sequences.
     void reserve()
     {
@@ -109,10 +99,45 @@ private:
         m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
     }
 
-    std::size_t cell(int stage, int microbatch) const
+    std::size_t cellIndex(int stage, int microbatch) const
     {
-        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_program.microbatches)
-               + static_cast<std::size_t>(microbatch);
+        return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages) + static_cast<std::size_t>(stage);
+    }
+    Cell& cell(int stage, int microbatch) { return m_cells[cellIndex(stage, microbatch)]; }
+    Ranks& ranks(int stage, int microbatch) { return m_ranks[cellIndex(stage, microbatch)]; }
+
+    void rankBlocks(const std::vector<BlockIndex>& order)
+    {
+        if (!m_skipOutputs.empty())
+            m_rank.resize(order.size());
+        for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
+            if (rank + farAhead < order.size())
+                prefetch(&m_graph.blocks[order[rank + farAhead]]);
+            const Block& block = m_graph.blocks[order[rank]];
+            if (block.op == Op::F)
+                ranks(block.stage, block.microbatch).forward = rank;
+            else if (block.op != Op::W)
+                ranks(block.stage, block.microbatch).backward = rank;
+            if (!m_rank.empty())
+                m_rank[order[rank]] = rank;
+        }
+    }
+
+    /// The walk jumps from device to device, so almost each block's line of each array would be waited for:
+    /// asks for the block's own first, then for the cell that it names.
+    [[gnu::always_inline]] inline void fetchAhead(const std::vector<BlockIndex>& order, std::uint32_t rank, const OrderRun& simulated)
+    {
+        if (rank + farAhead >= order.size())
+            return;
+        const BlockIndex far = order[rank + farAhead];
+        prefetch(&m_graph.blocks[far]);
+        prefetch(&m_graph.deviceOfBlock[far]);
+        prefetch(&m_graph.chainInput[far]);
+        prefetch(&simulated.start[far]);
+        const Block& near = m_graph.blocks[order[rank + farAhead / 2]];
+        const std::size_t own = cellIndex(near.stage, near.microbatch);
+        prefetch(&m_cells[own]);
+        prefetch(&m_ranks[own]);
     }
 
     /// A value sent off the chain: what kind, made by which block, for which stage (-1: for all), on a device.
@@ -122,14 +147,14 @@ private:
                | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
     }
 
-    void addCompute(BlockIndex index, Nanoseconds earliestStart)
+    void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
     {
         const Block& block = m_graph.blocks[index];
         const int device = m_graph.deviceOfBlock[index];
         TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
         TaskId& firstOfPair = m_firstOfPair[static_cast<std::size_t>(device)];
         const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
-        readyInputs(index + m_graph.unitSize(index) - 1);
+        readyInputs(rank + m_graph.unitSize(index) - 1);
         const TaskId task = beginTask(TaskKind::Compute, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last);
         m_program.tasks[task].replica = static_cast<std::uint16_t>(block.replica);
@@ -147,72 +172,70 @@ private:
     }
 
     /// A block may start at the very time its input was made (zero durations): then its transfer is due now.
-    void readyInputs(BlockIndex index)
+    void readyInputs(std::uint32_t rank)
     {
-        if (m_firstConsumer <= m_rank[index])
+        if (m_pending.firstConsumer() <= rank)
             emitTransfers();
     }
 
     void addForward(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(block.stage)];
-        const std::size_t here = cell(block.stage, block.microbatch);
+        Cell& here = cell(block.stage, block.microbatch);
         if (m_graph.chainInput[index] != noBlock) {
-            const Arrival& input = m_output[cell(block.stage - 1, block.microbatch)];
+            const Arrival& input = cell(block.stage - 1, block.microbatch).output;
             operand(input.buffer);
             waitFor(task, input.task);
         }
         readSkips(task, index, device);
         readEarlierPieces(block);
         endReads();
-        write(m_savedUntilInputGrad[here], BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
-        write(m_savedUntilWeightGrad[here], BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
+        write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
+        write(here.savedUntilWeightGrad, BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
         if (block.stage + 1 < m_program.stages) {
-            const BlockIndex consumer = m_graph.indexOf(Op::F, block.stage + 1, block.microbatch);
-            hand(BufferKind::Output, block, device, consumer, costs.output, -1, m_output[here]);
+            const std::uint32_t consumer = ranks(block.stage + 1, block.microbatch).forward;
+            hand(task, BufferKind::Output, block, device, block.stage + 1, consumer, costs.output, -1, here.output);
         }
-        handSkips(index, block, device);
+        handSkips(task, index, block, device);
         writeWorkspace(block, device, costs.workspaceForward);
-        groupValues(task);
     }
 
     void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(block.stage)];
-        const std::size_t here = cell(block.stage, block.microbatch);
+        Cell& here = cell(block.stage, block.microbatch);
         const bool inputGrad = block.op != Op::W, weightGrad = block.op != Op::I;
         if (inputGrad) {
             if (m_graph.chainInput[index] != noBlock) {
-                const Arrival& gradient = m_gradient[cell(block.stage + 1, block.microbatch)];
+                const Arrival& gradient = cell(block.stage + 1, block.microbatch).gradient;
                 operand(gradient.buffer);
                 waitFor(task, gradient.task);
             }
-            operand(m_savedUntilInputGrad[here]);
+            operand(here.savedUntilInputGrad);
             readEarlierPieces(block);
             if (!isLastPiece(block))
                 operand(sequenceGradient(block));
         }
         if (weightGrad)
-            operand(m_savedUntilWeightGrad[here]);
+            operand(here.savedUntilWeightGrad);
         if (block.op == Op::W)
-            operand(m_savedFromInputGrad[here]);
+            operand(here.savedFromInputGrad);
         readSkips(task, index, device);
         endReads();
         if (inputGrad)
-            write(m_savedFromInputGrad[here], BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
+            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
         if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
             write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
         if (inputGrad && block.stage > 0) {
-            const BlockIndex consumer = m_graph.backwardOf(block.stage - 1, block.microbatch);
-            hand(BufferKind::Gradient, block, device, consumer,
-                 m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, m_gradient[here]);
+            const std::uint32_t consumer = ranks(block.stage - 1, block.microbatch).backward;
+            hand(task, BufferKind::Gradient, block, device, block.stage - 1, consumer,
+                 m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, here.gradient);
         }
-        handSkips(index, block, device);
+        handSkips(task, index, block, device);
         const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
                                 : block.op == Op::I ? costs.workspaceInputGrad
                                                     : costs.workspaceWeightGrad;
         writeWorkspace(block, device, workspace);
-        groupValues(task);
     }
 
     void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
@@ -232,7 +255,7 @@ private:
     void readEarlierPieces(const Block& block)
     {
         for (int piece = block.microbatch % m_program.sequencePieces; piece > 0; --piece)
-            operand(m_savedUntilInputGrad[cell(block.stage, block.microbatch - piece)]);
+            operand(cell(block.stage, block.microbatch - piece).savedUntilInputGrad);
     }
     bool isLastPiece(const Block& block) const
     {
@@ -240,28 +263,26 @@ private:
     }
     BufferId& sequenceGradient(const Block& block)
     {
-        return m_sequenceGradient[cell(block.stage, block.microbatch) / static_cast<std::size_t>(m_program.sequencePieces)];
+        return m_sequenceGradient[static_cast<std::size_t>(block.microbatch / m_program.sequencePieces)
+                                      * static_cast<std::size_t>(m_program.stages)
+                                  + static_cast<std::size_t>(block.stage)];
     }
 
     // --- values that leave a block -------------------------------------------------------------------
 
-    struct Outgoing {
-        std::int32_t destination;
-        std::uint32_t consumer;
-        PendingValue value;
-    };
-
-    /// A chain value: written here, noted for its consumer, queued for a transfer when that is elsewhere.
-    void hand(BufferKind kind, const Block& block, int device, BlockIndex consumer, Bytes bytes, std::int32_t consumerStage,
-              Arrival& arrival)
+    /// A chain value: written here, noted for the stage that consumes it, queued for a transfer when that is
+    /// elsewhere. `consumer` is the rank of the block that reads it; none: it is not placed.
+    void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage, std::uint32_t consumer, Bytes bytes,
+              std::int32_t consumerStage, Arrival& arrival)
     {
-        const bool away = consumer != noBlock && m_graph.deviceOfBlock[consumer] != device;
+        const int destination = deviceOf(toStage, block.replica);
+        const bool away = consumer != none && destination != device;
         if (bytes == 0 && !away)
             return;
         arrival.buffer = addBufferOf(block, kind, device, bytes, consumerStage);
         operand(arrival.buffer);
         if (away)
-            m_outgoing.push_back({m_graph.deviceOfBlock[consumer], m_rank[consumer], {arrival.buffer, &arrival, 0}});
+            m_pending.add(task, destination, consumer, m_dueOf, arrival.buffer, &arrival);
     }
 
     Bytes skipBytes(std::uint32_t skip) const
@@ -282,7 +303,7 @@ private:
         return gradient ? skip : static_cast<std::uint32_t>(m_dataflow.skips[skip].fromStage);
     }
 
-    void handSkips(BlockIndex index, const Block& block, int device)
+    void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
     {
         if (m_skipOutputs.empty())
             return;
@@ -302,12 +323,8 @@ private:
             const std::uint64_t key = skipKey(number, block.microbatch, destination, gradient);
             if (destination == device)
                 m_skipArrival[key] = {shared, none};
-            else if (const auto sent = std::find_if(m_outgoing.begin(), m_outgoing.end(),
-                                                    [&](const Outgoing& o) { return o.value.chain == nullptr && o.value.skipKey == key; });
-                     sent != m_outgoing.end())
-                sent->consumer = std::min(sent->consumer, m_rank[output->consumer]);
             else
-                m_outgoing.push_back({destination, m_rank[output->consumer], {shared, nullptr, key}});
+                m_pending.add(task, destination, m_rank[output->consumer], m_dueOf, shared, nullptr, key);
         }
     }
 
@@ -327,74 +344,37 @@ private:
         }
     }
 
-    /// Turns what the present block hands out into one pending transfer per destination.
-    void groupValues(TaskId task)
-    {
-        if (m_outgoing.size() > 1)
-            std::stable_sort(m_outgoing.begin(), m_outgoing.end(),
-                             [](const Outgoing& a, const Outgoing& b) { return a.destination < b.destination; });
-        std::int32_t destination = -1;
-        for (const Outgoing& outgoing : m_outgoing) {
-            if (outgoing.destination != destination)
-                m_pending.push_back({task, outgoing.destination, outgoing.consumer, m_dueOf,
-                                     static_cast<std::uint32_t>(m_pendingValues.size()), 0});
-            destination = outgoing.destination;
-            m_pending.back().firstConsumer = std::min(m_pending.back().firstConsumer, outgoing.consumer);
-            m_firstConsumer = std::min(m_firstConsumer, outgoing.consumer);
-            ++m_pending.back().valueCount;
-            m_pendingValues.push_back(outgoing.value);
-        }
-        m_outgoing.clear();
-    }
-
+    /// Those that are not due stay: a blocking transfer would otherwise hold up its destination from the moment
+    /// its producer starts.
     void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
     {
-        // Those that are not due stay. A blocking transfer would otherwise hold up its destination from the
-        // moment its producer starts.
-        std::vector<Pending> later;
-        if (m_costs.blockingTransfers) {
-            const auto due = std::stable_partition(m_pending.begin(), m_pending.end(), [&](const Pending& p) { return p.due <= until; });
-            later.assign(due, m_pending.end());
-            m_pending.erase(due, m_pending.end());
-        }
-        // By first consumer, then as decided; not stable_sort, which would allocate each time.
-        std::sort(m_pending.begin(), m_pending.end(), [](const Pending& a, const Pending& b) {
-            return std::tie(a.firstConsumer, a.firstValue) < std::tie(b.firstConsumer, b.firstValue);
-        });
-        for (const Pending& pending : m_pending) {
-            const Task producer = m_program.tasks[pending.producer];
-            const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
-            const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
-                                          pending.destination, none);
-            m_program.tasks[task].replica = producer.replica;
-            m_program.afterData[task] = pending.producer;
-            if (m_costs.blockingTransfers)
-                holdUp(task, producer.device, pending.destination);
-            else
-                queueOnBus(task, producer.device, pending.destination);
-            const std::span values(m_pendingValues.data() + pending.firstValue, pending.valueCount);
-            for (const PendingValue& value : values)
-                operand(value.source);
-            endReads();
-            for (const PendingValue& value : values) {
-                const Buffer source = m_program.buffers[value.source];
-                const BufferKind kind =
-                    source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
-                const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
-                                                    source.consumerStage, source.skip);
-                m_program.buffers[received].replica = source.replica;
-                operand(received);
-                (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
-            }
-        }
-        m_pending.clear();
-        m_firstConsumer = none;
-        for (const Pending& pending : later)
-            m_firstConsumer = std::min(m_firstConsumer, pending.firstConsumer);
-        if (later.empty())
-            m_pendingValues.clear();
+        m_pending.take(until, [this](const PendingTransfers::Transfer& pending) { emitTransfer(pending); });
+    }
+
+    void emitTransfer(const PendingTransfers::Transfer& pending)
+    {
+        const Task producer = m_program.tasks[pending.producer];
+        const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
+        const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
+                                      pending.destination, none);
+        m_program.tasks[task].replica = producer.replica;
+        m_program.afterData[task] = pending.producer;
+        if (m_costs.blockingTransfers)
+            holdUp(task, producer.device, pending.destination);
         else
-            m_pending = std::move(later);
+            queueOnBus(task, producer.device, pending.destination);
+        m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) { operand(value.source); });
+        endReads();
+        m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
+            const Buffer source = m_program.buffers[value.source];
+            const BufferKind kind =
+                source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
+            const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
+                                                source.consumerStage, source.skip);
+            m_program.buffers[received].replica = source.replica;
+            operand(received);
+            (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
+        });
     }
 
     /// Both devices compute nothing meanwhile: the transfer is a step of either's order.
@@ -463,19 +443,14 @@ private:
     const CompileOptions& m_options;
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
-    std::vector<std::uint32_t> m_rank; ///< per block: position in the global order
-    // Per stage and microbatch.
-    std::vector<BufferId> m_savedUntilInputGrad, m_savedUntilWeightGrad, m_savedFromInputGrad;
-    std::vector<Arrival> m_output;   ///< F's result, where its consumer reads it
-    std::vector<Arrival> m_gradient; ///< I's or B's result, likewise
+    std::vector<Cell> m_cells; ///< microbatch by microbatch, stage by stage
+    std::vector<Ranks> m_ranks; ///< likewise
+    std::vector<std::uint32_t> m_rank; ///< per block: position in the global order; only with skip connections
     std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
     std::map<std::string, TaskId> m_lastOnBus;
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
-    std::vector<Outgoing> m_outgoing;
-    std::vector<Pending> m_pending;
-    std::vector<PendingValue> m_pendingValues;
-    std::uint32_t m_firstConsumer = none; ///< of all that is pending
+    PendingTransfers m_pending;
     Nanoseconds m_dueOf = 0; ///< of the transfers that the present block gives rise to
 };
 

@@ -40,7 +40,7 @@ protected:
     BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
                          bool skip = false)
     {
-        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.scaled(bytes, block.microbatch),
+        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.microbatches.empty() ? bytes : m_costs.scaled(bytes, block.microbatch),
                                       consumerStage, skip);
         m_program.buffers[id].replica = static_cast<std::uint16_t>(block.replica);
         return id;

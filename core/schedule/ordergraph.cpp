@@ -222,17 +222,17 @@ void OrderGraph::linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics
         const auto known = [&](const Block& b) {
             return b.op <= Op::W && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0 && b.microbatch < m_microbatches;
         };
-        const std::string where = fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second));
+        const auto where = [&] { return fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second)); };
         const BlockIndex first = known(pair.first) ? indexOf(pair.first.op, pair.first.stage, pair.first.microbatch) : noBlock;
         const BlockIndex second = known(pair.second) ? indexOf(pair.second.op, pair.second.stage, pair.second.microbatch) : noBlock;
         if (first == noBlock || second != first + 1 || deviceOfBlock[first] != deviceOfBlock[second])
-            addError(diagnostics, where, "the two do not stand one behind the other on one device",
+            addError(diagnostics, where(), "the two do not stand one behind the other on one device",
                      "place them together, or remove the overlap");
         else if (pair.first.microbatch / schedule.sequencePieces == pair.second.microbatch / schedule.sequencePieces)
-            addError(diagnostics, where, "blocks of the same microbatch cannot run at the same time",
+            addError(diagnostics, where(), "blocks of the same microbatch cannot run at the same time",
                      "overlap blocks of different microbatches");
         else if (overlapsNext[first] != 0 || (first > 0 && overlapsNext[first - 1] != 0) || overlapsNext[second] != 0)
-            addError(diagnostics, where, "a block overlaps with two others", "keep one of the pairs");
+            addError(diagnostics, where(), "a block overlaps with two others", "keep one of the pairs");
         else
             overlapsNext[first] = 1;
     }

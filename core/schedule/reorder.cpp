@@ -32,6 +32,13 @@ struct CellLane {
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
     }
 
+    /// Most come in order of time.
+    void noteGradient(int time)
+    {
+        const bool last = gradientTimes.empty() || gradientTimes.back() < time;
+        gradientTimes.insert(last ? gradientTimes.end() : std::upper_bound(gradientTimes.begin(), gradientTimes.end(), time), time);
+    }
+
     void step(std::int16_t cell, int& live, int& owing) const
     {
         if (cell == idle) {
@@ -106,18 +113,18 @@ public:
     void run(bool moveWarmUp)
     {
         Phase phase = Phase::WarmUp;
-        for (const UnitGrid::Place& place : m_grid.byTime()) {
+        m_grid.eachByTime([&](const UnitGrid::Place& place) {
             const UnitGrid::Row& row = rowAt(place);
             if (phase == Phase::WarmUp && row.op == Op::I && row.stage == 0)
                 phase = Phase::Steady;
             if (phase == Phase::Steady && place.row == 0 && place.microbatch + 1 == static_cast<int>(row.start.size())) {
                 phase = Phase::CoolDown;
                 settle(place, place.time);
-                continue;
+                return;
             }
             const bool moves = phase == Phase::CoolDown || (phase == Phase::WarmUp && moveWarmUp);
             settle(place, moves ? earliest(place) : place.time);
-        }
+        });
     }
 
 private:
@@ -155,7 +162,7 @@ private:
         }
         lane.moved[static_cast<std::size_t>(time)] = static_cast<std::int16_t>(place.row);
         if (row.op == Op::I)
-            lane.gradientTimes.insert(std::upper_bound(lane.gradientTimes.begin(), lane.gradientTimes.end(), time), time);
+            lane.noteGradient(time);
     }
 
     UnitGrid& m_grid;

@@ -44,7 +44,7 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
     for (const UnitGrid::Lane& lane : grid.lanes)
         peak = std::max(peak, lanes.emplace_back(lane).peak);
 
-    for (const UnitGrid::Place& place : grid.byTime()) {
+    grid.eachByTime([&](const UnitGrid::Place& place) {
         const auto d = static_cast<std::size_t>(place.device);
         const auto m = static_cast<std::size_t>(place.microbatch);
         UnitGrid::Row& row = grid.lanes[d].rows[static_cast<std::size_t>(place.row)];
@@ -67,7 +67,7 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
         while (from < place.time && !lane.isFree(from, row.length)) // its own cells count as taken
             ++from;
         if (from >= place.time)
-            continue;
+            return;
         lane.set(from, row.length, 1);
         lane.set(place.time, row.length, 0);
         const int begin = row.op == Op::F ? from : from + row.length - 1;
@@ -75,7 +75,7 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
         for (int t = begin; t < end; ++t)
             lane.alive[static_cast<std::size_t>(t)] += row.op == Op::F ? 1 : -1;
         row.start[m] = from;
-    }
+    });
     return grid;
 }
 

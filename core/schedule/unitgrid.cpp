@@ -21,8 +21,8 @@ int UnitGrid::Lane::end() const
 {
     int last = 0;
     for (const Row& row : rows)
-        for (const int start : row.start)
-            last = std::max(last, start + row.length);
+        if (!row.start.empty())
+            last = std::max(last, row.start.back() + row.length);
     return last;
 }
 
@@ -73,33 +73,10 @@ void UnitGrid::linkInputs()
         }
 }
 
-std::vector<UnitGrid::Place> UnitGrid::byTime() const
-{
-    // Counting sort: the passes are met by device and row, which keeps that order among equal times.
-    int end = 0;
-    for (const Lane& lane : lanes)
-        end = std::max(end, lane.end());
-    std::vector<std::size_t> position(static_cast<std::size_t>(end) + 1, 0);
-    for (const Lane& lane : lanes)
-        for (const Row& row : lane.rows)
-            for (const int start : row.start)
-                ++position[static_cast<std::size_t>(start) + 1];
-    for (std::size_t t = 1; t < position.size(); ++t)
-        position[t] += position[t - 1];
-    std::vector<Place> places(position.back());
-    for (std::size_t d = 0; d < lanes.size(); ++d)
-        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r)
-            for (std::size_t m = 0; m < lanes[d].rows[r].start.size(); ++m) {
-                const int time = lanes[d].rows[r].start[m];
-                places[position[static_cast<std::size_t>(time)]++] = {time, static_cast<int>(d), static_cast<int>(r), static_cast<int>(m)};
-            }
-    return places;
-}
-
 void UnitGrid::squeeze()
 {
     std::vector<int> free(lanes.size(), 0);
-    for (const Place& place : byTime()) {
+    eachByTime([&](const Place& place) {
         const auto d = static_cast<std::size_t>(place.device);
         const auto m = static_cast<std::size_t>(place.microbatch);
         Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
@@ -110,7 +87,7 @@ void UnitGrid::squeeze()
         }
         row.start[m] = start;
         free[d] = start + row.length;
-    }
+    });
 }
 
 int UnitGrid::span() const

@@ -5,6 +5,7 @@
 
 #include "core/schedule/buildingblock.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +19,7 @@ public:
         int stage = 0;
         int length = 1;
         int sourceDevice = -1, sourceRow = -1; ///< the row whose result it takes; -1: F of stage 0
-        std::vector<int> start;                ///< per microbatch
+        std::vector<int> start;                ///< per microbatch, ascending
     };
     /// On each device: F by stage, then B or I by falling stage, then W likewise.
     struct Lane {
@@ -28,15 +29,16 @@ public:
     };
     struct Place {
         int time, device, row, microbatch;
-        auto operator<=>(const Place&) const = default;
     };
 
     UnitGrid(const BuildingBlock& block, int microbatches);
 
     std::vector<Lane> lanes;
 
-    /// All passes by time, then device, then row. O(passes).
-    std::vector<Place> byTime() const;
+    /// Calls visit(place) for all passes by time, then device, as they stand at the time of the call: the visitor
+    /// may move them. The passes of a row are in ascending order and no two of a device overlap. O(cells).
+    template<typename Visit>
+    void eachByTime(Visit visit) const;
     /// Every pass as early as its input and the order of its device allow. The order stays. O(passes).
     void squeeze();
     int span() const; ///< longest time from a lane's first pass to the end of its last
@@ -52,5 +54,37 @@ private:
 
 /// What stands in each cell of a lane: row index, or -1.
 std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane);
+
+template<typename Visit>
+void UnitGrid::eachByTime(Visit visit) const
+{
+    // Cell by cell rather than sorted: a sort would scatter the passes of each row all over the list.
+    struct Cursor {
+        std::vector<std::int16_t> cells;
+        std::vector<int> next, length; ///< per row: the microbatch that comes, and its pass's length
+        int busyUntil = 0;
+    };
+    std::vector<Cursor> cursors;
+    int end = 0;
+    for (const Lane& lane : lanes) {
+        Cursor& cursor = cursors.emplace_back();
+        cursor.cells = cellsOf(lane);
+        cursor.next.resize(lane.rows.size(), 0);
+        for (const Row& row : lane.rows)
+            cursor.length.push_back(row.length);
+        end = std::max(end, static_cast<int>(cursor.cells.size()));
+    }
+    for (int time = 0; time < end; ++time)
+        for (std::size_t d = 0; d < cursors.size(); ++d) {
+            Cursor& cursor = cursors[d];
+            if (time < cursor.busyUntil || time >= static_cast<int>(cursor.cells.size()))
+                continue;
+            const int row = cursor.cells[static_cast<std::size_t>(time)];
+            if (row < 0)
+                continue;
+            cursor.busyUntil = time + cursor.length[static_cast<std::size_t>(row)];
+            visit(Place{time, static_cast<int>(d), row, cursor.next[static_cast<std::size_t>(row)]++});
+        }
+}
 
 } // namespace pipewright

@@ -248,18 +248,8 @@ void CompareWindow::takeCurrent()
 void CompareWindow::refresh()
 {
     std::vector<CompareLanes::Schedule> shown;
-    for (const Entry& entry : m_entries) {
-        CompareLanes::Schedule schedule;
-        schedule.name = entry.name;
-        schedule.note = entry.note;
-        if (entry.prediction) {
-            schedule.layout = TimelineLayout(entry.prediction->program, entry.prediction->timeline, entry.design.schedule.devices());
-            schedule.summary = durationText(entry.prediction->metrics.makespan);
-            for (int device = 0; device < entry.design.schedule.devices(); ++device)
-                schedule.lanes.push_back(deviceLabel(entry.design, device));
-        }
-        shown.push_back(std::move(schedule));
-    }
+    for (const Entry& entry : m_entries)
+        shown.push_back(CompareLanes::scheduleOf(entry.name, entry.design, entry.prediction.get(), entry.note));
     m_lanes->setSchedules(std::move(shown));
     fillTable();
     m_hint->setText(m_entries.size() == 1 ? tr("Add a family, a file, or the state before the edits") : tr("Differences are against the present schedule"));

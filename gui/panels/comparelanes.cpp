@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/comparelanes.h"
 
+#include "gui/document.h"
+#include "gui/panels/words.h"
 #include "gui/timeline/timelinepainter.h"
 
 #include <QKeyEvent>
@@ -31,6 +33,20 @@ CompareLanes::CompareLanes(QWidget* parent) : QAbstractScrollArea(parent)
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     setAccessibleName(tr("Schedules on one time axis"));
     viewport()->setToolTip(tr("Ctrl+wheel or W and S zoom, Shift+wheel, dragging or A and D move, Home shows everything"));
+}
+
+CompareLanes::Schedule CompareLanes::scheduleOf(const QString& name, const Design& design, const Prediction* prediction, const QString& note)
+{
+    Schedule schedule;
+    schedule.name = name;
+    schedule.note = note;
+    if (prediction) {
+        schedule.layout = TimelineLayout(prediction->program, prediction->timeline, design.schedule.devices());
+        schedule.summary = durationText(prediction->metrics.makespan);
+        for (int device = 0; device < design.schedule.devices(); ++device)
+            schedule.lanes.push_back(deviceLabel(design, device));
+    }
+    return schedule;
 }
 
 void CompareLanes::setSchedules(std::vector<Schedule> schedules)

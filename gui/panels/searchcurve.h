@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A search as it goes: the best time found so far falls in steps, the lower bound lies below, and the hatched
+// room between them is what is not known yet. One point per change, so it stays small however long it runs.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <QWidget>
+
+#include <vector>
+
+namespace pipewright {
+
+class SearchCurve : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit SearchCurve(QWidget* parent = nullptr);
+
+    struct Point {
+        double seconds = 0;
+        Nanoseconds best = 0; ///< 0: none found yet
+        Nanoseconds bound = 0;
+    };
+    /// Starts over; `present` is what the design takes now, drawn as a line, and 0 when there is none.
+    void clear(Nanoseconds present = 0);
+    void append(const Point& point);
+    const std::vector<Point>& points() const { return m_points; }
+    QSize sizeHint() const override { return {520, 150}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    std::vector<Point> m_points; ///< where best or bound changed, and the last
+    Nanoseconds m_present = 0;
+};
+
+} // namespace pipewright
