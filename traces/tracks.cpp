@@ -9,23 +9,22 @@ namespace {
 constexpr std::size_t fanOut = 16;
 }
 
-std::size_t Track::longerOf(std::size_t a, std::size_t b) const
+Track::Longest Track::longerOf(const Longest& a, const Longest& b)
 {
-    const Nanoseconds first = end[a] - start[a], second = end[b] - start[b];
-    return second > first || (second == first && b < a) ? b : a;
+    return b.duration > a.duration || (b.duration == a.duration && b.slice < a.slice) ? b : a;
 }
 
 void Track::index()
 {
     m_levels.clear();
     for (std::size_t below = size(); below > fanOut;) {
-        const std::vector<std::uint32_t>* lower = m_levels.empty() ? nullptr : &m_levels.back();
-        std::vector<std::uint32_t> level((below + fanOut - 1) / fanOut);
+        const std::size_t lower = m_levels.size();
+        std::vector<Longest> level((below + fanOut - 1) / fanOut);
         for (std::size_t i = 0; i < level.size(); ++i) {
-            std::size_t best = lower ? (*lower)[i * fanOut] : i * fanOut;
+            Longest best = at(lower, i * fanOut);
             for (std::size_t j = i * fanOut + 1; j < std::min(below, (i + 1) * fanOut); ++j)
-                best = longerOf(best, lower ? (*lower)[j] : j);
-            level[i] = static_cast<std::uint32_t>(best);
+                best = longerOf(best, at(lower, j));
+            level[i] = best;
         }
         below = level.size();
         m_levels.push_back(std::move(level));
@@ -34,24 +33,23 @@ void Track::index()
 
 std::size_t Track::longest(std::size_t first, std::size_t last) const
 {
-    std::size_t best = first;
+    Longest best = at(0, first);
     // Climb while both ends can be trimmed to whole groups; at each level only the loose ends are looked at.
     std::size_t from = first, to = last;
     for (std::size_t level = 0;; ++level) {
-        const auto at = [&](std::size_t i) { return level == 0 ? i : std::size_t{m_levels[level - 1][i]}; };
         const bool top = level >= m_levels.size() || to - from <= 2 * fanOut;
         const std::size_t whole = top ? to : std::min(to, (from + fanOut - 1) / fanOut * fanOut);
         const std::size_t wholeEnd = top ? to : to / fanOut * fanOut;
         for (std::size_t i = from; i < whole; ++i)
-            best = longerOf(best, at(i));
+            best = longerOf(best, at(level, i));
         for (std::size_t i = std::max(whole, wholeEnd); i < to; ++i)
-            best = longerOf(best, at(i));
+            best = longerOf(best, at(level, i));
         if (top || whole >= wholeEnd)
             break;
         from = whole / fanOut;
         to = wholeEnd / fanOut;
     }
-    return best;
+    return best.slice;
 }
 
 void findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)

@@ -30,9 +30,17 @@ public:
     std::size_t longest(std::size_t first, std::size_t last) const;
 
 private:
-    std::size_t longerOf(std::size_t a, std::size_t b) const;
-    std::vector<std::vector<std::uint32_t>>
-        m_levels; ///< [k][i]: longest of the 16^(k + 1) slices from i * 16^(k + 1) on
+    struct Longest {
+        Nanoseconds duration = 0; ///< here, so that comparing need not look the slice up
+        std::uint32_t slice = 0;
+    };
+    static Longest longerOf(const Longest& a, const Longest& b);
+    Longest at(std::size_t level, std::size_t i) const
+    {
+        return level == 0 ? Longest{end[i] - start[i], static_cast<std::uint32_t>(i)} : m_levels[level - 1][i];
+    }
+    /// [k][i]: longest of the 16^(k + 1) slices from i * 16^(k + 1) on.
+    std::vector<std::vector<Longest>> m_levels;
 };
 
 /// What one stretch of pixels shows.

@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr double leastForText = 24; // pixels
+constexpr double leastForText = 40; // pixels
 
 constexpr std::string_view actionPrefix = "PP:";
 
@@ -37,10 +37,11 @@ std::optional<Block> blockOf(std::string_view name)
     return parseBlock(name);
 }
 
-QColor pale(const QColor& colour, const QColor& ground)
+QRgb pale(QRgb colour, const QColor& ground)
 {
     const auto mix = [](int a, int b) { return (a + 3 * b) / 4; };
-    return {mix(colour.red(), ground.red()), mix(colour.green(), ground.green()), mix(colour.blue(), ground.blue())};
+    return qRgb(mix(qRed(colour), ground.red()), mix(qGreen(colour), ground.green()),
+                mix(qBlue(colour), ground.blue()));
 }
 
 } // namespace
@@ -65,28 +66,28 @@ const QString& ActivityPainter::name(std::uint32_t id) const
     return name;
 }
 
-QColor ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
+QRgb ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
 {
     switch (kind) {
     case ActivityKind::Memcpy:
-    case ActivityKind::Memset: return m_theme.fill(Op::U);
+    case ActivityKind::Memset: return m_theme.fill(Op::U).rgb();
     case ActivityKind::Synchronization:
-    case ActivityKind::Overhead: return m_theme.waiting;
+    case ActivityKind::Overhead: return m_theme.waiting.rgb();
     default: break;
     }
     if (name >= m_colours.size())
-        return m_theme.fill(Op::F);
-    QColor& colour = m_colours[name];
-    if (!colour.isValid()) {
+        return m_theme.fill(Op::F).rgb();
+    QRgb& colour = m_colours[name];
+    if (colour == 0) {
         const std::string& text = m_trace.strings[name];
         if (const auto block = blockOf(text)) {
-            colour = m_theme.fill(block->op);
+            colour = m_theme.fill(block->op).rgb();
         } else {
             // By its beginning, so that the variants of a kernel look alike.
             constexpr Op looks[] = {Op::F, Op::I, Op::W, Op::B, Op::R};
             const std::size_t hash =
                 std::hash<std::string_view>{}(std::string_view(text).substr(0, text.find_first_of("<(")));
-            colour = m_theme.fill(looks[hash % std::size(looks)], static_cast<int>(hash / 8 % 2));
+            colour = m_theme.fill(looks[hash % std::size(looks)], static_cast<int>(hash / 8 % 2)).rgb();
         }
     }
     return colour;
@@ -96,32 +97,47 @@ std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, cons
                                    const std::vector<bool>& dimOthers) const
 {
     m_visible.clear();
+    m_texts.clear();
     const auto from = static_cast<Nanoseconds>(std::floor(axis.start));
     const auto to = static_cast<Nanoseconds>(std::ceil(axis.end())) + 1;
-    findVisible(track, from, to, std::max(1, static_cast<int>(axis.width * m_scale)), m_visible);
-    painter.setFont(m_font);
-    const double baseline =
-        area.top() + (area.height() + QFontMetricsF(m_font).ascent() - QFontMetricsF(m_font).descent()) / 2;
+    const int width = std::max(1, static_cast<int>(axis.width * m_scale));
+    const int height = std::max(1, static_cast<int>(area.height() * m_scale));
+    findVisible(track, from, to, width, m_visible);
+    if (m_visible.empty())
+        return 0;
+    // All rows of a track are alike: its colours go into one line of pixels, which is repeated. A rectangle for
+    // each slice would cost ten times as much.
+    if (m_strip.width() != width || m_strip.height() != height)
+        m_strip = QImage(width, height, QImage::Format_ARGB32_Premultiplied);
+    auto* line = reinterpret_cast<QRgb*>(m_strip.scanLine(0));
+    std::fill_n(line, width, qRgba(0, 0, 0, 0));
+    const int origin = static_cast<int>(std::lround(axis.left * m_scale));
     for (const VisibleSlice& visible : m_visible) {
         const auto [first, last] = columns(axis, double(visible.start), double(visible.end), m_scale);
-        const double left = std::max(double(area.left()), first / m_scale),
-                     right = std::min(double(area.right() + 1), last / m_scale);
+        const int left = std::max(0, first - origin), right = std::min(width, last - origin);
         if (right <= left)
             continue;
         const std::uint32_t id = track.name[visible.slice];
-        QColor fill = colour(track.kind[visible.slice], id);
+        QRgb fill = colour(track.kind[visible.slice], id);
         if (!dimOthers.empty() && (id >= dimOthers.size() || !dimOthers[id]))
             fill = pale(fill, m_theme.lane);
         // A hair of ground between neighbours that are wide enough to be told apart.
-        const double width = right - left > 3 ? right - left - 1 / m_scale : right - left;
-        painter.fillRect(QRectF(left, area.top(), width, area.height()), fill);
-        if (visible.count == 1 && width >= leastForText) {
-            const auto room = static_cast<qsizetype>((width - 8) / m_letter);
-            const QString& text = name(id);
-            painter.setPen(m_theme.ink);
-            painter.drawText(QPointF(left + 4, baseline),
-                             text.size() <= room ? text : text.left(room - 1) + QChar(0x2026));
-        }
+        std::fill(line + left, line + (right - left > 3 ? right - 1 : right), fill);
+        if (visible.count == 1 && (right - left) / m_scale >= leastForText)
+            m_texts.push_back({left / m_scale, (right - left) / m_scale, id});
+    }
+    for (int row = 1; row < height; ++row)
+        std::copy_n(line, width, reinterpret_cast<QRgb*>(m_strip.scanLine(row)));
+    m_strip.setDevicePixelRatio(m_scale);
+    painter.drawImage(QPointF(area.left(), area.top()), m_strip);
+    painter.setFont(m_font);
+    painter.setPen(m_theme.ink);
+    const double baseline = area.top() + (area.height() + m_ascent - m_descent) / 2;
+    for (const Text& text : m_texts) {
+        const auto room = static_cast<qsizetype>((text.width - 8) / m_letter);
+        const QString& whole = name(text.name);
+        painter.drawText(QPointF(area.left() + text.left + 4, baseline),
+                         whole.size() <= room ? whole : whole.left(room - 1) + QChar(0x2026));
     }
     return m_visible.size();
 }

@@ -8,6 +8,7 @@
 #include "gui/timeline/timecoordinates.h"
 #include "traces/activitystore.h"
 
+#include <QImage>
 #include <QRect>
 #include <QString>
 
@@ -22,23 +23,30 @@ public:
     /// Keeps references.
     ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
 
-    /// One track in a strip of the plot; returns how many rectangles were drawn. `dimOthers`: those whose name is
+    /// One track in a strip of the plot; returns how many stretches of pixels it has. `dimOthers`: those whose name is
     /// not marked in it are pale (a search); empty: none.
     std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
                       const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
-    QColor colour(ActivityKind kind, std::uint32_t name) const;
+    QRgb colour(ActivityKind kind, std::uint32_t name) const;
     const QString& name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:"
     bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
 
 private:
+    struct Text {
+        double left, width;
+        std::uint32_t name;
+    };
     const Theme& m_theme;
     const StoredActivities& m_trace;
     double m_scale;
     QFont m_font;
     double m_letter = 7;                  ///< width of one; the font is monospaced
+    double m_ascent = 0, m_descent = 0;
     mutable std::vector<QString> m_names; ///< by id, as they are asked for
-    mutable std::vector<QColor> m_colours;
+    mutable std::vector<QRgb> m_colours;  ///< by name; 0: not asked for yet
+    mutable QImage m_strip;               ///< the track that is being painted
+    mutable std::vector<Text> m_texts;    ///< and what is written on it
     mutable std::vector<VisibleSlice> m_visible;
 };
 
