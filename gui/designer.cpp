@@ -3,12 +3,14 @@
 
 #include "core/formats/presets.h"
 #include "gui/autosave.h"
+#include "gui/dialogs/tracewindow.h"
 #include "gui/mainwindow.h"
 #include "core/predict/newdesign.h"
 #include "gui/runtimefolder.h"
 #include "gui/screencheck.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
+#include "traces/activitystore.h"
 
 #include <QApplication>
 #include <QFileInfo>
@@ -110,12 +112,19 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
         return *windows.back();
     };
     offerRecovery(autosaveFolder, makeWindow);
+    std::vector<std::unique_ptr<TraceWindow>> traces;
     for (const std::string& file : files) {
+        if (holdsActivities(file)) { // there is no design to go with it
+            traces.push_back(std::make_unique<TraceWindow>());
+            traces.back()->open(QString::fromStdString(file));
+            traces.back()->show();
+            continue;
+        }
         MainWindow& window = makeWindow();
         openExample(window); // shown behind the message when the file cannot be read
         window.openFile(QString::fromStdString(file));
     }
-    const bool nothingAsked = windows.empty();
+    const bool nothingAsked = windows.empty() && traces.empty();
     if (nothingAsked) {
         MainWindow& window = makeWindow();
         if (!window.restoreFile())

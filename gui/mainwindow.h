@@ -77,6 +77,8 @@ public:
 
     /// Opens a design or a recording; false (after telling the user) when it cannot be read.
     bool openFile(const QString& path);
+    /// Another tool's recording, imported into a trace of ours, in a window of its own.
+    void openTrace(const QString& path);
     bool saveTo(const QString& path);
     bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
     /// Session: the file that was open when the last window closed (false: none, or it is gone), and the windows

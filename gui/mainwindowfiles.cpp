@@ -5,12 +5,14 @@
 #include "gui/autosave.h"
 #include "gui/dialogs/newschedule.h"
 #include "gui/dialogs/rundialog.h"
+#include "gui/dialogs/tracewindow.h"
 #include "gui/mainwindow.h"
 #include "gui/panels/numberbar.h"
 #include "gui/picture.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
+#include "traces/activitystore.h"
 #include "traces/calibration.h"
 
 #include <nlohmann/json.hpp>
@@ -51,6 +53,10 @@ QString MainWindow::dataFolder(const QString& name) const
 
 bool MainWindow::openFile(const QString& path)
 {
+    if (holdsActivities(path.toStdString())) {
+        openTrace(path);
+        return true;
+    }
     try {
         const WaitCursor wait;
         m_document.open(path);
@@ -62,6 +68,19 @@ bool MainWindow::openFile(const QString& path)
         complain(tr("Cannot open the file"), QString::fromUtf8(error.what()));
         return false;
     }
+}
+
+void MainWindow::openTrace(const QString& path)
+{
+    auto* window = new TraceWindow(this);
+    window->setAttribute(Qt::WA_DeleteOnClose);
+    window->addActions({m_actions->theme, m_actions->palette});
+    connect(window, &TraceWindow::opened, this, [this, path] {
+        m_recent.add(path);
+        refreshRecent();
+    });
+    window->open(path);
+    window->show();
 }
 
 bool MainWindow::saveTo(const QString& path)

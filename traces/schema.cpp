@@ -54,6 +54,55 @@ const char* const createTables = R"sql(
     CREATE INDEX MEMORY_BY_STEP ON MEMORY (step);
 )sql";
 
+const char* const createActivityTables = R"sql(
+    CREATE TABLE StringIds (
+        id    INTEGER PRIMARY KEY,
+        value TEXT NOT NULL
+    );
+
+    CREATE TABLE LANES (
+        laneId      INTEGER PRIMARY KEY,
+        kind        TEXT NOT NULL,
+        rank        INTEGER NOT NULL,
+        processId   INTEGER NOT NULL,
+        threadId    INTEGER NOT NULL,
+        deviceId    INTEGER,
+        name        TEXT NOT NULL,
+        processName TEXT NOT NULL,
+        sortIndex   INTEGER NOT NULL,
+        communication INTEGER NOT NULL
+    );
+
+    CREATE TABLE SKIPPED (
+        reason  TEXT PRIMARY KEY NOT NULL,
+        count   INTEGER NOT NULL,
+        lost    INTEGER NOT NULL,
+        example TEXT NOT NULL
+    ) WITHOUT ROWID;
+
+    CREATE TABLE CLOCKS (
+        rank     INTEGER PRIMARY KEY,
+        offset   INTEGER NOT NULL,
+        residual INTEGER NOT NULL,
+        events   INTEGER NOT NULL,
+        method   TEXT NOT NULL
+    );
+
+    CREATE TABLE SLICE_CHUNKS (
+        laneId       INTEGER NOT NULL,
+        row          INTEGER NOT NULL,
+        chunk        INTEGER NOT NULL,
+        count        INTEGER NOT NULL,
+        starts       BLOB NOT NULL,
+        durations    BLOB NOT NULL,
+        names        BLOB NOT NULL,
+        kinds        BLOB NOT NULL,
+        records      BLOB NOT NULL,
+        correlations BLOB,
+        PRIMARY KEY (laneId, row, chunk)
+    );
+)sql";
+
 std::string_view nameOf(TaskKind kind)
 {
     switch (kind) {

@@ -9,6 +9,15 @@
 //   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
 //   STEPS    step, start, end, loss     one row per finished step; loss is NULL when there is none
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
+//
+// A trace of another tool (activitystore.h) has those of the following tables for which it has data, as Nsight's
+// exports do; names are numbers of StringIds, times count from META's utcEpochNs:
+//
+//   LANES, SKIPPED, CLOCKS, FLOWS, COUNTERS, COMMUNICATIONS    what the slices lie on, and what else was found
+//   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME, _SYNCHRONIZATION, NVTX_EVENTS, PROFILER_OVERHEAD, SLICES
+//   SLICE_CHUNKS   the same slices once more as packed arrays per lane and row, so that millions open in a second
+//
+// META, DEVICES, TASKS, RECORDS, STEPS and MEMORY are there too: they hold the blocks that were recognised.
 #pragma once
 
 #include "core/program/program.h"
@@ -17,10 +26,11 @@
 
 namespace pipewright::traceschema {
 
-inline constexpr int version = 1;                   ///< PRAGMA user_version, and META's schemaVersion
+inline constexpr int version = 2;                   ///< PRAGMA user_version, and META's schemaVersion
 inline constexpr int applicationId = 0x50575254;    ///< PRAGMA application_id: "PWRT"
 
 extern const char* const createTables;
+extern const char* const createActivityTables; ///< those that every imported trace has
 
 std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"
 

@@ -3,13 +3,12 @@
 
 #include "core/base/diagnostic.h"
 #include "core/formats/designfile.h"
+#include "traces/database.h"
 #include "traces/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <sqlite3.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -18,52 +17,6 @@
 namespace pipewright {
 
 namespace {
-
-constexpr int busyTimeoutMs = 10'000;
-
-[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
-{
-    switch (error.getErrorCode()) {
-    case SQLITE_NOTADB:
-        throw Error(path, "this is no Pipewright trace: not a database",
-                    "traces are written by `pipewright run … -o TRACE`");
-    case SQLITE_CORRUPT:
-        throw Error(path, "the trace is damaged or was cut short", "record it again, or copy it again whole, together "
-                    "with its -wal file when the run is still going on");
-    default:
-        throw Error(path, std::string("cannot read the trace: ") + error.what());
-    }
-}
-
-/// A finished trace in a folder that cannot be written to has no log to look into; SQLite then wants to be
-/// told that the file will not change.
-SQLite::Database open(const std::string& path)
-{
-    if (!std::filesystem::exists(path))
-        throw Error(path, "there is no such trace", "record one with `pipewright run … -o " + path + "`");
-    if (!std::filesystem::is_regular_file(path))
-        throw Error(path, "this is no Pipewright trace: not a file");
-    const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
-    SQLite::Database database(path, flags, busyTimeoutMs);
-    try {
-        database.execAndGet("PRAGMA schema_version");
-        return database;
-    } catch (const SQLite::Exception& error) {
-        const bool closed = error.getErrorCode() == SQLITE_CANTOPEN || error.getErrorCode() == SQLITE_READONLY;
-        if (!closed || std::filesystem::exists(path + "-wal"))
-            throw;
-    }
-    std::string uri = "file:";
-    for (const char c : std::filesystem::absolute(path).string()) {
-        if (c == '?' || c == '#' || c == '%') {
-            constexpr char digits[] = "0123456789ABCDEF";
-            uri += {'%', digits[(c >> 4) & 15], digits[c & 15]};
-        } else {
-            uri += c;
-        }
-    }
-    return SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs);
-}
 
 TaskKind kindOf(const std::string& name)
 {
@@ -96,24 +49,7 @@ std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 } // namespace
 
 struct TraceReader::Private {
-    explicit Private(const std::string& path) : m_path(path), m_database(open(path)) {}
-
-    /// Whether this is a trace at all, and one of a schema that this program knows.
-    void checkSchema()
-    {
-        if (m_database.execAndGet("PRAGMA application_id").getInt() != traceschema::applicationId) {
-            const bool empty = m_database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
-            throw Error(m_path, empty ? "this is no Pipewright trace: an empty file"
-                                      : "this is no Pipewright trace: a database of another program",
-                        "traces are written by `pipewright run … -o TRACE`");
-        }
-        const int found = m_database.execAndGet("PRAGMA user_version").getInt();
-        if (found > traceschema::version)
-            throw Error(m_path,
-                        "the trace has schema version " + std::to_string(found) + "; this program reads up to "
-                            + std::to_string(traceschema::version),
-                        "update Pipewright");
-    }
+    explicit Private(const std::string& path) : m_path(path), m_database(openTraceDatabase(path)) {}
 
     std::optional<std::string> metaText(const char* name) const
     {
@@ -191,10 +127,9 @@ struct TraceReader::Private {
 
 TraceReader::TraceReader(const std::string& path)
 try : d(std::make_unique<Private>(path)) {
-    d->checkSchema();
     d->readDictionary();
 } catch (const SQLite::Exception& error) {
-    rethrow(path, error);
+    rethrowTraceError(path, error);
 }
 
 TraceReader::~TraceReader() = default;
@@ -210,35 +145,35 @@ try {
         header.deviceNames.push_back(query.getColumn(0).getString());
     return header;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 Design TraceReader::design() const
 try {
     return designFromJson(d->metaText("design").value_or(""), d->m_path);
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 bool TraceReader::complete() const
 try {
     return d->metaNumber("complete") != 0;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 std::int64_t TraceReader::droppedRecords() const
 try {
     return d->metaNumber("droppedRecords");
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 std::string TraceReader::resultJson() const
 try {
     return d->metaText("result").value_or("");
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 std::vector<StepRecord> TraceReader::steps() const
@@ -256,7 +191,7 @@ try {
     }
     return steps;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 Timeline TraceReader::timeline(const Program& program, int step) const
@@ -295,7 +230,7 @@ try {
     }
     return timeline;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 int TraceReader::medianStep() const
@@ -322,7 +257,7 @@ try {
         peaks.push_back(query.getColumn(0).getInt64());
     return peaks;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    rethrowTraceError(d->m_path, error);
 }
 
 } // namespace pipewright

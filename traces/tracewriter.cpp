@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/formats/designfile.h"
+#include "traces/bulkinsert.h"
 #include "traces/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -67,7 +68,7 @@ struct TraceWriter::Private {
         writeDictionary(program);
         commit();
 
-        m_insertRecord.emplace(m_database, "INSERT OR REPLACE INTO RECORDS VALUES (?1, ?2, ?3, ?4, ?5)");
+        m_insertRecord.emplace(m_database.getHandle(), path, "INSERT OR REPLACE INTO RECORDS", std::size_t{5});
         m_insertMemory.emplace(m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
         m_insertStep.emplace(m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
     }
@@ -132,7 +133,8 @@ struct TraceWriter::Private {
 
     std::string m_path;
     SQLite::Database m_database;
-    std::optional<SQLite::Statement> m_insertRecord, m_insertMemory, m_insertStep;
+    std::optional<BulkInsert> m_insertRecord;
+    std::optional<SQLite::Statement> m_insertMemory, m_insertStep;
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
     bool m_open = false;
 };
@@ -174,16 +176,9 @@ try {
         std::sort(d->m_sorted.begin(), d->m_sorted.end(), before);
         source = &d->m_sorted;
     }
-    SQLite::Statement& insert = *d->m_insertRecord;
-    for (const TaskRecord& record : *source) {
-        insert.bind(1, record.step);
-        insert.bind(2, static_cast<std::int64_t>(record.task));
-        insert.bind(3, record.device);
-        insert.bind(4, record.start);
-        insert.bind(5, record.end);
-        insert.exec();
-        insert.reset();
-    }
+    for (const TaskRecord& record : *source)
+        d->m_insertRecord->add({record.step, static_cast<std::int64_t>(record.task), record.device, record.start, record.end});
+    d->m_insertRecord->flush();
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
 }

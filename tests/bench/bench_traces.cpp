@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How fast records become rows, commits included, and how fast a step is read back.
+// How fast records become rows, commits included, and how fast a step is read back; how fast another tool's slices go
+// into the store and how soon ten million of them are there to be painted, with the memory that takes.
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
+#include "traces/activities.h"
+#include "traces/activitystore.h"
 #include "traces/tracereader.h"
 
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 using namespace pipewright;
 
@@ -81,6 +85,70 @@ void aStepReadBack(benchmark::State& state)
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(prediction.program.tasks.size()));
 }
 
+/// Resident memory of this process in MB, "VmRSS" now or "VmHWM" at most.
+double megabytes(const std::string& what)
+{
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with(what + ":"))
+            return std::stod(line.substr(what.size() + 1)) / 1024;
+    return 0;
+}
+
+constexpr std::size_t manySlices = 10'000'000;
+
+void slicesIntoTheStore(benchmark::State& state)
+{
+    TraceData data = test::manyKernels(manySlices, 16);
+    const Scratch scratch;
+    for (auto _ : state)
+        writeActivities(scratch.trace(), data, {}, true);
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(manySlices));
+    state.counters["file_MB"] = static_cast<double>(std::filesystem::file_size(scratch.trace())) / 1e6;
+}
+
+/// Open, and find what a window of 1920 pixels shows of every lane.
+void tenMillionSlicesToTheFirstPaint(benchmark::State& state)
+{
+    const Scratch scratch;
+    {
+        TraceData data = test::manyKernels(manySlices, 16);
+        writeActivities(scratch.trace(), data, {}, true);
+    }
+    const double before = megabytes("VmRSS");
+    double opened = 0;
+    for (auto _ : state) {
+        const StoredActivities stored = readActivities(scratch.trace());
+        std::vector<VisibleSlice> visible;
+        for (const Track& track : stored.tracks)
+            findVisible(track, track.start.front(), track.end.back(), 1920, visible);
+        benchmark::DoNotOptimize(visible.data());
+        opened = megabytes("VmRSS");
+    }
+    state.counters["memory_MB"] = opened - before;
+    state.counters["process_MB"] = opened;
+}
+
+void aFrameOfTenMillionSlices(benchmark::State& state)
+{
+    const Scratch scratch;
+    TraceData data = test::manyKernels(manySlices, 16);
+    writeActivities(scratch.trace(), data, {}, true);
+    const StoredActivities stored = readActivities(scratch.trace());
+    std::vector<VisibleSlice> visible;
+    Nanoseconds shift = 0;
+    for (auto _ : state) {
+        visible.clear();
+        shift += 1'000'000;
+        for (const Track& track : stored.tracks)
+            findVisible(track, shift % track.end.back(), shift % track.end.back() + track.end.back() / 3, 1920, visible);
+        benchmark::DoNotOptimize(visible.data());
+    }
+}
+
+BENCHMARK(slicesIntoTheStore)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(tenMillionSlicesToTheFirstPaint)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(aFrameOfTenMillionSlices)->Unit(benchmark::kMicrosecond);
 BENCHMARK(recordsIntoTheStore)->Unit(benchmark::kMillisecond);
 BENCHMARK(aStepReadBack)->Unit(benchmark::kMillisecond);
 

@@ -183,7 +183,7 @@ private Q_SLOTS:
         QTest::newRow("empty") << "empty" << "an empty file";
         QTest::newRow("text") << "text" << "not a database";
         QTest::newRow("another program's database") << "other" << "a database of another program";
-        QTest::newRow("a newer schema") << "newer" << "schema version 2";
+        QTest::newRow("a newer schema") << "newer" << "schema version 3";
         QTest::newRow("cut short") << "truncated" << "cut short";
     }
 
@@ -202,7 +202,7 @@ private Q_SLOTS:
             SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE T (a)");
         } else if (kind == "newer") {
             std::filesystem::copy_file(write("now.db", 1, true), path);
-            SQLite::Database(path, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 2");
+            SQLite::Database(path, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 3");
         } else if (kind == "truncated") {
             std::filesystem::copy_file(write("long.db", 20, true), path);
             std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Another tool's recording in a window: opened in the background, walked through by mouse and keys, searched,
+// measured, folded, and exported as a picture.
+#include "gui/dialogs/tracewindow.h"
+#include "gui/panels/factlist.h"
+#include "gui/theme.h"
+#include "gui/timeline/activityview.h"
+#include "gui/timeline/timelinepainter.h"
+#include "traces/activities.h"
+
+#include <QApplication>
+#include <QImage>
+#include <QLineEdit>
+#include <QPainter>
+#include <QScrollBar>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QTreeWidget>
+#include <QWheelEvent>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+/// A thread that launches kernels on two devices, inside ranges of a pipeline.
+TraceData launches()
+{
+    TraceData data;
+    data.tool = "made up";
+    data.source = "made-up.json";
+    const auto thread = addLane(data, TraceLane::Kind::Thread, 0, 77, 1, -1, "thread 1");
+    std::uint32_t correlation = 0;
+    for (int device = 0; device < 2; ++device) {
+        const auto stream = addLane(data, TraceLane::Kind::Stream, 0, 77, 7, device, "stream 7");
+        for (int i = 0; i < 4; ++i) {
+            const Nanoseconds start = 10'000 + i * 10'000 + device * 2'000;
+            addActivity(data, thread, ActivityKind::Range, "PP:" + std::to_string(device) + "F" + std::to_string(i), start - 2'000, start);
+            addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", start - 1'500, start - 1'000, ++correlation);
+            addActivity(data, stream, ActivityKind::Kernel, device == 0 ? "gemm" : "slow gemm", start, start + 5'000 + device * 3'000, correlation);
+        }
+    }
+    TraceCounter counter;
+    counter.device = 0;
+    counter.name = "GPU memory";
+    counter.time = {0, 20'000};
+    counter.value = {1, 5};
+    data.counters.push_back(counter);
+    data.report.lose("events without a duration", "event 3", 2);
+    return data;
+}
+
+struct Fixture {
+    QTemporaryDir folder;
+    QString path;
+    TraceWindow window;
+    QSignalSpy opened{&window, &TraceWindow::opened};
+    QSignalSpy failed{&window, &TraceWindow::failed};
+
+    explicit Fixture(TraceData data = launches()) : path(folder.filePath(QStringLiteral("trace.db")))
+    {
+        writeActivities(path.toStdString(), data, {}, true);
+        window.resize(1200, 700);
+        window.show();
+        (void)QTest::qWaitForWindowExposed(&window);
+        window.open(path);
+    }
+    bool isOpen() { return QTest::qWaitFor([this] { return !opened.isEmpty(); }, 60'000); }
+    bool isSummed()
+    {
+        return QTest::qWaitFor([this] { return window.isSummed(); }, 60'000);
+    }
+    ActivityView& view() { return window.view(); }
+    /// The first slice with this name, lane by lane.
+    SliceId slice(const std::string& name, std::size_t nth = 0)
+    {
+        const StoredActivities& trace = *view().trace();
+        for (std::size_t t = 0; t < trace.tracks.size(); ++t)
+            for (std::size_t i = 0; i < trace.tracks[t].size(); ++i)
+                if (trace.strings[trace.tracks[t].name[i]] == name && nth-- == 0)
+                    return {t, i};
+        return {};
+    }
+    void click(SliceId slice) { QTest::mouseClick(view().viewport(), Qt::LeftButton, {}, view().rectOf(slice).center().toPoint()); }
+};
+
+} // namespace
+
+class TestTraceWindow : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void lanesStandUnderTheirDevicesAndProcesses()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QStringList names;
+        for (const ActivityRows::Row& row : fixture.view().rows().rows())
+            names << row.name;
+        const QStringList expected{"GPU 0", "stream 7", "GPU memory", "GPU 1", "stream 7", "python", "thread 1"};
+        QCOMPARE(names, expected);
+        QCOMPARE(fixture.view().rows().rows().back().tracks, 2u); // launches lie inside the ranges
+        QVERIFY(fixture.window.state().contains(QLatin1String("24 slices")));
+    }
+
+    void aClickSelectsAndTheFactsSayWhatItIs()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        const SliceId gemm = fixture.slice("gemm", 1);
+        fixture.click(gemm);
+        QVERIFY(fixture.view().selection() == gemm);
+        QCOMPARE(fixture.window.facts().value("name"), QString("gemm"));
+        QCOMPARE(fixture.window.facts().value("duration"), QString("5 us"));
+        QCOMPARE(fixture.window.facts().value("device"), QString("GPU 0"));
+        QTest::keyClick(&fixture.view(), Qt::Key_Escape);
+        QVERIFY(!fixture.view().selection());
+    }
+
+    void keysWalkAndLeadFromALaunchToItsKernelAndBack()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        const SliceId launch = fixture.slice("cudaLaunchKernel");
+        fixture.view().select(launch);
+        QTest::keyClick(&fixture.view(), Qt::Key_BracketRight);
+        QVERIFY(fixture.view().selection() == fixture.slice("gemm"));
+        QTest::keyClick(&fixture.view(), Qt::Key_Period);
+        QVERIFY(fixture.view().selection() == fixture.slice("gemm", 1));
+        QTest::keyClick(&fixture.view(), Qt::Key_Comma);
+        QTest::keyClick(&fixture.view(), Qt::Key_Comma); // there is none before the first
+        QVERIFY(fixture.view().selection() == fixture.slice("gemm"));
+        QTest::keyClick(&fixture.view(), Qt::Key_BracketLeft);
+        QVERIFY(fixture.view().selection() == launch);
+    }
+
+    void searchFindsInOrderOfTimeAndGoesBack()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QTest::keyClick(&fixture.window, Qt::Key_Slash);
+        QTRY_VERIFY(fixture.window.searchField()->hasFocus());
+        QTest::keyClicks(fixture.window.searchField(), QStringLiteral("SLOW"));
+        for (std::size_t i = 0; i < 4; ++i) {
+            QTest::keyClick(fixture.window.searchField(), Qt::Key_Return);
+            QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", i));
+        }
+        QTest::keyClick(fixture.window.searchField(), Qt::Key_Return);
+        QVERIFY2(fixture.window.state().contains(QLatin1String("no further")), qPrintable(fixture.window.state()));
+        QTest::keyClick(&fixture.window, Qt::Key_F3, Qt::ShiftModifier);
+        QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", 2));
+    }
+
+    void theWheelZoomsAtTheCursorAndKeysPan()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        ActivityView& view = fixture.view();
+        const QPointF at(view.axis().left + 300, 200);
+        const double under = view.axis().timeAt(at.x());
+        QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), {}, {0, 480}, Qt::NoButton, Qt::ControlModifier, Qt::NoScrollPhase, false);
+        QApplication::sendEvent(view.viewport(), &wheel);
+        QVERIFY(view.axis().nsPerPixel < double(view.total()) / view.axis().width / 2);
+        QVERIFY(std::abs(view.axis().timeAt(at.x()) - under) < view.axis().nsPerPixel);
+        const double start = view.axis().start;
+        QTest::keyClick(&view, Qt::Key_D);
+        QVERIFY(view.axis().start > start);
+        QTest::keyClick(&view, Qt::Key_0);
+        QVERIFY(view.axis().end() >= double(view.total()));
+    }
+
+    void aDragOverTheRulerMeasuresAndTheTablesFollow()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QVERIFY(fixture.isSummed());
+        ActivityView& view = fixture.view();
+        QCOMPARE(fixture.window.lanes()->topLevelItemCount(), 3);
+        // The slowest device comes first: its stream is busy longest.
+        QVERIFY2(fixture.window.lanes()->topLevelItem(0)->text(0).startsWith(QLatin1String("GPU 1")),
+                 qPrintable(fixture.window.lanes()->topLevelItem(0)->text(0)));
+        const int from = int(view.axis().xOf(9'000)), to = int(view.axis().xOf(16'500));
+        QTest::mousePress(view.viewport(), Qt::LeftButton, {}, QPoint(from, 10));
+        QTest::mouseMove(view.viewport(), QPoint((from + to) / 2, 12));
+        QTest::mouseMove(view.viewport(), QPoint(to, 12));
+        QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, QPoint(to, 12));
+        QVERIFY(view.range().has_value());
+        QVERIFY(fixture.isSummed());
+        bool found = false;
+        for (int i = 0; i < fixture.window.names()->topLevelItemCount(); ++i)
+            if (fixture.window.names()->topLevelItem(i)->text(0) == QLatin1String("gemm")) {
+                found = true;
+                QCOMPARE(fixture.window.names()->topLevelItem(i)->text(1), QString("1"));
+            }
+        QVERIFY(found);
+        QTest::keyClick(&view, Qt::Key_Escape);
+        QVERIFY(!view.range());
+    }
+
+    void aRowOfTheTableLeadsToTheLongestSlice()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QVERIFY(fixture.isSummed());
+        QTreeWidget* names = fixture.window.names();
+        names->setFocus();
+        names->setCurrentItem(names->topLevelItem(0)); // the most time
+        QTest::keyClick(names, Qt::Key_Return);
+        QVERIFY(fixture.view().selection());
+        QCOMPARE(fixture.window.facts().value("name"), QString("slow gemm"));
+    }
+
+    void headingsFoldAndARevealedSliceUnfoldsThem()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        ActivityView& view = fixture.view();
+        const int height = view.rows().height();
+        const SliceId gemm = fixture.slice("gemm");
+        QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, QPoint(20, TimelinePainter::rulerHeight + 10));
+        QVERIFY(view.rows().height() < height);
+        QVERIFY(view.rectOf(gemm).isEmpty());
+        view.select(gemm, true);
+        QCOMPARE(view.rows().height(), height);
+        QVERIFY(!view.rectOf(gemm).isEmpty());
+    }
+
+    void manySlicesArePaintedByPixels()
+    {
+        Fixture fixture(manyKernels(200'000, 4));
+        QVERIFY(fixture.isOpen());
+        const StoredActivities& trace = *fixture.view().trace();
+        const ActivityPainter painter(Theme::dark(), trace, 1);
+        QImage image(1200, 40, QImage::Format_RGB32);
+        QPainter into(&image);
+        const TimeAxis axis = fitted({0, 1, 0, 1200}, 0, double(fixture.view().total()));
+        std::size_t rectangles = 0;
+        for (const Track& track : trace.tracks)
+            rectangles = std::max(rectangles, painter.track(into, axis, QRect(0, 0, 1200, 20), track, {}));
+        QVERIFY2(rectangles > 100 && rectangles <= 2 * 1200, qPrintable(QString::number(rectangles)));
+    }
+
+    void aPictureIsWritten()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        const QString path = fixture.folder.filePath(QStringLiteral("view.png"));
+        QVERIFY(fixture.window.exportTo(path));
+        QCOMPARE(QImage(path).size(), (fixture.view().size() * fixture.view().devicePixelRatioF()));
+        QVERIFY(!fixture.window.exportTo(QStringLiteral("/nowhere/view.png")));
+        QVERIFY(fixture.window.state().contains(QLatin1String("cannot")));
+    }
+
+    void whatIsNoTraceSaysSo()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QFile broken(fixture.folder.filePath(QStringLiteral("broken.db")));
+        QVERIFY(broken.open(QIODevice::WriteOnly));
+        broken.write("no database at all");
+        broken.close();
+        fixture.window.open(broken.fileName());
+        QVERIFY(QTest::qWaitFor([&] { return !fixture.failed.isEmpty(); }, 60'000));
+        QVERIFY2(fixture.window.state().contains(QLatin1String("broken.db")), qPrintable(fixture.window.state()));
+        QVERIFY(fixture.view().trace()->slices() > 0); // what was open stays
+    }
+};
+
+QTEST_MAIN(TestTraceWindow)
+#include "tst_tracewindow.moc"

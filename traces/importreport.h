@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What an import took over and what it did not, by reason, each with the first place where it happened. Nothing is
+// left out of a trace without being counted here; the store keeps the counts, and the command line prints them.
+#pragma once
+
+#include "core/base/diagnostic.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace pipewright {
+
+class ImportReport {
+public:
+    struct Entry {
+        std::int64_t count = 0;
+        std::string example; ///< "event 17", "NVTX_EVENTS row 3"
+        bool lost = true;    ///< false: it was taken over, but repaired or shown differently
+    };
+
+    std::int64_t read = 0; ///< records seen
+    std::int64_t kept = 0;
+
+    void lose(const std::string& reason, const std::string& example, std::int64_t count = 1);
+    void repair(const std::string& reason, const std::string& example, std::int64_t count = 1);
+    void add(const ImportReport& other);
+    std::int64_t lost() const;
+    const std::map<std::string, Entry>& entries() const { return m_entries; }
+
+    /// A warning per reason that lost something, a note per repair.
+    Diagnostics diagnostics(const std::string& source) const;
+
+private:
+    void count(const std::string& reason, const std::string& example, std::int64_t count, bool lost);
+    std::map<std::string, Entry> m_entries; ///< by reason
+};
+
+} // namespace pipewright
