@@ -56,6 +56,8 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     copy.replicas = program.replicas;
     copy.deviceOfStage = program.deviceOfStage;
     copy.morePlacements = program.morePlacements;
+    m_result.transfers = present.transfers;
+    m_result.transferred = present.transferred;
     m_result.timeline.start = present.timeline.start;
     m_result.timeline.end = present.timeline.end;
     m_unchanged = static_cast<TaskId>(count);

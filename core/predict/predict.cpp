@@ -2,6 +2,7 @@
 #include "core/predict/predict.h"
 
 #include "core/predict/evaluator.h"
+#include "core/predict/throughput.h"
 #include "core/program/compile.h"
 
 namespace pipewright {
@@ -16,6 +17,8 @@ Prediction predictWith(const Design& design, const CompileOptions& options)
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
         prediction.timeline.memory.push_back(memoryCurve(prediction.program, prediction.timeline, device));
     prediction.metrics = measure(prediction.program, prediction.timeline);
+    prediction.transfers = prediction.program.transferCount();
+    prediction.transferred = transferBytes(prediction.program);
     return prediction;
 }
 

@@ -11,6 +11,9 @@ struct Prediction {
     Program program;
     Timeline timeline; ///< with memory curves
     Metrics metrics;
+    // Of one step, between devices; counted once, since an OrderPreview has no operands to add up.
+    std::int64_t transfers = 0;
+    Bytes transferred = 0;
 };
 
 /// Throws Error with every diagnostic when the design cannot run. O(blocks).

@@ -83,12 +83,12 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
                     tokens, relative, +1});
     rows.push_back({QObject::tr("transfers"), QObject::tr("Messages between devices in one step"),
                     [](const ComparedSchedule& s) -> std::optional<double> {
-                        return s.prediction ? std::optional(double(s.prediction->program.transferCount())) : std::nullopt;
+                        return s.prediction ? std::optional(double(s.prediction->transfers)) : std::nullopt;
                     },
                     count, countDifference, -1});
     rows.push_back({QObject::tr("bytes moved"), QObject::tr("Bytes of all transfers of one step"),
                     [](const ComparedSchedule& s) -> std::optional<double> {
-                        return s.prediction ? std::optional(double(transferBytes(s.prediction->program))) : std::nullopt;
+                        return s.prediction ? std::optional(double(s.prediction->transferred)) : std::nullopt;
                     },
                     size, sizeDifference, -1});
     std::size_t devices = 0;

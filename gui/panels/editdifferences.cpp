@@ -50,7 +50,7 @@ EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction
     const int fullest = fullestDevice(metrics);
     return {metrics.makespan, metrics.rateMakespan,
             fullest >= 0 ? metrics.devices[static_cast<std::size_t>(fullest)].peakBytes : 0, fullest,
-            prediction.program.transferCount()};
+            prediction.transfers};
 }
 
 void EditDifferences::remember()

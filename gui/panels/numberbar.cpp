@@ -94,9 +94,9 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of what the devices\n"
            "could do at their peak rate in the makespan.\n%1")
             .arg(source));
-    const Bytes moved = transferBytes(prediction->program);
+    const Bytes moved = prediction->transferred;
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
-        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->program.transferCount()).arg(source));
+        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->transfers).arg(source));
     m_evaluated = tr("%1 blocks · evaluated in %2 ms")
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
                       .arg(evaluationMilliseconds, 0, 'f', 2);

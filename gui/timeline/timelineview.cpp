@@ -274,6 +274,11 @@ const Prediction* TimelineView::preview() const
     return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
 }
 
+void TimelineView::setLargeFrom(double milliseconds)
+{
+    d->planner.setLargeFrom(milliseconds);
+}
+
 void TimelineView::showReason(Reason reason)
 {
     d->reason = std::move(reason);

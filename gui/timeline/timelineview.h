@@ -65,6 +65,8 @@ public:
 
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
+    /// For tests: which designs a drag treats as large, see DropPlanner::setLargeFrom().
+    void setLargeFrom(double milliseconds);
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;

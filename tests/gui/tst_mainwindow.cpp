@@ -374,6 +374,37 @@ private Q_SLOTS:
         QCOMPARE(facts.value(QStringLiteral("makespan")), expected);
     }
 
+    void aDragInALargeDesignShowsTheSameNumbersAsInASmallOne()
+    {
+        // What is moved and how often is counted in the compiled Program; a large design's drag has only times.
+        const auto shownWhileDragging = [](double largeFrom) {
+            Fixture fixture;
+            TimelineView& view = fixture.window.timeline();
+            view.setLargeFrom(largeFrom);
+            const Block held{Op::W, 1, 0, 0};
+            const QPoint from = view.rectOfBlock(held).center();
+            const auto mouse = [&view](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
+                QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), button, buttons, Qt::AltModifier);
+                QApplication::sendEvent(view.viewport(), &event);
+            };
+            mouse(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+            for (int x = from.x(); x < view.axis().right() && !view.preview(); x += 10)
+                mouse(QEvent::MouseMove, QPoint(x, from.y()), Qt::NoButton, Qt::LeftButton);
+            QStringList shown;
+            if (view.preview()) {
+                shown << view.preview()->program.label(0); // of a live preview too
+                for (const char* name : {"makespan", "bubble", "peak", "throughput", "moved"})
+                    shown << fixture.window.numbers().value(QLatin1String(name));
+                for (const char* name : {"makespan", "bubble", "transfers"})
+                    shown << fixture.window.differences().facts().value(QLatin1String(name));
+            }
+            return shown;
+        };
+        const QStringList small = shownWhileDragging(1e9);
+        QVERIFY(small.size() == 9 && !small.contains(QString()));
+        QCOMPARE(shownWhileDragging(0), small);
+    }
+
     void theErrorTableSelectsItsBlock()
     {
         Fixture fixture;
