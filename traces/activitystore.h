@@ -45,7 +45,7 @@ struct StoredActivities {
 /// Throws Error when the file holds no imported trace.
 StoredActivities readActivities(const std::string& path, const WorkProgress& progress = {});
 
-/// Whether the file is a trace of ours that another tool recorded.
+/// Whether the file is a trace of ours that another tool recorded; false for whatever is no trace. Throws nothing.
 bool holdsActivities(const std::string& path);
 
 } // namespace pipewright

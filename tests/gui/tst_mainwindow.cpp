@@ -392,7 +392,7 @@ private Q_SLOTS:
                 mouse(QEvent::MouseMove, QPoint(x, from.y()), Qt::NoButton, Qt::LeftButton);
             QStringList shown;
             if (view.preview()) {
-                shown << view.preview()->program.label(0); // of a live preview too
+                shown << QString::fromStdString(view.preview()->program.label(0)); // of a live preview too
                 for (const char* name : {"makespan", "bubble", "peak", "throughput", "moved"})
                     shown << fixture.window.numbers().value(QLatin1String(name));
                 for (const char* name : {"makespan", "bubble", "transfers"})
