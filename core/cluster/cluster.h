@@ -29,11 +29,26 @@ struct LinkSpec {
     bool operator==(const LinkSpec&) const = default;
 };
 
+/// What all devices do together inside a stage that they share.
+enum class Collective { AllGather, GroupedBroadcast, AllReduce, ReduceScatter, GroupedReduce, AllToAll };
+
+/// A measured collective: it takes latency + volume / bandwidth, where the volume is that of a whole
+/// all-reduced tensor, of the pieces of a grouped broadcast or reduce, and otherwise the number of devices
+/// times the largest piece, since those pad every piece to the largest. A grouped one pays its latency once
+/// per device.
+struct CollectiveSpec {
+    Nanoseconds latency = 0;
+    double bandwidth = 0; ///< bytes/s; 0: unlimited
+    bool operator==(const CollectiveSpec&) const = default;
+};
+
 struct Cluster {
     std::string name;
     std::vector<DeviceSpec> devices;
     LinkSpec link;                                     ///< between any two devices …
     std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
+    std::map<Collective, CollectiveSpec> collectives{}; ///< measured ones; the others follow from the links
+    bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
     bool operator==(const Cluster&) const = default;
 };
 

@@ -19,6 +19,10 @@ const std::initializer_list<NamedValue<Architecture>> architectures{
 const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{
     {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed}};
+const std::initializer_list<NamedValue<Collective>> collectiveNames{
+    {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
+    {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
+    {"grouped_reduce", Collective::GroupedReduce}, {"all_to_all", Collective::AllToAll}};
 const std::initializer_list<NamedValue<Optimizer>> optimizers{{"adamw", Optimizer::AdamW},
                                                               {"sgd-momentum", Optimizer::SgdMomentum}};
 
@@ -174,6 +178,10 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
         entry.update(linkToJson(link));
         json["links"].push_back(std::move(entry));
     }
+    for (const auto& [kind, spec] : cluster.collectives)
+        json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)}, {"bandwidth", plainNumber(spec.bandwidth)}};
+    if (!cluster.groupedCollectives)
+        json["grouped_collectives"] = false;
     return json;
 }
 
@@ -206,6 +214,19 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
             entry.finish();
         }
     }
+    if (const Json* collectives = reader.object("collectives")) {
+        ObjectReader list(document, *collectives, reader.pointerTo("collectives"), diagnostics);
+        for (const NamedValue<Collective>& known : collectiveNames)
+            if (const Json* value = list.object(known.name)) {
+                ObjectReader entry(document, *value, list.pointerTo(known.name), diagnostics);
+                CollectiveSpec& spec = cluster.collectives[known.value];
+                entry.readDuration("latency", spec.latency);
+                entry.readRate("bandwidth", spec.bandwidth, Presence::Required);
+                entry.finish();
+            }
+        list.finish();
+    }
+    reader.read("grouped_collectives", cluster.groupedCollectives);
     reader.finish();
     return cluster;
 }
