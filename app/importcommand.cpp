@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/workprogress.h"
 
 #include "core/formats/designfile.h"
 #include "core/formats/exchange.h"
 #include "core/formats/textfile.h"
+#include "traces/traceimport.h"
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 
 namespace pipewright::app {
@@ -19,25 +22,82 @@ struct ImportCommandOptions {
         std::string formats = "format of the file (default: found out from its content):";
         for (const ImportFormat& format : importFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
-        command.add_option("file", file, "the other tool's file")->required()->type_name("FILE");
-        command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
+        command
+            .add_option("file", files,
+                        "the other tool's file: a schedule, or traces, one per rank (Chrome JSON of PyTorch's "
+                        "profiler, plain or .gz; SQLite exports of Nsight Systems)")
+            ->required()
+            ->type_name("FILE");
+        command.add_option("-o,--output", output, "the design or trace to write")->required()->type_name("FILE");
         command.add_option("--from", from, formats)->type_name("FORMAT");
         command.add_flag("--legacy-letters", legacyLetters,
                          "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
         command.add_option("--name", name, "the design's name (default: the file's)")->type_name("NAME");
         command.add_flag("--force", force, "replace the file if it exists");
+        command.add_option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, output, from, name;
+    std::vector<std::string> files;
+    std::string output, from, name, progress = "auto";
     bool legacyLetters = false, force = false, json = false;
 };
 
+Json toJson(const ImportedTrace& imported, const std::string& output)
+{
+    Json object{{"trace", output},           {"tool", imported.tool},     {"ranks", imported.ranks},
+                {"lanes", imported.lanes},   {"slices", imported.slices}, {"length_ns", imported.length},
+                {"blocks", imported.blocks}, {"steps", imported.steps}};
+    object["read"] = imported.report.read;
+    object["skipped"] = Json::array();
+    for (const auto& [reason, entry] : imported.report.entries())
+        object["skipped"].push_back(
+            {{"reason", reason}, {"count", entry.count}, {"lost", entry.lost}, {"first", entry.example}});
+    object["clocks"] = Json::array();
+    for (const ClockOffset& clock : imported.clocks)
+        object["clocks"].push_back({{"rank", clock.rank},
+                                    {"offset_ns", clock.offset},
+                                    {"residual_ns", clock.residual},
+                                    {"events", clock.events},
+                                    {"method", clock.method}});
+    return object;
+}
+
+void runTraces(const ImportCommandOptions& options)
+{
+    WorkProgressPrinter printer(options.progress, "import");
+    const ImportedTrace imported = importTraces(options.files, options.output, options.force, printer.progress());
+    printer.finish();
+    printDiagnostics(imported.report.diagnostics(options.files.size() == 1 ? options.files[0] : options.output));
+    if (options.json) {
+        printJson(toJson(imported, options.output));
+        return;
+    }
+    fmt::print("{}: {}; {} slices on {} lanes of {} rank{}, {} long\n", options.output, imported.tool, imported.slices,
+               imported.lanes, imported.ranks, imported.ranks == 1 ? "" : "s", formatDuration(imported.length));
+    if (imported.blocks > 0)
+        fmt::print("{} blocks of a schedule in {} step{}: compare a design with it\n", imported.blocks, imported.steps,
+                   imported.steps == 1 ? "" : "s");
+    for (const ClockOffset& clock : imported.clocks)
+        if (clock.method != "reference")
+            fmt::print("rank {}: clock moved by {}{} ({}, {} events, off by {} in the median)\n", clock.rank,
+                       clock.offset < 0 ? "-" : "", formatDuration(std::abs(clock.offset)), clock.method, clock.events,
+                       formatDuration(clock.residual));
+}
+
 void run(const ImportCommandOptions& options)
 {
+    if (options.from.empty() && traceFormatOf(options.files[0]) != TraceFormat::None) {
+        runTraces(options);
+        return;
+    }
+    if (options.files.size() > 1)
+        throw Error(options.files[0], "only traces can be imported several at once", "import one schedule file");
+    const std::string& file = options.files[0];
     ImportOptions importOptions;
     importOptions.format = options.from;
     importOptions.letters = options.legacyLetters ? PytorchLetters::Legacy : PytorchLetters::Current;
-    Imported imported = importDesign(readTextFile(options.file), options.file, importOptions);
+    Imported imported = importDesign(readTextFile(file), file, importOptions);
     if (!options.name.empty())
         imported.design.name = options.name;
     writeDesign(imported.design, options.output, options.force);
@@ -59,7 +119,8 @@ void run(const ImportCommandOptions& options)
 
 void addImportCommand(CLI::App& app, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("import", "Writes a design made from another tool's schedule file");
+    CLI::App* command = app.add_subcommand(
+        "import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
     const auto options = std::make_shared<ImportCommandOptions>(*command);
     command->callback([options, &exitCode] {
         run(*options);

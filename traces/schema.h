@@ -26,8 +26,8 @@
 
 namespace pipewright::traceschema {
 
-inline constexpr int version = 2;                   ///< PRAGMA user_version, and META's schemaVersion
-inline constexpr int applicationId = 0x50575254;    ///< PRAGMA application_id: "PWRT"
+inline constexpr int version = 2;                ///< PRAGMA user_version, and META's schemaVersion
+inline constexpr int applicationId = 0x50575254; ///< PRAGMA application_id: "PWRT"
 
 extern const char* const createTables;
 extern const char* const createActivityTables; ///< those that every imported trace has

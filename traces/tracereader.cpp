@@ -94,6 +94,8 @@ struct TraceReader::Private {
     /// trace still fits its design after the costs were changed.
     std::vector<TaskId> match(const Program& program) const
     {
+        if (metaText("backend") == "import")
+            return matchRecognised(program);
         const char* const hint = "overlay a trace on the design it was recorded from; the trace holds that design";
         if (program.tasks.size() != m_dictionary.size())
             throw Error(m_path,
@@ -115,6 +117,31 @@ struct TraceReader::Private {
                                 hint);
                 ids[tasks[i]] = found->second[i];
             }
+        }
+        return ids;
+    }
+
+    /// A trace of another tool has the blocks that it named, in whatever order and without what lies between
+    /// them: they are matched by what they are.
+    std::vector<TaskId> matchRecognised(const Program& program) const
+    {
+        if (m_dictionary.empty())
+            throw Error(m_path, "no block was recognised in this trace",
+                        "record it with ranges named PP:0F3, as torch.distributed.pipelining does, or F0.3");
+        const auto key = [](const Task& task) { return std::tuple(task.kind, task.op, task.stage, task.microbatch); };
+        std::map<std::tuple<TaskKind, Op, int, int>, TaskId> designed;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (program.tasks[id].replica == 0)
+                designed.emplace(key(program.tasks[id]), id);
+        std::vector<TaskId> ids;
+        for (std::size_t i = 0; i < m_dictionary.size(); ++i) {
+            const auto found = designed.find(key(m_dictionary[i]));
+            if (found == designed.end() && m_dictionary[i].kind == TaskKind::Compute)
+                throw Error(m_path,
+                            "the trace is of another program: it ran " + m_labels[i]
+                                + ", which the design does not have",
+                            "overlay a trace on the design of the schedule that it ran");
+            ids.push_back(found == designed.end() ? none : found->second); // two stages on one device need no transfer
         }
         return ids;
     }
@@ -150,7 +177,10 @@ try {
 
 Design TraceReader::design() const
 try {
-    return designFromJson(d->metaText("design").value_or(""), d->m_path);
+    const std::optional<std::string> text = d->metaText("design");
+    if (!text)
+        throw Error(d->m_path, "the trace was imported and holds no design", "name the design beside it");
+    return designFromJson(*text, d->m_path);
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
 }
@@ -185,8 +215,8 @@ try {
         record.step = query.getColumn(0).getInt();
         record.start = query.getColumn(1).getInt64();
         record.end = query.getColumn(2).getInt64();
-        record.loss = query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN()
-                                                  : query.getColumn(3).getDouble();
+        record.loss =
+            query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN() : query.getColumn(3).getDouble();
         steps.push_back(record);
     }
     return steps;
@@ -211,9 +241,11 @@ try {
     records.bind(1, step);
     while (records.executeStep()) {
         const std::int64_t task = records.getColumn(0).getInt64();
-        if (task < 0 || task >= static_cast<std::int64_t>(program.tasks.size()))
+        if (task < 0 || task >= static_cast<std::int64_t>(ids.size()))
             throw Error(d->m_path, "the trace is damaged: a record of the unknown task " + std::to_string(task));
         const TaskId id = ids[static_cast<std::size_t>(task)];
+        if (id == none)
+            continue;
         timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
         timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
     }
@@ -224,7 +256,8 @@ try {
     while (samples.executeStep()) {
         const int device = samples.getColumn(0).getInt();
         if (device < 0 || device >= static_cast<int>(program.devices.size()))
-            throw Error(d->m_path, "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
+            throw Error(d->m_path,
+                        "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
         timeline.memory[static_cast<std::size_t>(device)].push_back(
             {samples.getColumn(1).getInt64() - origin, samples.getColumn(2).getInt64()});
     }

@@ -20,9 +20,9 @@ public:
 
     TraceHeader header() const;
     Design design() const;
-    bool complete() const;               ///< the writer finished it
+    bool complete() const; ///< the writer finished it
     std::int64_t droppedRecords() const;
-    std::string resultJson() const;      ///< "" when not complete
+    std::string resultJson() const;        ///< "" when not complete
     std::vector<StepRecord> steps() const; ///< finished steps, in order
     /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without
     /// a record have start = end = notRun. Throws Error when the dictionary is not this program's.

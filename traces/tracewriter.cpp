@@ -47,8 +47,7 @@ void createEmpty(const std::string& path)
 
 struct TraceWriter::Private {
     Private(const std::string& path, const Design& design, const Program& program, const TraceHeader& header)
-        : m_path(path),
-          m_database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs)
+        : m_path(path), m_database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs)
     {
         m_database.exec("PRAGMA journal_mode = WAL");
         m_database.exec("PRAGMA synchronous = NORMAL");
@@ -73,7 +72,7 @@ struct TraceWriter::Private {
         m_insertStep.emplace(m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
     }
 
-    template <typename Value>
+    template<typename Value>
     void setMeta(const char* name, const Value& value)
     {
         SQLite::Statement insert(m_database, "INSERT OR REPLACE INTO META VALUES (?1, ?2)");
@@ -177,7 +176,8 @@ try {
         source = &d->m_sorted;
     }
     for (const TaskRecord& record : *source)
-        d->m_insertRecord->add({record.step, static_cast<std::int64_t>(record.task), record.device, record.start, record.end});
+        d->m_insertRecord->add(
+            {record.step, static_cast<std::int64_t>(record.task), record.device, record.start, record.end});
     d->m_insertRecord->flush();
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);

@@ -35,10 +35,10 @@ struct StepRecord {
 };
 
 struct TraceHeader {
-    std::string backend;                  ///< "host", "cuda", "mpi"
-    std::string maths;                    ///< "training", "timed"
+    std::string backend; ///< "host", "cuda", "mpi"
+    std::string maths;   ///< "training", "timed"
     std::vector<std::string> deviceNames;
-    std::int64_t wallClockNs = 0;         ///< UTC at clock zero, for aligning ranks
+    std::int64_t wallClockNs = 0; ///< UTC at clock zero, for aligning ranks
 };
 
 class TraceWriter {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where an importer's bytes come from: a file, plain or gzip, read piece by piece, or a text in memory for tests.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+class ByteSource {
+public:
+    virtual ~ByteSource() = default;
+    /// At most `size` bytes; 0 at the end. Throws Error when the file cannot be read.
+    virtual std::size_t read(char* to, std::size_t size) = 0;
+    virtual double fraction() const = 0; ///< of the file that was read
+    /// A compressed file that ended too early, or the like; empty when all is well. Asked after the end.
+    virtual std::string complaint() const { return {}; }
+};
+
+/// Throws Error when it cannot be opened.
+std::unique_ptr<ByteSource> openBytes(const std::string& path);
+/// `text` must outlive the source.
+std::unique_ptr<ByteSource> bytesOf(std::string_view text);
+
+} // namespace pipewright

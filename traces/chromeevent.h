@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One event of a Chrome trace, as text fields. Members may come in any order and numbers may be written as strings.
+// Bytes that JSON does not allow (control characters, broken UTF-8) are replaced once before an event is given up.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+struct ChromeEvent {
+    std::string_view phase, name, category, time, duration, process, thread, id, bindingPoint;
+    // of "args"; empty where there is none
+    std::string_view correlation, device, stream, bytes, graphNode, collective, group, groupSize, elements, type,
+        sourceRank, targetRank, newName, sortIndex;
+    std::vector<std::pair<std::string_view, double>> values; ///< of a counter
+    bool repaired = false;
+};
+
+class ChromeEventParser {
+public:
+    ChromeEventParser();
+    ~ChromeEventParser();
+    /// `text` is followed by JsonEvents::padding readable bytes. False when it is no JSON object. What `event` points
+    /// to holds until the next call.
+    bool parse(std::string_view text, ChromeEvent& event);
+
+private:
+    struct Private;
+    std::unique_ptr<Private> d;
+};
+
+} // namespace pipewright

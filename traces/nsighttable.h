@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A table of an export whose columns are not known beforehand: those that are wanted are read where they exist and
+// are null where not, and a table that does not exist has no rows.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+namespace pipewright {
+
+class NsightTable {
+public:
+    /// Each wanted column may name alternatives, "shortName|demangledName"; the first that exists is read.
+    NsightTable(SQLite::Database& database, const std::string& name, std::initializer_list<const char*> wanted);
+    bool exists() const { return m_query.has_value(); }
+    const std::string& name() const { return m_name; }
+    bool next();
+    std::int64_t row() const { return m_row; }             ///< counted from 1, for messages
+    std::optional<std::int64_t> integer(int column) const; ///< nothing for null and for text
+    std::int64_t integerOr(int column, std::int64_t otherwise) const { return integer(column).value_or(otherwise); }
+    std::optional<double> number(int column) const;
+    std::optional<std::string> text(int column) const; ///< only where text is stored
+    std::string blob(int column) const;
+
+private:
+    std::string m_name;
+    std::optional<SQLite::Statement> m_query;
+    std::int64_t m_row = 0;
+};
+
+} // namespace pipewright
