@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, runs
-# everything, then the executor under the thread sanitizer and the rest under the address and
+# everything, then the executor and the search under the thread sanitizer and the rest under the address and
 # undefined-behaviour sanitizers, and fuzzes every parser for some seconds where there is clang. Where python3
 # has PyTorch, it runs our schedules. Ends with the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
@@ -47,8 +47,8 @@ run_fuzzers() {
 fuzz_seconds=15 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
-    build tsan executor_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
-    run_tests tsan -R '^executor\.' || failed=1
+    build tsan executor_tests tst_search tst_searchpartition -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    run_tests tsan -R '^(executor\.|core\.tst_search)' || failed=1
     build asan library_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests asan -R '^(core|kernels|traces|executor)\.' || failed=1
     run_fuzzers || failed=1

@@ -49,7 +49,7 @@ public:
             if (!m_model.stagesOfDevice[static_cast<std::size_t>(d)].empty())
                 ofDevice(d);
         std::vector<SearchBound> bounds;
-        for (const char* name : {"work", "memory", "way", "area", "path"}) {
+        for (const char* name : {"work", "memory", "way", "area", "rounds", "path"}) {
             const SearchBound* best = nullptr;
             for (const SearchBound& b : m_found)
                 if (b.name == name && (best == nullptr || b.value > best->value))
@@ -109,8 +109,9 @@ private:
     /// From the end of F in stage s to the start of B there.
     Nanoseconds away(int s) const
     {
-        return s == bottom() ? 0 : down(s, bottom()) - stage(s).leastF + stage(bottom()).leastF + up(bottom(), s) - stage(s).leastB
-                                       + stage(bottom()).leastB;
+        return s == bottom() ? 0
+                             : down(s, bottom()) - stage(s).leastF + stage(bottom()).leastF + up(bottom(), s)
+                                   - stage(s).leastB + stage(bottom()).leastB;
     }
 
     /// The most time that items within `room` bytes take, `each` of every one at most; parts of one may count.
@@ -140,7 +141,8 @@ private:
             const long double share = static_cast<long double>(item.time) * static_cast<long double>(room)
                                       / static_cast<long double>(item.bytes);
             // Exact where whole items fit; else rounded up, which keeps this an upper limit.
-            return time + (room % item.bytes == 0 ? item.time * (room / item.bytes) : static_cast<Nanoseconds>(share) + 1);
+            return time
+                   + (room % item.bytes == 0 ? item.time * (room / item.bytes) : static_cast<Nanoseconds>(share) + 1);
         }
         return time;
     }
@@ -177,7 +179,8 @@ private:
         const Nanoseconds lastAway = away(x.last) + low.leastB + up(x.last, x.first);
         const Nanoseconds workable = mostWork(backwards, room, count);
         x.cool = std::max<Nanoseconds>(0, lastAway + top.leastW - workable);
-        const Nanoseconds putOff = std::min(top.mostW + mostWork(owed, room - top.live - top.atBackward, count), allWeightGrads(d));
+        const Nanoseconds putOff =
+            std::min(top.mostW + mostWork(owed, room - top.live - top.atBackward, count), allWeightGrads(d));
         const Nanoseconds end = std::max(-putOff, lastAway - workable);
         x.toLastBackward = x.apart ? x.warm + x.work + end : x.work + std::max(x.warm - putOff, end);
         return x;
@@ -196,22 +199,25 @@ private:
     {
         const OfDevice& x = device(d);
         const bool whole = m_objective == SearchObjective::Makespan;
-        const Nanoseconds before = whole ? down(0, x.first) : 0, after = whole ? m_model.updates[static_cast<std::size_t>(d)] : 0;
+        const Nanoseconds before = whole ? down(0, x.first) : 0,
+                          after = whole ? m_model.updates[static_cast<std::size_t>(d)] : 0;
         const auto note = [&](Nanoseconds value, const char* name, std::string why) {
             m_found.push_back({before + value + after, d, name, std::move(why)});
         };
         note(x.work, "work",
-             before > 0 ? fmt::format("device {} has {} of work and its first input arrives after {}", d, formatDuration(x.work),
-                                      formatDuration(before))
+             before > 0 ? fmt::format("device {} has {} of work and its first input arrives after {}", d,
+                                      formatDuration(x.work), formatDuration(before))
                         : fmt::format("device {} has {} of work", d, formatDuration(x.work)));
         if (const Nanoseconds idle = x.apart ? x.warm + x.cool : std::max(x.warm, x.cool); idle > 0)
             note(x.work + idle, "memory",
-                 fmt::format("memory holds {} forwards on device {}, so it idles for {} before its first gradient and {} behind its "
+                 fmt::format("memory holds {} forwards on device {}, so it idles for {} before its first gradient and "
+                             "{} behind its "
                              "last forward, beside {} of work",
                              x.forwards, d, formatDuration(x.warm), formatDuration(x.cool), formatDuration(x.work)));
         const Nanoseconds path = down(x.first, x.last) + low(x) + up(x.last, x.first) + stage(x.first).leastW;
         note(path, "path", fmt::format("one microbatch comes back to device {} after {}", d, formatDuration(path)));
         ofArea(d, before + after);
+        ofRounds(d, before + after);
         for (int via = 0; via < m_model.devices; ++via)
             if (!m_model.stagesOfDevice[static_cast<std::size_t>(via)].empty() && device(via).first >= x.first)
                 ofWay(d, via, before + after);
@@ -223,12 +229,13 @@ private:
     {
         const OfDevice &x = device(d), &y = device(via);
         const Nanoseconds there = down(x.first, y.first), back = up(y.first, x.first) + stage(x.first).leastW;
-        if (const Nanoseconds value = outside + there + y.toLastBackward + back;
-            value > bestOf("way"))
-            m_found.push_back({value, d, "way",
-                               fmt::format("device {} needs {} from its first block to its last gradient at least; the way there from "
-                                           "device {} takes {} and the way back, with the last weight gradient, {}",
-                                           via, formatDuration(y.toLastBackward), d, formatDuration(there), formatDuration(back))});
+        if (const Nanoseconds value = outside + there + y.toLastBackward + back; value > bestOf("way"))
+            m_found.push_back(
+                {value, d, "way",
+                 fmt::format(
+                     "device {} needs {} from its first block to its last gradient at least; the way there from "
+                     "device {} takes {} and the way back, with the last weight gradient, {}",
+                     via, formatDuration(y.toLastBackward), d, formatDuration(there), formatDuration(back))});
     }
 
     /// Activations x time: every one is live from its F until its W, and memory holds only so many at once.
@@ -251,9 +258,37 @@ private:
         if (area <= 0 || room <= 0)
             return;
         const auto span = static_cast<Nanoseconds>(area / static_cast<long double>(room) * (1 - 1e-15L));
-        m_found.push_back({outside + span, d, "area",
-                           fmt::format("the activations of device {} are live for so long that its memory is taken for {} even without "
-                                       "a gap", d, formatDuration(span))});
+        m_found.push_back(
+            {outside + span, d, "area",
+             fmt::format(
+                 "the activations of device {} are live for so long that its memory is taken for {} even without "
+                 "a gap",
+                 d, formatDuration(span))});
+    }
+
+    /// The F that is one more than memory holds starts behind the first release, the next behind the second, …: every
+    /// so many microbatches the whole way there and back again passes, and the forwards of one round follow each other.
+    void ofRounds(int d, Nanoseconds outside)
+    {
+        const std::vector<int>& stages = m_model.stagesOfDevice[static_cast<std::size_t>(d)];
+        const StageExtremes& e = stage(stages.front());
+        const Bytes room = m_model.capacity[static_cast<std::size_t>(d)],
+                    least = e.owed > 0 ? std::min(e.live, e.owed) : e.live;
+        if (room == SearchModel::noCapacity || least <= 0 || room < e.live)
+            return;
+        const Bytes live = 1 + (room - e.live) / least;
+        if (live >= m_model.microbatches)
+            return;
+        const Nanoseconds behind = e.owed > 0 ? 0 : e.leastW; // nothing is kept for it
+        const Nanoseconds round = e.leastF + away(stages.front()) + e.leastB + e.leastW - behind;
+        const Nanoseconds last =
+            (m_model.microbatches - 1) / live * round + (m_model.microbatches - 1) % live * e.leastF;
+        m_found.push_back(
+            {outside + last + round + behind, d, "rounds",
+             fmt::format("memory holds {} microbatches of stage {} at once, and each is kept for {} at least: its {} "
+                         "microbatches take {}",
+                         live, stages.front(), formatDuration(round), m_model.microbatches,
+                         formatDuration(last + round + behind))});
     }
 
     Nanoseconds bestOf(const std::string& name) const

@@ -20,7 +20,7 @@ namespace pipewright {
 struct SearchBound {
     Nanoseconds value = 0;
     int device = 0;    ///< whose time it bounds
-    std::string name;  ///< "work", "memory", "way", "area", "path"
+    std::string name;  ///< "work", "memory", "way", "area", "rounds", "path"
     std::string why;   ///< one sentence
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/exactsearch.h"
 
+#include "core/search/twins.h"
+
 #include <algorithm>
 
 namespace pipewright {
 
 ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
-    : m_model(model), m_options(options), m_incumbent(incumbent), m_inputs(model.tasks.size()), m_end(model.tasks.size(), 0),
+    : m_model(model), m_options(options), m_incumbent(incumbent), m_inputs(model.tasks.size()),
+      m_twinBefore(model.tasks.size(), -1), m_end(model.tasks.size(), 0),
       m_free(static_cast<std::size_t>(model.devices), 0), m_first(m_free.size(), -1), m_left(m_free.size(), 0),
       m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0), m_unusedRoom(model.capacity), m_lanes(m_free.size())
 {
@@ -20,6 +23,8 @@ ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options,
             m_inputs[t].push_back(extra.input);
     }
     findWays();
+    if (std::vector<std::int32_t> twins = twinsBefore(model); !twins.empty())
+        m_twinBefore = std::move(twins);
 }
 
 /// Longest ways over the chains, from the last task back: one sweep for every task that a way may have.
@@ -105,8 +110,9 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         Nanoseconds value = 0;
         for (std::size_t d = 0; d < m_free.size(); ++d)
             if (!m_lanes[d].empty())
-                value = std::max(value, m_options.objective == SearchObjective::Span ? m_free[d] - m_first[d]
-                                                                                      : m_free[d] - m_begin + m_model.updates[d]);
+                value = std::max(value, m_options.objective == SearchObjective::Span
+                                            ? m_free[d] - m_first[d]
+                                            : m_free[d] - m_begin + m_model.updates[d]);
         m_incumbent.offer(m_lanes, value, "every order", m_unusedRoom);
         return;
     }
@@ -116,7 +122,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
     }
     std::vector<std::pair<Nanoseconds, std::int32_t>> choices;
     for (std::size_t t = 0; t < m_model.tasks.size(); ++t)
-        if (m_placed[t] == 0)
+        if (m_placed[t] == 0 && (m_twinBefore[t] < 0 || m_placed[static_cast<std::size_t>(m_twinBefore[t])] != 0))
             if (const Nanoseconds start = startOf(static_cast<std::int32_t>(t)); start >= from)
                 choices.emplace_back(start, static_cast<std::int32_t>(t));
     std::sort(choices.begin(), choices.end());

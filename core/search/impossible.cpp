@@ -29,7 +29,8 @@ Design oneMicrobatch(const Design& design)
         lane.clear();
     const bool split = design.schedule.backward == BackwardStyle::Split;
     const auto place = [&](Op op, int s) {
-        one.schedule.order[static_cast<std::size_t>(one.schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back({op, s, 0, 0});
+        one.schedule.order[static_cast<std::size_t>(one.schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back(
+            {op, s, 0, 0});
     };
     for (int s = 0; s < one.schedule.stages(); ++s)
         place(Op::F, s);
@@ -41,32 +42,107 @@ Design oneMicrobatch(const Design& design)
     return one;
 }
 
-/// Locked blocks keep their order, so a device whose blocks are all locked has the memory that it has.
-void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
+/// What a microbatch keeps in a stage from one of its locked blocks to the next, whatever runs between them.
+struct KeptBetweenLocks {
+    std::size_t from, to; ///< positions among the device's locked blocks, both inclusive
+    Bytes bytes;
+    std::int32_t task; ///< the block that it is kept from
+};
+
+std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::vector<std::int32_t>& chain)
 {
-    std::vector<std::vector<std::int32_t>> lane(static_cast<std::size_t>(model.devices));
-    std::vector<std::size_t> count(lane.size(), 0);
-    std::vector<std::int32_t> next(model.tasks.size(), -1), first(lane.size(), -1);
-    std::vector<std::uint8_t> locked(model.tasks.size(), 0);
-    for (std::size_t t = 0; t < model.tasks.size(); ++t) {
-        ++count[static_cast<std::size_t>(model.tasks[t].device)];
-        if (const std::int32_t before = model.tasks[t].lockedAfter; before >= 0) {
-            next[static_cast<std::size_t>(before)] = static_cast<std::int32_t>(t);
-            locked[t] = locked[static_cast<std::size_t>(before)] = 1;
+    std::vector<KeptBetweenLocks> kept;
+    std::vector<std::int32_t> lastOfCell(model.tasks.size(), -1); // by F: index into `kept` of what is open
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+        const SearchTask& task = model.tasks[static_cast<std::size_t>(chain[i])];
+        const std::int32_t forward = model.forward(task.stage, task.microbatch);
+        const SearchTask &f = model.tasks[static_cast<std::size_t>(forward)],
+                         &b = model.tasks[static_cast<std::size_t>(forward) + 1];
+        const Bytes owed = f.taken + b.taken - b.freed;
+        if (std::int32_t& open = lastOfCell[static_cast<std::size_t>(forward)]; open >= 0) {
+            KeptBetweenLocks& before = kept[static_cast<std::size_t>(open)];
+            before.to = task.op == Op::I ? i - 1 : i; // from I on it is counted as what W needs
+            // Between F and W the I may come at any time.
+            if (task.op == Op::W && model.tasks[static_cast<std::size_t>(before.task)].op == Op::F)
+                before.bytes = std::min(before.bytes, owed);
+        }
+        if (task.op == Op::F || task.op == Op::I) {
+            lastOfCell[static_cast<std::size_t>(forward)] = static_cast<std::int32_t>(kept.size());
+            kept.push_back({i, i, task.op == Op::F ? f.taken : owed, chain[i]});
         }
     }
+    return kept;
+}
+
+/// Locked blocks keep their order, so what they keep at one time is kept together. Of the fullest time the fewest
+/// microbatches that are too much already.
+void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
+{
+    std::vector<std::int32_t> next(model.tasks.size(), -1), first(static_cast<std::size_t>(model.devices), -1);
     for (std::size_t t = 0; t < model.tasks.size(); ++t)
-        if (locked[t] != 0 && model.tasks[t].lockedAfter < 0)
+        if (const std::int32_t before = model.tasks[t].lockedAfter; before >= 0)
+            next[static_cast<std::size_t>(before)] = static_cast<std::int32_t>(t);
+    for (std::size_t t = 0; t < model.tasks.size(); ++t)
+        if (next[t] >= 0 && model.tasks[t].lockedAfter < 0)
             first[static_cast<std::size_t>(model.tasks[t].device)] = static_cast<std::int32_t>(t);
-    for (std::size_t d = 0; d < lane.size(); ++d) {
+    for (std::size_t d = 0; d < first.size(); ++d) {
+        std::vector<std::int32_t> chain;
         for (std::int32_t t = first[d]; t >= 0; t = next[static_cast<std::size_t>(t)])
-            lane[d].push_back(t);
-        if (lane[d].size() == count[d] && lanePeak(model, lane[d]) > model.capacity[d])
-            diagnostics.push_back({Severity::Error, fmt::format("device {}", d),
-                                   fmt::format("all its blocks are locked, and in their order they need {}, {} more than the limit",
-                                               formatSize(lanePeak(model, lane[d])), formatSize(lanePeak(model, lane[d]) - model.capacity[d])),
-                                   "unlock blocks of this device, or allow more memory"});
+            chain.push_back(t);
+        const std::vector<KeptBetweenLocks> kept = keptBetween(model, chain);
+        Bytes most = 0, live = 0;
+        std::size_t when = 0;
+        std::vector<Bytes> change(chain.size() + 1, 0);
+        for (const KeptBetweenLocks& k : kept) {
+            change[k.from] += k.bytes;
+            change[k.to + 1] -= k.bytes;
+        }
+        for (std::size_t i = 0; i < chain.size(); ++i)
+            if ((live += change[i]) > most) {
+                most = live;
+                when = i;
+            }
+        if (most <= model.capacity[d])
+            continue;
+        std::vector<KeptBetweenLocks> together;
+        std::copy_if(kept.begin(), kept.end(), std::back_inserter(together),
+                     [&](const KeptBetweenLocks& k) { return k.from <= when && when <= k.to; });
+        std::stable_sort(together.begin(), together.end(),
+                         [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+        Bytes needed = 0;
+        std::string names;
+        for (const KeptBetweenLocks& k : together) {
+            const SearchTask& task = model.tasks[static_cast<std::size_t>(k.task)];
+            names += (names.empty() ? "" : ", ") + toString(Block{task.op, task.stage, task.microbatch, 0});
+            if ((needed += k.bytes) > model.capacity[d])
+                break;
+        }
+        diagnostics.push_back(
+            {Severity::Error, fmt::format("device {}", d),
+             fmt::format("the locks keep what {} leave{} at one time, {} together, {} more than the limit", names,
+                         names.find(',') == std::string::npos ? "s" : "", formatSize(needed),
+                         formatSize(needed - model.capacity[d])),
+             "unlock the stage's blocks of one of these microbatches, or allow more memory"});
     }
+}
+
+/// Most activations that one microbatch alone has on a device, by the papers' count.
+Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device)
+{
+    Bytes most = 0;
+    const std::vector<int>& stages = model.stagesOfDevice[device];
+    for (int m = 0; m < model.microbatches; ++m) {
+        std::vector<std::int32_t> lane;
+        for (const int s : stages)
+            lane.push_back(model.forward(s, m));
+        for (auto s = stages.rbegin(); s != stages.rend(); ++s) {
+            lane.push_back(model.backward(*s, m));
+            if (const std::int32_t w = model.weightGrad(*s, m); w >= 0)
+                lane.push_back(w);
+        }
+        most = std::max(most, lanePeak(model, lane));
+    }
+    return most;
 }
 
 } // namespace
@@ -76,23 +152,19 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
     Diagnostics diagnostics;
     if (limit.factor) {
         for (std::size_t d = 0; d < model.capacity.size(); ++d) {
-            // The last stage's forward holds the activations of all stages of the device.
-            Bytes least = 0, unit = 0;
-            for (const int s : model.stagesOfDevice[d]) {
-                Bytes most = 0;
-                for (int m = 0; m < model.microbatches; ++m)
-                    most = std::max(most, model.tasks[static_cast<std::size_t>(model.forward(s, m))].taken);
-                least += most;
-            }
-            unit = static_cast<Bytes>(static_cast<double>(model.capacity[d]) / *limit.factor);
+            const Bytes least = ofOneMicrobatch(model, d);
+            const auto unit = static_cast<Bytes>(static_cast<double>(model.capacity[d]) / *limit.factor);
             if (least <= model.capacity[d])
                 continue;
-            const double needed = unit > 0 ? static_cast<double>(least) / static_cast<double>(unit) : 1.0 / model.devices;
-            diagnostics.push_back({Severity::Error, fmt::format("device {}", d),
-                                   fmt::format("one microbatch alone keeps the activations of {} stage{} until its gradient returns, and "
-                                               "{:.4g}x does not hold them",
-                                               model.stagesOfDevice[d].size(), model.stagesOfDevice[d].size() == 1 ? "" : "s", *limit.factor),
-                                   fmt::format("use at least {:.4f}x", std::ceil(needed * 1e4) / 1e4)});
+            const double needed =
+                unit > 0 ? static_cast<double>(least) / static_cast<double>(unit) : 1.0 / model.devices;
+            diagnostics.push_back(
+                {Severity::Error, fmt::format("device {}", d),
+                 fmt::format("one microbatch alone keeps the activations of {} stage{} until its gradient is done, and "
+                             "{:.4g}x does not hold them",
+                             model.stagesOfDevice[d].size(), model.stagesOfDevice[d].size() == 1 ? "" : "s",
+                             *limit.factor),
+                 fmt::format("use at least {:.4f}x", std::ceil(needed * 1e4) / 1e4)});
         }
     } else {
         const Design one = oneMicrobatch(design);
@@ -104,13 +176,14 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
             const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, static_cast<int>(d));
             if (peak.peak <= limitHere)
                 continue;
-            diagnostics.push_back({Severity::Error, fmt::format("device {}", d),
-                                   fmt::format("it needs at least {} for one microbatch, {} more than the limit of {}: {}",
-                                               formatSize(peak.peak), formatSize(peak.peak - limitHere), formatSize(limitHere),
-                                               describeParts(peak)),
-                                   peak.persistent > limitHere
-                                       ? "what is there all the time does not fit: give this device fewer layers, or more memory"
-                                       : fmt::format("use a limit of at least {}, or smaller microbatches", exactSize(peak.peak))});
+            diagnostics.push_back(
+                {Severity::Error, fmt::format("device {}", d),
+                 fmt::format("it needs at least {} for one microbatch, {} more than the limit of {}: {}",
+                             formatSize(peak.peak), formatSize(peak.peak - limitHere), formatSize(limitHere),
+                             describeParts(peak)),
+                 peak.persistent > limitHere
+                     ? "what is there all the time does not fit: give this device fewer layers, or more memory"
+                     : fmt::format("use a limit of at least {}, or smaller microbatches", exactSize(peak.peak))});
         }
     }
     if (diagnostics.empty())

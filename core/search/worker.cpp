@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t tasksOfRound = 400'000;
 
 /// Beyond these, trying every order would only keep a thread from better things.
-constexpr std::size_t mostTasksToExhaust = 48;
+constexpr std::size_t mostTasksToExhaust = 96;
 constexpr std::int64_t nodesToExhaust = 400'000;
 
 } // namespace
@@ -34,11 +34,15 @@ void SearchWorker::run(const std::function<bool()>& stop)
     tryFamilies(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
         exhaust(stop);
+    if (mine(m_options.threads - 1)) // not the one that tries every order
+        m_constraints = makeConstraintSearch(m_given, m_options, m_incumbent);
     const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_model.tasks.size()));
     const int runs = static_cast<int>(std::clamp<std::int64_t>(tasksOfRound / (4 * tasks), 1, 50));
     for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
         varyRules(runs, stop);
         searchLanes(stop);
+        if (m_constraints && !stop() && !m_constraints->goOn(stop))
+            m_constraints.reset();
     }
 }
 

@@ -3,6 +3,7 @@
 // search around the best until told to stop.
 #pragma once
 
+#include "core/search/constraintsearch.h"
 #include "core/search/incumbent.h"
 #include "core/search/lanesearch.h"
 #include "core/search/policy.h"
@@ -37,6 +38,7 @@ private:
     PolicyRunner m_policies;
     LaneTimes m_times;
     LaneSearch m_laneSearch;
+    std::unique_ptr<ConstraintSearch> m_constraints; ///< of one thread, while there is anything left to prove
     struct Scored {
         Policy policy;
         Nanoseconds value = Incumbent::noValue, sum = 0;

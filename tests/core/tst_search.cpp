@@ -3,6 +3,7 @@
 // every order where there are few.
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
+#include "core/search/constraintsearch.h"
 #include "core/search/pareto.h"
 #include "core/search/search.h"
 
@@ -94,24 +95,46 @@ private:
     Nanoseconds m_best = SearchModel::noCapacity;
 };
 
-/// A small design with a random placement, random times and transfers; its order does one microbatch after the other.
+/// How many orders its devices have against each other, as long as each stage's passes of a microbatch keep theirs.
+double ordersOf(const std::vector<int>& deviceOfStage, int devices, int microbatches, int passes)
+{
+    double orders = 1;
+    for (int d = 0; d < devices; ++d) {
+        const auto cells = static_cast<int>(std::count(deviceOfStage.begin(), deviceOfStage.end(), d)) * microbatches;
+        for (int i = 2; i <= cells * passes; ++i)
+            orders *= i;
+        for (int i = 0; i < cells; ++i)
+            orders /= passes == 2 ? 2 : 6;
+    }
+    return orders;
+}
+
+/// Up to 14 blocks with a random placement, random times and transfers, in part with microbatches that differ; the
+/// order does one microbatch after the other.
 Design smallDesign(std::mt19937& random)
 {
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
     Design design;
     Schedule& schedule = design.schedule;
-    const int devices = 2 + below(2);
     const bool split = below(2) == 0;
-    const int stages = devices + (devices == 2 && !split ? below(2) : 0);
+    int devices = 0, stages = 0;
+    do {
+        devices = 2 + below(3);
+        stages = devices + below(4);
+        schedule.microbatches = 1 + below(4);
+        schedule.deviceOfStage.clear();
+        for (int s = 0; s < stages; ++s)
+            schedule.deviceOfStage.push_back(s < devices ? s : below(devices));
+        std::shuffle(schedule.deviceOfStage.begin(), schedule.deviceOfStage.end(), random);
+    } while (stages * schedule.microbatches * (split ? 3 : 2) > 14
+             || ordersOf(schedule.deviceOfStage, devices, schedule.microbatches, split ? 3 : 2) > 1e5);
     schedule.family = "custom";
     schedule.backward = split ? BackwardStyle::Split : BackwardStyle::Full;
-    schedule.microbatches = split ? (devices == 2 ? 2 : 1) : stages == 2 ? 3 : 2;
     schedule.firstStageMaySplit = true;
-    for (int s = 0; s < stages; ++s)
-        schedule.deviceOfStage.push_back(s < devices ? s : 2 * devices - 1 - s);
     schedule.order.resize(static_cast<std::size_t>(devices));
     const auto place = [&](Op op, int s, int m) {
-        schedule.order[static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back({op, s, m, 0});
+        schedule.order[static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back(
+            {op, s, m, 0});
     };
     for (int m = 0; m < schedule.microbatches; ++m) {
         for (int s = 0; s < stages; ++s)
@@ -132,6 +155,9 @@ Design smallDesign(std::mt19937& random)
         stage.savedUntilWeightGrad = below(5);
         stage.update = below(2);
     }
+    if (below(3) == 0)
+        for (int m = 0; m < schedule.microbatches; ++m)
+            design.costs.microbatches.push_back({1.0 + below(2), 1.0 + below(2)});
     design.costs.link.latency = below(3);
     design.cluster.devices.resize(static_cast<std::size_t>(devices));
     return design;
@@ -185,7 +211,8 @@ private Q_SLOTS:
                 const Design base = design("v-zb", p, n, 2, 2, 2); // two chunks of one unit each
                 const SearchModel model(base, {std::nullopt, k / (2.0 * p)});
                 const Nanoseconds unit = 1'000'000;
-                QCOMPARE(lowerBounds(model, SearchObjective::Span).front().value, unit * (6 * n + std::max(0, 6 * p - 1 - 3 * k)));
+                QCOMPARE(lowerBounds(model, SearchObjective::Span).front().value,
+                         unit * (6 * n + std::max(0, 6 * p - 1 - 3 * k)));
             }
     }
 
@@ -249,7 +276,8 @@ private Q_SLOTS:
     {
         std::mt19937 random(11);
         int locked = 0, limited = 0;
-        for (int trial = 0; trial < 60; ++trial) {
+        std::int64_t most = 0;
+        for (int trial = 0; trial < 150; ++trial) {
             Design base = smallDesign(random);
             SearchOptions given = options(trial % 2 == 0 ? SearchObjective::Span : SearchObjective::Makespan, 1, 6);
             given.limit.factor = (1 + static_cast<int>(random() % 4)) * 0.5;
@@ -272,11 +300,72 @@ private Q_SLOTS:
             QVERIFY(lowerBounds(model, given.objective).front().value <= best);
             QVERIFY(result.proved);
             QCOMPARE(result.bound.value, best);
+            most = std::max(most, base.schedule.blocks());
             locked += !given.locked.empty();
-            limited += !lanesAllowed(SearchModel(base, {std::nullopt, *given.limit.factor / 2}), *model.lanesOf(result.schedule));
+            limited += !lanesAllowed(SearchModel(base, {std::nullopt, *given.limit.factor / 2}),
+                                     *model.lanesOf(result.schedule));
         }
         QVERIFY(locked > 5);
         QVERIFY(limited > 5);
+        QCOMPARE(most, 14);
+    }
+
+    void constraintProgrammingAgreesWithTryingEveryOrder()
+    {
+        std::mt19937 random(5);
+        int compared = 0, proved = 0;
+        for (int trial = 0; trial < 150; ++trial) {
+            Design base = smallDesign(random);
+            base.costs.microbatches.clear(); // it wants microbatches that are alike
+            const SearchObjective objective = trial % 2 == 0 ? SearchObjective::Span : SearchObjective::Makespan;
+            const SearchOptions given = options(objective, (1 + static_cast<int>(random() % 4)) * 0.5, 1);
+            const SearchModel model(base, given.limit);
+            const auto first = model.lanesOf(base.schedule);
+            if (!first || !lanesAllowed(model, *first))
+                continue;
+            Incumbent incumbent(base, model, given, 0);
+            const auto constraints = makeConstraintSearch(model, given, incumbent);
+            if (!constraints)
+                QSKIP("built without Gecode");
+            std::vector<Bytes> room = model.capacity;
+            QVERIFY(incumbent.offer(*first, 0, "one after the other", room));
+            for (int slice = 0; slice < 1000 && constraints->goOn([] { return false; }); ++slice) {
+            }
+            const Nanoseconds best = EveryOrder(model, objective).best();
+            QCOMPARE(incumbent.best(), best);
+            QVERIFY(incumbent.bound() <= best);
+            proved += incumbent.proved();
+            ++compared;
+        }
+        QVERIFY(compared > 80);
+        QCOMPARE(proved, compared);
+    }
+
+    /// Above every counted bound, and with too many blocks to try all orders.
+    void constraintProgrammingProvesWhatTheBoundsDoNot_data()
+    {
+        QTest::addColumn<QList<int>>("numbers"); // devices, microbatches, F, I, W, microbatches in memory
+        QTest::addColumn<int>("span");
+        QTest::newRow("3 in memory") << QList<int>{4, 8, 5, 6, 4, 3} << 163;
+        QTest::newRow("equal times") << QList<int>{4, 8, 1, 1, 1, 3} << 31;
+        QTest::newRow("2 in memory") << QList<int>{4, 8, 5, 6, 4, 2} << 215;
+        QTest::newRow("144 blocks") << QList<int>{4, 12, 5, 6, 4, 3} << 236;
+    }
+
+    void constraintProgrammingProvesWhatTheBoundsDoNot()
+    {
+        QFETCH(QList<int>, numbers);
+        QFETCH(int, span);
+        const Design base = design("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        const SearchOptions given = options(SearchObjective::Span, double(numbers[5]) / numbers[0], 400);
+        const SearchModel model(base, given.limit);
+        QVERIFY(lowerBounds(model, given.objective).front().value < span * 1'000'000LL);
+        Incumbent unused(base, model, given, 0);
+        if (!makeConstraintSearch(model, given, unused))
+            QSKIP("built without Gecode");
+        const SearchResult result = search(base, given);
+        QCOMPARE(result.value, span * 1'000'000LL);
+        QVERIFY(result.proved);
     }
 
     void lockedBlocksKeepTheirOrder()
@@ -339,6 +428,30 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, search(base, options(SearchObjective::Span, 0.1, 1)));
         const Design twoWays = design("chimera", 4, 8, 2, 2, 2);
         QVERIFY_THROWS_EXCEPTION(Error, search(twoWays, options(SearchObjective::Span, 1, 1)));
+    }
+
+    void locksThatKeepTooMuchAreNamed()
+    {
+        const Design base = design("gpipe", 2, 6, 2, 2, 2);             // every forward before every backward
+        SearchOptions given = options(SearchObjective::Makespan, 1, 2); // two microbatches in memory
+        const std::vector<Block>& lane = base.schedule.order[1];
+        given.locked = {lane[0], lane[1], lane[3], lane[6], lane[7], lane[9]}; // F and B of 0, 1 and 3
+        try {
+            search(base, given);
+            QFAIL("locks that keep three microbatches at one time were accepted");
+        } catch (const Error& error) {
+            QCOMPARE(error.diagnostics().size(), std::size_t{1});
+            QCOMPARE(error.diagnostics().front().where, std::string("device 1"));
+            QVERIFY(error.diagnostics().front().what.find("F1.0, F1.1, F1.3") != std::string::npos);
+        }
+        // Without the locks of any one of them it is possible.
+        for (std::size_t without = 0; without < 3; ++without) {
+            SearchOptions fewer = given;
+            std::erase_if(fewer.locked,
+                          [&](const Block& block) { return block.microbatch == given.locked[without].microbatch; });
+            QCOMPARE(fewer.locked.size(), std::size_t{4});
+            QVERIFY(search(base, fewer).value > 0);
+        }
     }
 
     void moreMemoryNeverCostsTime()

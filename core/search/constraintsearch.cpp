@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/constraintsearch.h"
+
+#ifdef PIPEWRIGHT_GECODE
+
+#include "core/search/twins.h"
+
+#include <gecode/int.hh>
+#include <gecode/search.hh>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t mostTasks = 320;
+constexpr std::size_t mostPairs = 6'000; ///< of blocks whose order is open
+constexpr unsigned long nodesOfSlice = 1'000;
+constexpr int mostRejected = 50;
+
+/// The design in whole ticks: durations and delays rounded down, which only makes schedules shorter.
+struct Ticks {
+    const SearchModel& model;
+    SearchObjective objective;
+    Nanoseconds tick = 1;
+    bool exact = true; ///< nothing was rounded
+    std::vector<std::int32_t> twinBefore;
+    std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
+
+    int of(Nanoseconds time) const { return static_cast<int>(time / tick); }
+    int duration(std::int32_t task) const { return of(model.tasks[static_cast<std::size_t>(task)].duration); }
+};
+
+/// Pairs of a device that neither the chains nor the order of the microbatches decide.
+std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& model,
+                                                             const std::vector<std::int32_t>& twinBefore)
+{
+    const auto count = static_cast<std::int32_t>(model.tasks.size());
+    std::vector<std::vector<bool>> before(model.tasks.size(), std::vector<bool>(model.tasks.size(), false));
+    std::vector<bool> done(model.tasks.size(), false);
+    std::function<void(std::int32_t)> visit = [&](std::int32_t t) {
+        const auto self = static_cast<std::size_t>(t);
+        if (done[self])
+            return;
+        done[self] = true;
+        const auto take = [&](std::int32_t other) {
+            if (other < 0)
+                return;
+            visit(other);
+            const auto o = static_cast<std::size_t>(other);
+            for (std::size_t i = 0; i < model.tasks.size(); ++i)
+                before[self][i] = before[self][i] || before[o][i];
+            before[self][o] = true;
+        };
+        take(model.tasks[self].input);
+        take(model.tasks[self].local);
+        take(twinBefore[self]);
+        for (const ExtraInput& extra : model.extrasOf(t))
+            take(extra.input);
+    };
+    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    for (std::int32_t t = 0; t < count; ++t)
+        visit(t);
+    for (std::int32_t a = 0; a < count; ++a)
+        for (std::int32_t b = a + 1; b < count; ++b) {
+            const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+            if (model.tasks[i].device == model.tasks[j].device && !before[i][j] && !before[j][i])
+                pairs.emplace_back(a, b);
+        }
+    return pairs;
+}
+
+class Orders : public Gecode::Space {
+public:
+    Orders(const Ticks& ticks, const Incumbent& incumbent, bool byPairs)
+        : m_ticks(&ticks), m_incumbent(&incumbent),
+          m_start(*this, static_cast<int>(ticks.model.tasks.size()), 0, horizon()), m_value(*this, 0, worth() - 1)
+    {
+        sequence();
+        for (int d = 0; d < ticks.model.devices; ++d)
+            device(d);
+        measure();
+        if (byPairs) {
+            Gecode::BoolVarArgs first;
+            for (const auto& [a, b] : ticks.openPairs)
+                first << inOneOrder(a, b);
+            Gecode::branch(*this, first, Gecode::BOOL_VAR_AFC_MAX(0.99), Gecode::BOOL_VAL_MAX());
+        }
+        Gecode::branch(*this, m_value, Gecode::INT_VAL_MIN());
+        Gecode::branch(*this, m_start, Gecode::INT_VAR_MIN_MIN(), Gecode::INT_VAL_MIN());
+    }
+    Orders(Orders& other) : Space(other), m_ticks(other.m_ticks), m_incumbent(other.m_incumbent)
+    {
+        m_start.update(*this, other.m_start);
+        m_value.update(*this, other.m_value);
+    }
+    Gecode::Space* copy() override { return new Orders(*this); }
+    /// Better than what is known by now, whoever found it; the solution itself may have been turned down.
+    void constrain(const Gecode::Space&) override { Gecode::rel(*this, m_value, Gecode::IRT_LE, worth()); }
+
+    Lanes lanes() const
+    {
+        Lanes lanes(static_cast<std::size_t>(m_ticks->model.devices));
+        for (std::size_t t = 0; t < m_ticks->model.tasks.size(); ++t)
+            lanes[static_cast<std::size_t>(m_ticks->model.tasks[t].device)].push_back(static_cast<std::int32_t>(t));
+        for (std::vector<std::int32_t>& lane : lanes)
+            // Blocks that take no time share starts; the one that is waited for has the lower number.
+            std::stable_sort(lane.begin(), lane.end(),
+                             [&](std::int32_t a, std::int32_t b) { return m_start[a].val() < m_start[b].val(); });
+        return lanes;
+    }
+
+private:
+    int worth() const { return m_ticks->of(m_incumbent->best()); } ///< only values below this are looked for
+
+    /// With spans a device may begin as late as the first stage's ends, since every gradient goes there.
+    int horizon() const { return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth(); }
+
+    void precede(std::int32_t first, std::int32_t second, Nanoseconds delay)
+    {
+        if (first < 0)
+            return;
+        Gecode::linear(
+            *this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({m_start[second], m_start[first]}), Gecode::IRT_GQ,
+            m_ticks->of(m_ticks->model.tasks[static_cast<std::size_t>(first)].duration) + m_ticks->of(delay));
+    }
+
+    void sequence()
+    {
+        for (std::int32_t t = 0; t < m_start.size(); ++t) {
+            const SearchTask& task = m_ticks->model.tasks[static_cast<std::size_t>(t)];
+            precede(task.input, t, task.delay);
+            precede(task.local, t, 0);
+            precede(m_ticks->twinBefore[static_cast<std::size_t>(t)], t, 0);
+            for (const ExtraInput& extra : m_ticks->model.extrasOf(t))
+                precede(extra.input, t, extra.delay);
+        }
+    }
+
+    Gecode::BoolVar inOneOrder(std::int32_t a, std::int32_t b)
+    {
+        const Gecode::BoolVar first(*this, 0, 1), second(*this, 0, 1);
+        Gecode::rel(*this, first, Gecode::IRT_NQ, second);
+        const auto follows = [&](std::int32_t one, std::int32_t other, Gecode::BoolVar if_) {
+            Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({m_start[other], m_start[one]}),
+                           Gecode::IRT_GQ, m_ticks->duration(one), Gecode::Reify(if_, Gecode::RM_IMP));
+        };
+        follows(a, b, first);
+        follows(b, a, second);
+        return first;
+    }
+
+    void device(int d)
+    {
+        const SearchModel& model = m_ticks->model;
+        Gecode::IntVarArgs starts;
+        Gecode::IntArgs durations;
+        for (std::int32_t t = 0; t < m_start.size(); ++t)
+            if (model.tasks[static_cast<std::size_t>(t)].device == d) {
+                starts << m_start[t];
+                durations << m_ticks->duration(t);
+            }
+        if (starts.size() > 1)
+            Gecode::unary(*this, starts, durations, Gecode::IPL_ADVANCED);
+        if (model.capacity[static_cast<std::size_t>(d)] != SearchModel::noCapacity)
+            memory(d);
+    }
+
+    /// Activations as intervals that hold bytes; rounded so that no schedule that fits is lost.
+    void memory(int d)
+    {
+        const SearchModel& model = m_ticks->model;
+        const Bytes room = model.capacity[static_cast<std::size_t>(d)];
+        const Bytes grain = std::max<Bytes>(1, room / 10'000);
+        Gecode::IntVarArgs starts, durations, ends;
+        Gecode::IntArgs usage;
+        bool needed = false;
+        for (const int s : model.stagesOfDevice[static_cast<std::size_t>(d)]) {
+            const SearchTask &f = model.tasks[static_cast<std::size_t>(model.forward(s, 0))],
+                             &b = model.tasks[static_cast<std::size_t>(model.backward(s, 0))];
+            const bool split = model.weightGrad(s, 0) >= 0;
+            const Bytes owed = split ? f.taken + b.taken - b.freed : 0,
+                        both = split ? std::min(f.taken, owed) : f.taken;
+            // The stage's own microbatches follow each other.
+            if (both > 0 && room >= f.taken)
+                for (Bytes m = 1 + (room - f.taken) / both; m < model.microbatches; ++m) {
+                    const auto late = static_cast<int>(m), early = late - static_cast<int>(1 + (room - f.taken) / both);
+                    precede(split ? model.weightGrad(s, early) : model.backward(s, early), model.forward(s, late), 0);
+                }
+            needed = needed || model.stagesOfDevice[static_cast<std::size_t>(d)].size() > 1
+                     || (split && f.taken != owed) || f.passing > 0 || b.passing > 0;
+            for (int m = 0; m < model.microbatches; ++m) {
+                const auto hold = [&](std::int32_t from, std::int32_t until, Bytes bytes) {
+                    if (bytes < grain)
+                        return;
+                    const Gecode::IntVar length(*this, 0, horizon()), end(*this, 0, horizon());
+                    Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({end, m_start[until]}),
+                                   Gecode::IRT_EQ, m_ticks->duration(until));
+                    starts << m_start[from];
+                    durations << length;
+                    ends << end;
+                    usage << static_cast<int>(bytes / grain);
+                };
+                const std::int32_t first = model.forward(s, m), back = model.backward(s, m),
+                                   last = split ? back + 1 : back;
+                hold(first, last, both);
+                if (split) {
+                    hold(first, back, f.taken - both);
+                    hold(back, last, owed - both);
+                }
+                hold(first, first, f.passing);
+                hold(back, back, std::max<Bytes>(0, f.taken + b.taken - std::max(f.taken, owed)) + b.passing);
+            }
+        }
+        if (needed && starts.size() > 0)
+            Gecode::cumulative(*this, static_cast<int>((room + grain - 1) / grain), starts, durations, ends, usage);
+    }
+
+    void measure()
+    {
+        const SearchModel& model = m_ticks->model;
+        const bool span = m_ticks->objective == SearchObjective::Span;
+        for (int d = 0; d < model.devices; ++d) {
+            const std::vector<int>& stages = model.stagesOfDevice[static_cast<std::size_t>(d)];
+            for (const int s : stages) {
+                // The first block of a device is the first forward of its first stage; the step begins at 0.
+                const std::int32_t last = model.weightGrad(s, model.microbatches - 1) >= 0
+                                              ? model.weightGrad(s, model.microbatches - 1)
+                                              : model.backward(s, model.microbatches - 1);
+                const int more =
+                    m_ticks->duration(last) + (span ? 0 : m_ticks->of(model.updates[static_cast<std::size_t>(d)]));
+                const std::int32_t first = model.forward(span ? stages.front() : 0, 0);
+                Gecode::linear(*this, Gecode::IntArgs({1, -1, 1}),
+                               Gecode::IntVarArgs({m_value, m_start[last], m_start[first]}), Gecode::IRT_GQ, more);
+            }
+        }
+        Gecode::rel(*this, m_start[model.forward(0, 0)], Gecode::IRT_EQ, 0);
+    }
+
+    const Ticks* m_ticks;
+    const Incumbent* m_incumbent;
+    Gecode::IntVarArray m_start;
+    Gecode::IntVar m_value;
+};
+
+class Slice : public Gecode::Search::Stop {
+public:
+    bool stop(const Gecode::Search::Statistics& statistics, const Gecode::Search::Options&) override
+    {
+        return statistics.node >= until || (*asked)();
+    }
+    unsigned long until = 0;
+    const std::function<bool()>* asked = nullptr;
+};
+
+class GecodeSearch : public ConstraintSearch {
+public:
+    GecodeSearch(Ticks ticks, Incumbent& incumbent)
+        : m_ticks(std::move(ticks)), m_incumbent(incumbent), m_room(m_ticks.model.capacity)
+    {
+    }
+
+    bool goOn(const std::function<bool()>& stop) override
+    {
+        if (m_incumbent.best() == Incumbent::noValue
+            || m_incumbent.best() / m_ticks.tick > Gecode::Int::Limits::max / 4)
+            return true;
+        if (m_incumbent.best() != m_from)
+            restart();
+        const std::size_t turn = m_turn++ % 2;
+        if (!m_engine[turn])
+            return true;
+        Slice& slice = m_slice[turn];
+        slice.asked = &stop;
+        slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
+        while (const std::unique_ptr<Orders> found{m_engine[turn]->next()}) {
+            const Nanoseconds before = m_incumbent.best();
+            m_incumbent.offer(found->lanes(), 0, "constraint programming", m_room);
+            if (m_incumbent.best() < before)
+                return true; // start again from the better bound
+            if (++m_rejected > mostRejected)
+                return false; // what fits by its memory in whole grains does not fit in truth
+        }
+        if (m_engine[turn]->stopped())
+            return true;
+        // Nothing is below the bound that this began with. Rounding may take a tick from the first start.
+        if (m_rejected == 0)
+            m_incumbent.proveBound(m_ticks.exact ? m_from : (m_from / m_ticks.tick - 1) * m_ticks.tick,
+                                   "constraint programming ruled out every shorter order");
+        return false;
+    }
+
+private:
+    void restart()
+    {
+        m_from = m_incumbent.best();
+        for (const std::size_t turn : {0, 1}) {
+            m_engine[turn].reset();
+            if (turn == 1 && m_ticks.openPairs.size() > mostPairs)
+                continue;
+            Orders root(m_ticks, m_incumbent, turn == 1);
+            Gecode::Search::Options options;
+            options.threads = 1;
+            options.stop = &m_slice[turn];
+            m_engine[turn] = std::make_unique<Gecode::BAB<Orders>>(&root, options);
+        }
+    }
+
+    Ticks m_ticks;
+    Incumbent& m_incumbent;
+    std::vector<Bytes> m_room;
+    Slice m_slice[2];
+    std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
+    Nanoseconds m_from = Incumbent::noValue; ///< the best when the engines began
+    unsigned m_turn = 0;
+    int m_rejected = 0;
+};
+
+} // namespace
+
+std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model, const SearchOptions& options,
+                                                       Incumbent& incumbent)
+{
+    if (model.tasks.size() > mostTasks)
+        return nullptr;
+    Ticks ticks{model, options.objective, 0, true, twinsBefore(model), {}};
+    if (ticks.twinBefore.empty())
+        return nullptr;
+    Nanoseconds work = 0;
+    const auto note = [&](Nanoseconds time) {
+        ticks.tick = std::gcd(ticks.tick, time);
+        work += time;
+    };
+    for (const SearchTask& task : model.tasks) {
+        if (task.earliest > 0 || task.duration <= 0)
+            return nullptr;
+        note(task.duration);
+        note(task.delay);
+    }
+    for (const ExtraInput& extra : model.extras)
+        note(extra.delay);
+    for (const Nanoseconds update : model.updates)
+        note(update);
+    // Values beyond some million ticks only make domains wide.
+    if (const Nanoseconds coarse = work / 4'000'000 + 1; coarse > ticks.tick) {
+        ticks.tick = coarse;
+        ticks.exact = false;
+    }
+    ticks.openPairs = openPairs(model, ticks.twinBefore);
+    return std::make_unique<GecodeSearch>(std::move(ticks), incumbent);
+}
+
+} // namespace pipewright
+
+#else
+
+namespace pipewright {
+
+std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel&, const SearchOptions&, Incumbent&)
+{
+    return nullptr;
+}
+
+} // namespace pipewright
+
+#endif

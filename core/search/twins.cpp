@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/twins.h"
+
+namespace pipewright {
+
+std::vector<std::int32_t> twinsBefore(const SearchModel& model)
+{
+    std::vector<std::int32_t> before(model.tasks.size(), -1);
+    const auto kind = [](const SearchTask& task) { return task.op == Op::F ? 0 : task.op == Op::W ? 2 : 1; };
+    std::vector<std::int32_t> first(static_cast<std::size_t>(3 * model.stages), -1), last(first);
+    for (std::size_t t = 0; t < model.tasks.size(); ++t) {
+        const SearchTask& task = model.tasks[t];
+        const auto slot = static_cast<std::size_t>(3 * task.stage + kind(task));
+        if (first[slot] < 0)
+            first[slot] = static_cast<std::int32_t>(t);
+        const SearchTask& like = model.tasks[static_cast<std::size_t>(first[slot])];
+        if (task.op != like.op || task.duration != like.duration || task.delay != like.delay || task.taken != like.taken
+            || task.passing != like.passing || task.freed != like.freed || task.earliest != like.earliest
+            || task.lockedAfter >= 0)
+            return {};
+        before[t] = last[slot];
+        last[slot] = static_cast<std::int32_t>(t);
+    }
+    return before;
+}
+
+} // namespace pipewright
