@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/metrics.h"
 
+#include "core/predict/lanemeter.h"
+
 #include <algorithm>
-#include <limits>
 
 namespace pipewright {
 
@@ -12,13 +13,6 @@ bool isBackward(Op op)
 {
     return op == Op::B || op == Op::I || op == Op::W;
 }
-
-struct LaneState {
-    Nanoseconds first = std::numeric_limits<Nanoseconds>::max();
-    Nanoseconds last = 0;         ///< end of the last compute block
-    Nanoseconds previousEnd = -1; ///< end of the last task of any kind on this device
-    Nanoseconds compute = 0;
-};
 
 /// What arrives last of a task's inputs; none when it has none but its device's.
 TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t)
@@ -36,16 +30,16 @@ TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t)
     return arrival;
 }
 
-/// Splits the gap before a task between computing its input, moving it, and anything else.
-void attributeGap(const Program& program, const Timeline& timeline, TaskId t, Nanoseconds from, Nanoseconds gap,
-                  IdleCauses& causes)
+} // namespace
+
+void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId t)
 {
+    const Nanoseconds from = previousEnd, to = timeline.start[t];
     const TaskId arrival = lastArrival(program, timeline, t);
     if (arrival == none || program.tasks[t].kind != TaskKind::Compute || timeline.start[arrival] == notRun) {
-        causes.other += gap;
+        causes.other += to - from;
         return;
     }
-    const Nanoseconds to = timeline.start[t];
     const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
     const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : timeline.end[arrival], from, to);
     const Nanoseconds arrived = std::clamp(timeline.end[arrival], made, to);
@@ -54,49 +48,35 @@ void attributeGap(const Program& program, const Timeline& timeline, TaskId t, Na
     causes.other += to - arrived;
 }
 
-} // namespace
+Metrics measure(const Program& program, const Timeline& timeline)
+{
+    std::vector<LaneMeter> lanes(program.devices.size());
+    Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        if (timeline.start[t] == notRun)
+            continue;
+        begin = std::min(begin, timeline.start[t]);
+        finish = std::max(finish, timeline.end[t]);
+        const Task& task = program.tasks[t];
+        if (task.kind != TaskKind::Transfer && task.kind != TaskKind::Reduce)
+            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute);
+    }
+    return summarize(program, timeline, lanes, begin, finish);
+}
 
-Metrics measure(const Program& program, const Timeline& timeline, std::span<const TaskId> sequence)
+Metrics summarize(const Program& program, const Timeline& timeline, std::span<const LaneMeter> lanes, Nanoseconds begin, Nanoseconds finish)
 {
     Metrics metrics;
     const std::size_t devices = program.devices.size();
     metrics.devices.resize(devices);
     metrics.idleCauses.resize(devices);
-    std::vector<LaneState> lanes(devices);
-    Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;
-
-    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
-        const TaskId t = sequence.empty() ? static_cast<TaskId>(i) : sequence[i];
-        if (timeline.start[t] == notRun)
-            continue;
-        const Task& task = program.tasks[t];
-        const Nanoseconds start = timeline.start[t], end = timeline.end[t];
-        begin = std::min(begin, start);
-        finish = std::max(finish, end);
-        if (task.kind == TaskKind::Transfer || task.kind == TaskKind::Reduce)
-            continue;
-        const auto d = static_cast<std::size_t>(task.device);
-        LaneState& lane = lanes[d];
-        if (lane.previousEnd >= 0 && start > lane.previousEnd)
-            attributeGap(program, timeline, t, lane.previousEnd, start - lane.previousEnd, metrics.idleCauses[d]);
-        // Blocks that overlap keep the device busy once.
-        const Nanoseconds busy = std::max<Nanoseconds>(0, end - std::max(start, lane.previousEnd));
-        lane.previousEnd = std::max(lane.previousEnd, end);
-        metrics.devices[d].busy += busy;
-        if (task.kind == TaskKind::Compute) {
-            lane.first = std::min(lane.first, start);
-            lane.last = std::max(lane.last, end);
-            lane.compute += busy;
-        } else {
-            lane.first = std::min(lane.first, start);
-        }
-    }
     metrics.makespan = finish > begin ? finish - begin : 0;
 
     Nanoseconds compute = 0, workOfLongestSpan = 0;
     for (std::size_t d = 0; d < devices; ++d) {
-        const LaneState& lane = lanes[d];
+        const LaneMeter& lane = lanes[d];
         DeviceMetrics& device = metrics.devices[d];
+        device.busy = lane.busy;
         device.idle = metrics.makespan - device.busy;
         device.span = std::max<Nanoseconds>(0, lane.last - lane.first);
         device.peakActivations = program.devices[d].peakActivations;
@@ -113,7 +93,7 @@ Metrics measure(const Program& program, const Timeline& timeline, std::span<cons
             workOfLongestSpan = std::max(workOfLongestSpan, lane.compute);
         metrics.ideal = std::max(metrics.ideal, lane.compute);
         compute += lane.compute;
-        IdleCauses& causes = metrics.idleCauses[d];
+        IdleCauses& causes = metrics.idleCauses[d] = lane.causes;
         causes.warmUp = lane.previousEnd < 0 ? device.idle : lane.first - begin;
         causes.coolDown = lane.previousEnd < 0 ? 0 : finish - lane.previousEnd;
     }

@@ -5,7 +5,6 @@
 
 #include "core/predict/timeline.h"
 
-#include <span>
 #include <vector>
 
 namespace pipewright {
@@ -39,8 +38,7 @@ struct Metrics {
     std::vector<IdleCauses> idleCauses;
 };
 
-/// Works for predictions and measurements alike; tasks that were not run count as absent. `sequence`: all tasks,
-/// those of each device in the order they run; empty: as they are numbered. O(tasks).
-Metrics measure(const Program& program, const Timeline& timeline, std::span<const TaskId> sequence = {});
+/// Works for predictions and measurements alike; tasks that were not run count as absent. O(tasks).
+Metrics measure(const Program& program, const Timeline& timeline);
 
 } // namespace pipewright

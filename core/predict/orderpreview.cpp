@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/orderpreview.h"
 
+#include "core/program/overlaps.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     m_nodes.resize(count);
     m_lanes.resize(devices);
     m_tails.resize(devices);
+    m_partner = overlapPartners(program);
     std::vector<TaskId> last(devices, none);
     for (TaskId t = 0; t < count; ++t) {
         const TaskId onDevice = program.afterOnDevice[t], data = program.afterData[t];
@@ -23,7 +26,9 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
         const Task& task = program.tasks[t];
         const auto d = static_cast<std::size_t>(task.device);
         if (task.kind == TaskKind::Compute) {
-            m_possible = m_possible && onDevice == last[d];
+            // The second of a pair stands behind what the first stands behind.
+            m_possible = m_possible && onDevice == (isSecondOfPair(t) ? program.afterOnDevice[m_partner[t]] : last[d]);
+            m_possible = m_possible && (!isSecondOfPair(t) || m_partner[t] == last[d]);
             last[d] = t;
             m_lanes[d].push_back(t);
         } else if (task.kind != TaskKind::Transfer) {
@@ -35,12 +40,11 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     }
     for (std::size_t d = 0; d < devices; ++d)
         m_possible = m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pairs, pieces, blocking transfers, stated orders of transfers and shared links tie tasks together in other ways than a chain.
-    m_possible = m_possible && program.overlaps.empty() && program.sequencePieces == 1 && !program.blockingTransfers
-                 && design.schedule.transferOrder.empty();
+    // Pieces, blocking transfers, stated orders of transfers and shared links tie tasks together in other ways than a chain.
+    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers && design.schedule.transferOrder.empty();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && program.tasks[extra.task].kind != TaskKind::Reduce
-                     && extra.when == Program::ExtraDependency::When::Ended;
+                     && extra.when != Program::ExtraDependency::When::LinkFree;
     m_sequence.resize(count);
     for (TaskId t = 0; t < count; ++t)
         m_sequence[t] = t;
@@ -50,6 +54,8 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     Program& copy = m_result.program;
     copy.tasks = program.tasks;
     copy.afterData = program.afterData; // idle time is attributed by it
+    copy.extraDependencies = program.extraDependencies;
+    copy.overlaps = program.overlaps;
     copy.stages = program.stages;
     copy.chunks = program.chunks;
     copy.microbatches = program.microbatches;
@@ -61,6 +67,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     m_result.timeline.start = present.timeline.start;
     m_result.timeline.end = present.timeline.end;
     m_unchanged = static_cast<TaskId>(count);
+    prepareMeters();
 }
 
 void OrderPreview::chooseDevice(int device)
@@ -163,7 +170,10 @@ void OrderPreview::chain(std::span<const std::uint32_t> positions, std::size_t f
     const std::vector<TaskId>& lane = m_lanes[device];
     for (std::size_t i = from; i < std::min(to + 1, lane.size()); ++i) {
         const TaskId task = lane[positions[i]];
-        m_nodes[task].after[0] = i > 0 ? lane[positions[i - 1]] : task;
+        const TaskId before = i > 0 ? lane[positions[i - 1]] : task;
+        m_nodes[task].after[0] = before;
+        if (isSecondOfPair(task) && m_partner[task] == before)
+            m_nodes[task].after[0] = m_nodes[before].after[0] == before ? task : m_nodes[before].after[0];
         m_sequence[lane[i]] = task;
     }
     for (const Tail& tail : m_tails[device])
@@ -183,6 +193,11 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
         --to;
     if (!keepsLocalOrder(positions, from, to, why))
         return nullptr;
+    // What moves away from one of a pair changes the other, too.
+    if (from < to && isSecondOfPair(lane[from]))
+        --from;
+    if (from < to && to < lane.size() && isSecondOfPair(lane[to]))
+        ++to;
 
     const auto count = static_cast<TaskId>(m_nodes.size());
     const TaskId first = from < to ? lane[from] : count;
@@ -195,6 +210,7 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     }
     m_unchanged = first;
 
+    breakPairs(positions, from, to);
     chain(positions, from, to);
     const bool runs = from == to || run(first, lane[to - 1]);
     if (runs && from < to)
@@ -203,7 +219,7 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
         *why = describeStuck(first, lane[to - 1]);
     if (runs) {
         rebuildMemory(positions, from, to);
-        m_result.metrics = measure(m_result.program, m_result.timeline, m_sequence);
+        m_result.metrics = measureFrom(first);
     }
     std::vector<std::uint32_t> present(positions.size());
     for (std::uint32_t i = 0; i < present.size(); ++i)
@@ -211,6 +227,14 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     if (!present.empty())
         chain(present, from, to);
     return runs ? &m_result : nullptr;
+}
+
+Nanoseconds OrderPreview::reached(const Program::ExtraDependency& extra) const
+{
+    if (extra.after == none)
+        return 0;
+    const bool started = extra.when == Program::ExtraDependency::When::Started;
+    return started ? m_result.timeline.start[extra.after] : m_result.timeline.end[extra.after];
 }
 
 Nanoseconds OrderPreview::earliest(TaskId task, TaskId first, TaskId* missing) const
@@ -226,13 +250,17 @@ Nanoseconds OrderPreview::earliest(TaskId task, TaskId first, TaskId* missing) c
     for (const TaskId input : m_nodes[task].after)
         if (input != task)
             wait(input);
-    const auto& extras = m_present.program.extraDependencies;
+    const auto& extras = m_result.program.extraDependencies;
     if (!extras.empty()) {
         auto extra = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
         for (; extra != extras.end() && extra->task == task; ++extra) {
             begin = std::max(begin, extra->earliestStart);
-            if (extra->after != none)
-                wait(extra->after);
+            if (extra->after == none)
+                continue;
+            if (extra->after >= first && end[extra->after] < 0)
+                *missing = extra->after;
+            else
+                begin = std::max(begin, reached(*extra));
         }
     }
     return begin;
@@ -283,7 +311,7 @@ bool OrderPreview::run(TaskId first, TaskId last)
 
 void OrderPreview::runRest(TaskId first)
 {
-    const auto& extras = m_present.program.extraDependencies;
+    const auto& extras = m_result.program.extraDependencies;
     auto extra = std::lower_bound(extras.begin(), extras.end(), first, [](const auto& e, TaskId t) { return e.task < t; });
     Nanoseconds* start = m_result.timeline.start.data();
     Nanoseconds* end = m_result.timeline.end.data();
@@ -292,7 +320,7 @@ void OrderPreview::runRest(TaskId first)
         end[t] = 0; // a missing input is the task itself
         Nanoseconds begin = std::max(end[m_nodes[t].after[0]], end[m_nodes[t].after[1]]);
         for (; extra != extras.end() && extra->task == t; ++extra)
-            begin = std::max({begin, extra->earliestStart, extra->after == none ? 0 : end[extra->after]});
+            begin = std::max({begin, extra->earliestStart, reached(*extra)});
         start[t] = begin;
         end[t] = begin + m_nodes[t].duration;
     }
@@ -319,11 +347,13 @@ Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
         ++at;
     // Every unfinished task waits for an unfinished one, so following the waits must come round.
     std::vector<TaskId> path;
-    while (std::find(path.begin(), path.end(), at) == path.end()) {
+    std::vector<std::uint32_t> placeOf(m_nodes.size(), none); // in the path
+    while (placeOf[at] == none) {
+        placeOf[at] = static_cast<std::uint32_t>(path.size());
         path.push_back(at);
         at = unfinishedInput(at, first);
     }
-    path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+    path.erase(path.begin(), path.begin() + placeOf[at]);
     std::erase_if(path, [&](TaskId t) { return program.tasks[t].kind == TaskKind::Transfer; });
     std::string story;
     for (std::size_t i = 0; i < path.size(); ++i) {
@@ -343,6 +373,7 @@ Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
 OrderPreview::Range OrderPreview::legalRange(int device, int position)
 {
     chooseDevice(device);
+    joinPairs();
     const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
     const auto own = static_cast<std::size_t>(position);
     const TaskId subject = lane[own];
@@ -367,7 +398,9 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
     const auto isHere = [&](TaskId task) {
         return program.tasks[task].kind == TaskKind::Compute && program.tasks[task].device == device;
     };
-    const auto& extras = program.extraDependencies;
+    if (isFirstOfPair(subject) || isSecondOfPair(subject))
+        breakPair(std::min(subject, m_partner[subject]));
+    const auto& extras = m_result.program.extraDependencies;
     const auto eachInput = [&](TaskId task, auto use) {
         for (int slot = task == subject || m_nodes[task].after[0] == subject ? 1 : 0; slot < 2; ++slot)
             if (m_nodes[task].after[slot] != task)
@@ -405,6 +438,7 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
         }
         marked[t] = 1;
     }
+    joinPairs();
     return range;
 }
 

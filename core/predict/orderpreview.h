@@ -3,12 +3,15 @@
 // stays, only the edges along that device change, and the times are computed anew from the first block that
 // moved. A schedule of 200,000 blocks takes a few milliseconds instead of the hundred that compiling takes.
 //
+// Of overlapped pairs those stay that still stand together; the two of any other run on their own.
+//
 // Times and all numbers that follow from them are exactly those of the compiled result. Memory is near it:
 // blocks move together with what they allocate, free and send, while every device goes on receiving where it
 // does now; after compiling, some values arrive a few blocks earlier or later.
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/predict/lanemeter.h"
 #include "core/predict/predict.h"
 
 #include <cstdint>
@@ -31,6 +34,8 @@ public:
     /// reading tasks and devices only: it has no operands and no order, and only the reordered device has
     /// instructions and a memory curve. Valid until the next call. O(tasks behind the first change).
     const Prediction* evaluate(int device, std::span<const std::uint32_t> positions, Diagnostics* why = nullptr);
+    /// Tasks numbered below this have their present times in the result of the last evaluate().
+    TaskId firstChanged() const { return m_unchanged; }
 
     /// Positions [first, last] at which one block of a device may stand while the others keep their order; its
     /// own is among them. Only the first stage's halves, where they must be joined, forbid more than this
@@ -39,6 +44,7 @@ public:
         int first = 0, last = 0;
         bool operator==(const Range&) const = default;
     };
+    /// Between the two of an overlapped pair it may say less than is possible.
     Range legalRange(int device, int position);
 
 private:
@@ -56,6 +62,12 @@ private:
         int slot;    ///< … of which this input is the device's last block
     };
 
+    bool isFirstOfPair(TaskId task) const { return !m_partner.empty() && m_partner[task] != none && m_partner[task] > task; }
+    bool isSecondOfPair(TaskId task) const { return !m_partner.empty() && m_partner[task] != none && m_partner[task] < task; }
+    void breakPairs(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
+    void breakPair(TaskId first);
+    void joinPairs();
+    Nanoseconds reached(const Program::ExtraDependency& extra) const;
     void chooseDevice(int device);
     void splitInstructions();
     template<typename Use> void eachLocalInput(const Block& block, Use use) const;
@@ -66,6 +78,9 @@ private:
     void runRest(TaskId first);
     Nanoseconds earliest(TaskId task, TaskId first, TaskId* missing) const;
     void rebuildMemory(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
+    void arrangeInstructions(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
+    void prepareMeters();
+    Metrics measureFrom(TaskId first) const;
     Diagnostics describeStuck(TaskId first, TaskId last) const;
     TaskId unfinishedInput(TaskId task, TaskId first) const;
 
@@ -76,15 +91,29 @@ private:
     std::vector<std::vector<TaskId>> m_lanes; ///< per device: its compute tasks in order
     std::vector<std::vector<Tail>> m_tails;   ///< per device
     std::vector<TaskId> m_sequence;           ///< all tasks, each device's in the order that is tried
-    Prediction m_result;
+    Prediction m_result; ///< its Program's dependencies and overlaps are without the broken pairs
+    std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
+    std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
     TaskId m_unchanged = 0; ///< m_result's times before this task are the present ones
     std::vector<TaskId> m_waiter, m_nextWaiter, m_stack;
+
+    // The tasks that keep a device busy, in present order, and the sums over them at their present times, kept
+    // before every so many of them. All devices together: one pass along the arrays is what memory is fast at.
+    struct Metered {
+        TaskId task;
+        std::uint16_t device;
+        bool computes;
+    };
+    std::vector<Metered> m_metered;
+    std::vector<std::vector<LaneMeter>> m_sums; ///< per device
+    std::vector<TaskId> m_reductions;
 
     // Of the chosen device.
     int m_device = -1;
     std::map<Block, int> m_positionOf;
     std::vector<Bytes> m_kept, m_workspace; ///< per instruction
     std::vector<Segment> m_segments;        ///< per block
+    std::size_t m_movedFrom = 0, m_movedTo = 0; ///< blocks whose instructions do not stand as at present
 };
 
 } // namespace pipewright

@@ -30,8 +30,9 @@ void OrderPreview::splitInstructions()
         if (defines)
             for (const BufferId id : program.writes(instruction.task)) {
                 const Buffer& buffer = program.buffers[id];
+                // Where blocks overlap, the first one's workspace stays until it is freed.
                 if (buffer.device == m_device)
-                    (buffer.kind == BufferKind::Workspace ? m_workspace : m_kept)[i] += buffer.bytes;
+                    (buffer.kind == BufferKind::Workspace && !isFirstOfPair(instruction.task) ? m_workspace : m_kept)[i] += buffer.bytes;
             }
         if (instruction.kind == InstructionKind::Compute) {
             settle(false);
@@ -73,41 +74,60 @@ void OrderPreview::splitInstructions()
     }
 }
 
+void OrderPreview::arrangeInstructions(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to)
+{
+    const auto index = static_cast<std::size_t>(m_device);
+    const Program::Device& present = m_present.program.devices[index];
+    Program::Device& device = m_result.program.devices[index];
+    if (device.instructions.size() != present.instructions.size()) {
+        device.instructions = present.instructions;
+        device.liveBytes = present.liveBytes;
+        m_movedFrom = m_movedTo = 0;
+    }
+    // Whatever order blocks stand in, together they leave live what they did: nothing else changes.
+    const auto restore = [&](std::size_t begin, std::size_t end) {
+        if (begin >= end)
+            return;
+        const auto first = static_cast<std::ptrdiff_t>(m_segments[begin].begin), last = static_cast<std::ptrdiff_t>(m_segments[end - 1].end);
+        std::copy(present.instructions.begin() + first, present.instructions.begin() + last, device.instructions.begin() + first);
+        std::copy(present.liveBytes.begin() + first, present.liveBytes.begin() + last, device.liveBytes.begin() + first);
+    };
+    restore(m_movedFrom, m_movedTo);
+    m_movedFrom = from;
+    m_movedTo = to;
+    if (from == to)
+        return;
+    std::size_t next = m_segments[from].begin;
+    Bytes live = next == 0 ? device.persistentBytes : present.liveBytes[next - 1] - m_workspace[next - 1];
+    const auto add = [&](std::uint32_t i) {
+        device.instructions[next] = present.instructions[i];
+        live += m_kept[i];
+        device.liveBytes[next++] = live + m_workspace[i];
+    };
+    for (std::size_t place = from; place < to; ++place) {
+        for (const std::uint32_t i : m_segments[positions[place]].own)
+            add(i);
+        for (const std::uint32_t i : m_segments[place].foreign)
+            add(i);
+    }
+}
+
 void OrderPreview::rebuildMemory(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to)
 {
-    const Program::Device& present = m_present.program.devices[static_cast<std::size_t>(m_device)];
-    Program::Device& device = m_result.program.devices[static_cast<std::size_t>(m_device)];
-    device.instructions.clear();
-    device.liveBytes.clear();
+    arrangeInstructions(positions, from, to);
+    const auto index = static_cast<std::size_t>(m_device);
+    Program::Device& device = m_result.program.devices[index];
     device.peakBytes = device.persistentBytes;
-    Bytes live = device.persistentBytes;
-    const auto add = [&](std::uint32_t i) {
-        device.instructions.push_back(present.instructions[i]);
-        live += m_kept[i];
-        device.liveBytes.push_back(live + m_workspace[i]);
-        device.peakBytes = std::max(device.peakBytes, device.liveBytes.back());
-    };
-    const std::uint32_t begin = m_segments.empty() ? static_cast<std::uint32_t>(present.instructions.size()) : m_segments.front().begin;
-    for (std::uint32_t i = 0; i < begin; ++i)
-        add(i);
+    for (const Bytes live : device.liveBytes)
+        device.peakBytes = std::max(device.peakBytes, live);
     int liveChunks = 0, mostChunks = 0;
-    for (std::size_t place = 0; place < m_segments.size(); ++place) {
-        const Segment& here = m_segments[place];
-        if (place < from || place >= to) {
-            for (std::uint32_t i = here.begin; i < here.end; ++i)
-                add(i);
-        } else {
-            for (const std::uint32_t i : m_segments[positions[place]].own)
-                add(i);
-            for (const std::uint32_t i : here.foreign)
-                add(i);
-        }
-        const Op op = m_present.program.tasks[m_lanes[static_cast<std::size_t>(m_device)][positions[place]]].op;
+    for (const std::uint32_t position : positions) {
+        const Op op = m_present.program.tasks[m_lanes[index][position]].op;
         liveChunks += op == Op::F ? 1 : op == Op::B || op == Op::W ? -1 : 0;
         mostChunks = std::max(mostChunks, liveChunks);
     }
     device.peakActivations = static_cast<double>(mostChunks) / m_present.program.chunks;
-    m_result.timeline.memory[static_cast<std::size_t>(m_device)] = memoryCurve(m_result.program, m_result.timeline, m_device);
+    m_result.timeline.memory[index] = memoryCurve(m_result.program, m_result.timeline, m_device);
 }
 
 } // namespace pipewright

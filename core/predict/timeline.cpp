@@ -46,7 +46,9 @@ Nanoseconds IssueClock::next(const Instruction& instruction)
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device)
 {
     const Program::Device& lane = program.devices[static_cast<std::size_t>(device)];
-    std::vector<MemorySample> curve{{0, lane.persistentBytes}};
+    std::vector<MemorySample> curve;
+    curve.reserve(lane.instructions.size() + 2);
+    curve.push_back({0, lane.persistentBytes});
     IssueClock clock(program, timeline);
     for (std::size_t i = 0; i < lane.instructions.size(); ++i)
         addSample(curve, clock.next(lane.instructions[i]), lane.liveBytes[i]);

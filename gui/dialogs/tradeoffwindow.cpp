@@ -48,6 +48,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
     m_worker.setMaxThreadCount(1);
+    m_maker.setMaxThreadCount(1);
     m_progress->setAccessibleName(tr("Progress"));
     m_progress->setTextVisible(false);
     m_progress->setFixedHeight(6);
@@ -116,7 +117,9 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
 TradeOffWindow::~TradeOffWindow()
 {
     ++m_generation;
+    ++m_taken;
     m_worker.waitForDone();
+    m_maker.waitForDone();
 }
 
 void TradeOffWindow::showEvent(QShowEvent* event)
@@ -199,7 +202,7 @@ void TradeOffWindow::end(const QString& state)
     m_running = false;
     m_progress->hide();
     m_button->setText(tr("Work out again"));
-    m_state->setText(state);
+    m_state->setText(m_result = state);
     if (ran)
         Q_EMIT finished();
 }
@@ -268,8 +271,25 @@ void TradeOffWindow::take(int point)
 {
     if (point < 0 || point >= static_cast<int>(m_points.size()) || !m_points[static_cast<std::size_t>(point)].possible)
         return;
-    const TradeOffCandidate& candidate = m_points[static_cast<std::size_t>(point)].candidate;
-    m_document.replaceDesign(withFamily(m_base, *candidate.family, candidate.choice), tr("Take %1").arg(QString::fromStdString(candidate.label())));
+    const TradeOffCandidate candidate = m_points[static_cast<std::size_t>(point)].candidate;
+    const QString label = QString::fromStdString(candidate.label());
+    const int taken = ++m_taken;
+    m_state->setText(tr("making %1 …").arg(label));
+    m_maker.clear();
+    m_maker.start([this, taken, label, candidate, base = m_base] {
+        if (m_taken != taken)
+            return;
+        QMetaObject::invokeMethod(
+            this,
+            [this, taken, label, design = withFamily(base, *candidate.family, candidate.choice)] {
+                if (m_taken != taken)
+                    return;
+                if (!m_running)
+                    m_state->setText(m_result);
+                m_document.replaceDesign(design, tr("Take %1").arg(label));
+            },
+            Qt::QueuedConnection);
+    });
 }
 
 } // namespace pipewright

@@ -38,6 +38,8 @@ public:
     QTreeWidget* list() const { return m_list; }
     QPushButton* button() const { return m_button; } ///< Cancel while running, else Work out again
     QString state() const;
+    /// Makes a point's schedule, on another thread since a family that searches takes its time, and then makes it
+    /// the design. Taking another point meanwhile takes the place of this one.
     void take(int point);
 
 Q_SIGNALS:
@@ -58,14 +60,15 @@ private:
     std::vector<TradeOff> m_points;
     std::size_t m_wanted = 0;
     bool m_running = false;
+    QString m_result; ///< what the state says when nothing is under way
     QElapsedTimer m_clock;
     TradeOffPlot* m_plot;
     QTreeWidget* m_list;
     QProgressBar* m_progress;
     QLabel* m_state;
     QPushButton* m_button;
-    QThreadPool m_worker;
-    std::atomic<int> m_generation{0};
+    QThreadPool m_worker, m_maker;
+    std::atomic<int> m_generation{0}, m_taken{0};
 };
 
 } // namespace pipewright

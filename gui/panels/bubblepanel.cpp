@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/bubblepanel.h"
 
-#include "gui/panels/chart.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 
@@ -10,6 +9,7 @@
 #include <QPainter>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 
@@ -25,12 +25,9 @@ constexpr int legendWidth = 190;
 
 BubblePanel::BubblePanel(QWidget* parent)
     : QWidget(parent)
-    , m_chart(new Chart(this))
 {
     setAccessibleName(tr("Causes of idle time per device"));
     makeHeading(tr("Bubbles"), this)->move(captionLeft, 2);
-    m_chart->setForeground([this](QPainter& painter) { paintLabels(painter); });
-    m_chart->lower();
 }
 
 void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
@@ -42,14 +39,21 @@ void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
         m_names.push_back(deviceLabel(design, d));
     if (m_names.size() != before)
         updateGeometry();
-    refresh();
+    m_longest = 0;
+    for (const IdleCauses& idle : m_metrics.idleCauses) {
+        const Nanoseconds sum = idle.warmUp + idle.coolDown + idle.waitGradient + idle.waitActivation + idle.transfer + idle.other;
+        m_longest = std::max(m_longest, static_cast<double>(sum) / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
+    }
+    update();
 }
 
 void BubblePanel::setPlot(int left, int width)
 {
+    if (left == m_plotLeft && width == m_plotWidth)
+        return;
     m_plotLeft = left;
     m_plotWidth = width;
-    refresh();
+    update();
 }
 
 QSize BubblePanel::sizeHint() const
@@ -83,53 +87,62 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
     return causes;
 }
 
-void BubblePanel::resizeEvent(QResizeEvent* event)
-{
-    QWidget::resizeEvent(event);
-    m_chart->setGeometry(rect());
-    refresh();
-}
-
 void BubblePanel::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange)
-        refresh();
+        update();
 }
 
-void BubblePanel::refresh()
+QRectF BubblePanel::plotArea() const
 {
-    const int rows = static_cast<int>(m_metrics.idleCauses.size());
-    const int rowHeight = rows == 0 ? roomiestRow : std::clamp((height() - top - 4) / rows, 2, roomiestRow);
-    const int plotHeight = rowHeight * std::max(1, rows);
-    m_chart->setPlotMargins(m_plotLeft, top, std::max(0, width() - m_plotLeft - m_plotWidth), std::max(0, height() - top - plotHeight));
-    if (rows == 0) {
-        m_chart->clear();
-    } else {
-        std::vector<Chart::BarPart> parts;
-        for (Cause& cause : causes())
-            parts.push_back({cause.name, cause.color, std::move(cause.shares)});
-        double longest = 0;
-        for (int row = 0; row < rows; ++row) {
-            double sum = 0;
-            for (const Chart::BarPart& part : parts)
-                sum += part.values[static_cast<std::size_t>(row)];
-            longest = std::max(longest, sum);
-        }
-        m_chart->setStackedBars(parts, rows, rowHeight > 12 ? 0.62 : 0.8);
-        // The longest bar leaves room for its percentage and the legend.
-        const double share = std::clamp(1.0 - double(legendWidth + 120) / std::max(1, m_plotWidth), 0.3, 0.75);
-        m_chart->setRange(0, std::max(longest, 0.001) / share, -0.5, rows - 0.5);
-    }
-    m_chart->setForeground([this](QPainter& painter) { paintLabels(painter); });
+    const int rowHeight = rows() == 0 ? roomiestRow : std::clamp((height() - top - 4) / rows(), 2, roomiestRow);
+    return QRectF(m_plotLeft, top, std::max(0, std::min(m_plotWidth, width() - m_plotLeft)), rowHeight * std::max(1, rows()));
 }
 
-void BubblePanel::paintLabels(QPainter& painter) const
+double BubblePanel::xOf(double share) const
+{
+    // The longest bar leaves room for its percentage and the legend.
+    const QRectF area = plotArea();
+    const double part = std::clamp(1.0 - double(legendWidth + 120) / std::max(1, m_plotWidth), 0.3, 0.75);
+    return area.left() + share / std::max(m_longest, 0.001) * part * area.width();
+}
+
+void BubblePanel::paintEvent(QPaintEvent*)
+{
+    QPainter painter(this);
+    const std::vector<Cause> causes = this->causes();
+    paintBars(painter, causes);
+    paintLabels(painter, causes);
+}
+
+void BubblePanel::paintBars(QPainter& painter, const std::vector<Cause>& causes) const
+{
+    if (rows() == 0)
+        return;
+    const QRectF area = plotArea();
+    const double scale = devicePixelRatioF(), rowHeight = area.height() / rows();
+    const double barHeight = rowHeight * (rowHeight > 12 ? 0.62 : 0.8);
+    const auto whole = [scale](double value) { return std::round(value * scale) / scale; };
+    for (int row = 0; row < rows(); ++row) {
+        const double y = whole(area.top() + row * rowHeight + (rowHeight - barHeight) / 2);
+        const double bottom = std::max(y + 1 / scale, whole(y + barHeight));
+        // Rounding the running sum instead of each part leaves no gaps between them.
+        double share = 0;
+        for (const Cause& cause : causes) {
+            const double from = whole(xOf(share));
+            share += cause.shares[static_cast<std::size_t>(row)];
+            if (const double to = whole(xOf(share)); to > from)
+                painter.fillRect(QRectF(from, y, to - from, bottom - y), cause.color);
+        }
+    }
+}
+
+void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& causes) const
 {
     const Theme& theme = Theme::of(*this);
-    const std::vector<Cause> causes = this->causes();
-    const QRectF area = m_chart->plotArea();
-    const int rows = static_cast<int>(m_metrics.idleCauses.size());
+    const QRectF area = plotArea();
+    const int rows = this->rows();
     const double rowHeight = rows == 0 ? roomiestRow : area.height() / rows;
     const int every = std::max(1, static_cast<int>(14 / rowHeight + 0.999));
     for (int row = 0; row < rows; row += every) {
@@ -142,7 +155,7 @@ void BubblePanel::paintLabels(QPainter& painter) const
         for (const Cause& cause : causes)
             share += cause.shares[static_cast<std::size_t>(row)];
         painter.setFont(Theme::numbers(TextSize::Small));
-        painter.drawText(QRectF(m_chart->xOf(share) + 8, middle - 8, 80, 16), Qt::AlignLeft | Qt::AlignVCenter, percentLabel(row));
+        painter.drawText(QRectF(xOf(share) + 8, middle - 8, 80, 16), Qt::AlignLeft | Qt::AlignVCenter, percentLabel(row));
     }
     painter.setFont(Theme::words(TextSize::Small));
     int line = 0;

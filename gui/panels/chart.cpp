@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/chart.h"
 
-#include <QAreaSeries>
 #include <QBarSet>
 #include <QChart>
 #include <QChartView>
@@ -36,45 +35,6 @@ protected:
 };
 
 } // namespace
-
-std::vector<QPointF> thinSteps(const std::vector<MemorySample>& samples, double from, double to, int pixels)
-{
-    std::vector<QPointF> points;
-    if (samples.empty() || to <= from || pixels <= 0)
-        return points;
-    const auto later = [](double time, const MemorySample& sample) { return time < static_cast<double>(sample.time); };
-    auto next = std::upper_bound(samples.begin(), samples.end(), from, later);
-    // Live from a sample's time on; before the first sample its own level holds, as persistent buffers exist.
-    Bytes level = next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
-    points.reserve(static_cast<std::size_t>(pixels) * 2 + 2);
-    const double width = (to - from) / pixels;
-    for (int pixel = 0; pixel < pixels; ++pixel) {
-        const double end = from + width * (pixel + 1);
-        Bytes low = level, high = level, last = level;
-        for (; next != samples.end() && static_cast<double>(next->time) < end; ++next) {
-            last = next->bytes;
-            low = std::min(low, last);
-            high = std::max(high, last);
-        }
-        const double x = from + width * pixel;
-        if (low == level && high == level) {
-            // Nothing happens in this pixel: a run of level pixels is drawn by its two ends.
-            if (points.size() >= 2 && points.back().y() == static_cast<double>(level)
-                && points[points.size() - 2].y() == static_cast<double>(level))
-                points.back().setX(x);
-            else
-                points.emplace_back(x, static_cast<double>(level));
-            continue;
-        }
-        // The extreme that is not the level left behind comes first, so that the curve ends where it goes on.
-        const Bytes extreme = last == high ? low : high;
-        points.emplace_back(x, static_cast<double>(extreme));
-        points.emplace_back(x, static_cast<double>(last));
-        level = last;
-    }
-    points.emplace_back(to, static_cast<double>(level));
-    return points;
-}
 
 Chart::Chart(QWidget* parent)
     : QWidget(parent)
@@ -126,25 +86,6 @@ void Chart::setRange(double fromX, double toX, double fromY, double toY)
 void Chart::clear()
 {
     m_chart->removeAllSeries();
-    m_points = 0;
-}
-
-void Chart::addArea(const std::vector<QPointF>& lower, const std::vector<QPointF>& upper, const QColor& fill)
-{
-    auto* area = new QAreaSeries(m_chart);
-    // The area does not own its edges; as children of the area they go with it.
-    auto* top = new QLineSeries(area);
-    auto* bottom = new QLineSeries(area);
-    top->replace(QList<QPointF>(upper.begin(), upper.end()));
-    bottom->replace(QList<QPointF>(lower.begin(), lower.end()));
-    area->setUpperSeries(top);
-    area->setLowerSeries(bottom);
-    area->setPen(Qt::NoPen);
-    area->setBrush(fill);
-    m_chart->addSeries(area);
-    area->attachAxis(m_x);
-    area->attachAxis(m_y);
-    m_points += static_cast<int>(lower.size() + upper.size());
 }
 
 void Chart::addLine(const std::vector<QPointF>& points, const QColor& color, double width, bool dashed)
@@ -160,7 +101,6 @@ void Chart::addLine(const std::vector<QPointF>& points, const QColor& color, dou
     m_chart->addSeries(line);
     line->attachAxis(m_x);
     line->attachAxis(m_y);
-    m_points += static_cast<int>(points.size());
 }
 
 void Chart::setStackedBars(const std::vector<BarPart>& parts, int rows, double barShare)
@@ -180,7 +120,6 @@ void Chart::setStackedBars(const std::vector<BarPart>& parts, int rows, double b
     m_chart->addSeries(bars);
     bars->attachAxis(m_x);
     bars->attachAxis(m_y);
-    m_points = rows * static_cast<int>(parts.size());
 }
 
 void Chart::setForeground(std::function<void(QPainter&)> paint)

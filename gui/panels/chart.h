@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The only file that knows Qt Charts (deprecated upstream since 6.10, slow past a few points per pixel).
-// A Chart is a bare plot: no legend, no title, no axis text; its plot area is set to the pixel so that it
-// shares the x axis of the timeline above it. Curves are thinned to two points per pixel before they
-// reach Qt Charts, so drawing costs pixels and not samples.
+// A Chart is a bare plot: no legend, no title, no axis text; its plot area is set to the pixel, and what else
+// there is to see is painted over it. For what stands still: replacing a series costs milliseconds, so what
+// follows a drag (MemoryPanel, BubblePanel) paints itself.
 #pragma once
-
-#include "core/program/program.h"
 
 #include <QColor>
 #include <QMargins>
@@ -23,10 +21,6 @@ class QValueAxis;
 
 namespace pipewright {
 
-/// A step function thinned to at most two points per pixel of [from, to], highest and lowest value of each
-/// pixel kept in order; the value before `from` is carried in. O(samples in the window + log samples).
-std::vector<QPointF> thinSteps(const std::vector<MemorySample>& samples, double from, double to, int pixels);
-
 class Chart : public QWidget {
     Q_OBJECT
 
@@ -39,8 +33,6 @@ public:
     void setRange(double fromX, double toX, double fromY, double toY);
     void clear();
 
-    /// The area between two levels or curves; `upper` has at least two points.
-    void addArea(const std::vector<QPointF>& lower, const std::vector<QPointF>& upper, const QColor& fill);
     void addLine(const std::vector<QPointF>& points, const QColor& color, double width, bool dashed = false);
 
     struct BarPart {
@@ -58,9 +50,6 @@ public:
     double xOf(double value) const;
     double yOf(double value) const;
 
-    /// Number of points handed to Qt Charts, for the test of the promise above.
-    int pointCount() const { return m_points; }
-
 protected:
     void resizeEvent(QResizeEvent* event) override;
 
@@ -73,7 +62,6 @@ private:
     QValueAxis* m_y;
     QWidget* m_foreground;
     QMargins m_margins{0, 0, 0, 0};
-    int m_points = 0;
 };
 
 } // namespace pipewright

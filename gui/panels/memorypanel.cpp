@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/memorypanel.h"
 
-#include "gui/panels/chart.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 
@@ -10,6 +9,7 @@
 #include <QPainter>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 
@@ -19,16 +19,19 @@ constexpr int top = 18;
 constexpr int bottom = 6;
 constexpr int captionLeft = 18;
 
-std::vector<QPointF> level(const TimeAxis& axis, Bytes bytes)
+/// A label that stands free takes the size of its text.
+void setWords(QLabel* label, const QString& text)
 {
-    return {{axis.start, static_cast<double>(bytes)}, {axis.end(), static_cast<double>(bytes)}};
+    if (label->text() == text)
+        return;
+    label->setText(text);
+    label->adjustSize();
 }
 
 } // namespace
 
 MemoryPanel::MemoryPanel(QWidget* parent)
     : QWidget(parent)
-    , m_chart(new Chart(this))
     , m_deviceName(new QLabel(this))
     , m_peak(makeCaption({}, TextSize::Small, this))
     , m_when(makeCaption({}, TextSize::Small, this))
@@ -40,8 +43,6 @@ MemoryPanel::MemoryPanel(QWidget* parent)
     m_deviceName->move(captionLeft, top + 20);
     m_peak->move(captionLeft, top + 40);
     m_when->move(captionLeft, top + 56);
-    m_chart->setForeground([this](QPainter& painter) { paintCaptions(painter); });
-    m_chart->lower();
 }
 
 void MemoryPanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device)
@@ -49,34 +50,28 @@ void MemoryPanel::showDesign(const Design& design, const Prediction* prediction,
     m_device = device;
     m_limit = 0;
     m_predicted = prediction != nullptr;
-    m_curve.clear();
-    m_measured.clear();
+    m_curve = {};
+    m_measured = {};
     m_persistent = 0;
     const auto index = static_cast<std::size_t>(std::max(0, device));
     if (prediction && index < prediction->timeline.memory.size()) {
-        m_curve = prediction->timeline.memory[index];
+        m_curve = StepCurve(prediction->timeline.memory[index]);
         m_persistent = prediction->program.devices[index].persistentBytes;
     }
     if (overlay && index < overlay->measured.memory.size())
-        m_measured = overlay->measured.memory[index];
+        m_measured = StepCurve(overlay->measured.memory[index]);
     if (device >= 0 && device < static_cast<int>(design.cluster.devices.size()))
         m_limit = design.cluster.devices[static_cast<std::size_t>(device)].memory;
-    m_deviceName->setText(deviceLabel(design, device));
-    m_deviceName->adjustSize();
+    setWords(m_deviceName, deviceLabel(design, device));
     refresh();
 }
 
 void MemoryPanel::setAxis(const TimeAxis& axis)
 {
+    if (axis == m_axis)
+        return;
     m_axis = axis;
-    refresh();
-}
-
-void MemoryPanel::resizeEvent(QResizeEvent* event)
-{
-    QWidget::resizeEvent(event);
-    m_chart->setGeometry(rect());
-    refresh();
+    update();
 }
 
 void MemoryPanel::changeEvent(QEvent* event)
@@ -88,45 +83,94 @@ void MemoryPanel::changeEvent(QEvent* event)
 
 void MemoryPanel::refresh()
 {
-    m_chart->clear();
-    m_peak->clear();
-    m_when->clear();
-    m_chart->setPlotMargins(m_axis.left, top, std::max(0, width() - m_axis.right()), bottom);
-    if (m_curve.empty()) {
-        m_chart->setForeground([this](QPainter& painter) { paintCaptions(painter); });
-        return;
-    }
+    setWords(m_peak, m_curve.empty() ? QString() : tr("peak %1").arg(sizeText(m_curve.peak().bytes)));
+    setWords(m_when, m_curve.empty() ? QString() : tr("at %1").arg(durationText(m_curve.peak().time)));
+    setTone(m_peak, m_limit > 0 && m_curve.peak().bytes > m_limit ? Tone::Bad : Tone::Dim);
+    update();
+}
+
+QRectF MemoryPanel::plotArea() const
+{
+    return QRectF(m_axis.left, top, std::min(m_axis.width, std::max(0, width() - m_axis.left)), std::max(0, height() - top - bottom));
+}
+
+bool MemoryPanel::showsLimit() const
+{
+    // A limit far above everything would leave the curve no height.
+    return m_limit > 0 && m_limit < 8 * std::max<Bytes>(1, m_curve.peak().bytes);
+}
+
+Bytes MemoryPanel::highest() const
+{
+    return std::max<Bytes>(1, std::max(m_curve.peak().bytes, showsLimit() ? m_limit : 0));
+}
+
+double MemoryPanel::yOf(double bytes) const
+{
+    const QRectF area = plotArea();
+    return area.bottom() - bytes / (static_cast<double>(highest()) * 1.1) * area.height();
+}
+
+void MemoryPanel::paintEvent(QPaintEvent*)
+{
+    QPainter painter(this);
+    m_rectangles = 0;
+    if (!m_curve.empty())
+        paintCurves(painter);
+    paintCaptions(painter);
+}
+
+void MemoryPanel::paintCurves(QPainter& painter)
+{
     const Theme& theme = Theme::of(*this);
-    const auto fuller = [](const MemorySample& a, const MemorySample& b) { return a.bytes < b.bytes; };
-    const MemorySample peak = *std::max_element(m_curve.begin(), m_curve.end(), fuller);
-    m_peak->setText(tr("peak %1").arg(sizeText(peak.bytes)));
-    setTone(m_peak, m_limit > 0 && peak.bytes > m_limit ? Tone::Bad : Tone::Dim);
-    m_when->setText(tr("at %1").arg(durationText(peak.time)));
-    m_peak->adjustSize();
-    m_when->adjustSize();
-
-    Bytes highest = peak.bytes;
-    const bool limitShown = m_limit > 0 && m_limit < 8 * std::max<Bytes>(1, peak.bytes);
-    if (limitShown)
-        highest = std::max(highest, m_limit);
-    m_chart->setRange(m_axis.start, m_axis.end(), 0, static_cast<double>(highest) * 1.1);
-
-    const std::vector<QPointF> curve = thinSteps(m_curve, m_axis.start, m_axis.end(), m_axis.width);
-    m_chart->addArea(level(m_axis, 0), level(m_axis, m_persistent), theme.persistent);
-    m_chart->addArea(level(m_axis, m_persistent), curve, theme.chartFill);
-    m_chart->addLine(curve, theme.accent, 1.5);
-    if (!m_measured.empty())
-        m_chart->addLine(thinSteps(m_measured, m_axis.start, m_axis.end(), m_axis.width),
-                         theme.text, 1.0);
-    if (limitShown)
-        m_chart->addLine(level(m_axis, m_limit), theme.bad, 1.2, true);
-    m_chart->setForeground([this](QPainter& painter) { paintCaptions(painter); });
+    const QRectF area = plotArea();
+    const double scale = devicePixelRatioF();
+    painter.save();
+    painter.setClipRect(area);
+    const auto fill = [&](const QRectF& rect, const QColor& color) {
+        painter.fillRect(rect, color);
+        ++m_rectangles;
+    };
+    // On whole device pixels: what a fraction of a pixel would blur is drawn crisp, and a curve's columns are
+    // those of the lanes above.
+    const auto line = [scale](double y) { return std::round(y * scale) / scale; };
+    const double ground = line(yOf(static_cast<double>(m_persistent)));
+    fill(QRectF(area.left(), ground, area.width(), area.bottom() - ground), theme.persistent);
+    const auto curve = [&](const StepCurve& steps, const QColor& color, const QColor* below, double thickness) {
+        const double half = 0.5 / scale * m_axis.nsPerPixel, thick = std::max(1.0, std::round(thickness * scale)) / scale;
+        for (const StepCurve::Column& column :
+             steps.columns(m_axis.start - half, m_axis.end() - half, static_cast<int>(std::lround(m_axis.width * scale)))) {
+            const double x = m_axis.left + column.x / scale, width = column.width / scale;
+            const double upper = line(yOf(static_cast<double>(column.high))), lower = line(yOf(static_cast<double>(column.low)));
+            if (below && ground > lower + thick)
+                fill(QRectF(x, lower + thick, width, ground - lower - thick), *below);
+            fill(QRectF(x, upper, width, lower - upper + thick), color);
+        }
+    };
+    // Opaque, as it looks on the window: a rectangle that has to be mixed with what is below costs many times
+    // one that is not.
+    const QColor under = theme.background;
+    const auto share = static_cast<float>(theme.chartFill.alphaF());
+    const auto mixed = [share](float top, float bottom) { return share * top + (1 - share) * bottom; };
+    const QColor below = QColor::fromRgbF(mixed(theme.chartFill.redF(), under.redF()), mixed(theme.chartFill.greenF(), under.greenF()),
+                                          mixed(theme.chartFill.blueF(), under.blueF()));
+    curve(m_curve, theme.accent, &below, 1.5);
+    curve(m_measured, theme.text, nullptr, 1);
+    if (showsLimit()) {
+        painter.setPen(QPen(theme.bad, 1.2, Qt::CustomDashLine));
+        QPen pen = painter.pen();
+        pen.setDashPattern({4, 3});
+        painter.setPen(pen);
+        const double y = yOf(static_cast<double>(m_limit));
+        painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    }
+    painter.restore();
 }
 
 void MemoryPanel::paintCaptions(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
-    const QRectF area = m_chart->plotArea();
+    const QRectF area = plotArea();
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setPen(theme.hairline);
     painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
@@ -137,15 +181,15 @@ void MemoryPanel::paintCaptions(QPainter& painter) const
         return;
     }
     if (m_persistent > 0) {
-        const double y = m_chart->yOf(static_cast<double>(m_persistent));
+        const double y = yOf(static_cast<double>(m_persistent));
         const QRectF ground(area.left() + 10, y, area.width() - 20, area.bottom() - y);
         painter.setPen(theme.isDark ? theme.text : theme.dim);
         if (ground.height() > 16)
             painter.drawText(ground, Qt::AlignLeft | Qt::AlignVCenter, tr("weights + optimizer %1").arg(sizeText(m_persistent)));
     }
     if (m_limit > 0) {
-        const double y = std::max(area.top() + 1, m_chart->yOf(static_cast<double>(m_limit)));
-        const bool shown = m_chart->yOf(static_cast<double>(m_limit)) > area.top();
+        const double y = std::max(area.top() + 1, yOf(static_cast<double>(m_limit)));
+        const bool shown = yOf(static_cast<double>(m_limit)) > area.top();
         painter.setPen(shown ? theme.bad : theme.dim);
         painter.drawText(QRectF(area.left(), y - (shown ? 17 : -3), area.width() - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
                          tr("limit %1").arg(sizeText(m_limit)));

@@ -70,10 +70,23 @@ const QPixmap& BlockSprites::textureOf(Op op) const
 
 const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
 {
+    return sprite(op, chunk, size).pixmap;
+}
+
+const QImage& BlockSprites::pixels(Op op, int chunk, QSize size)
+{
+    Sprite& found = sprite(op, chunk, size);
+    if (found.image.isNull())
+        found.image = found.pixmap.toImage().convertToFormat(QImage::Format_ARGB32_Premultiplied);
+    return found.image;
+}
+
+BlockSprites::Sprite& BlockSprites::sprite(Op op, int chunk, QSize size)
+{
     const int shade = chunk % 2; // as Theme::fill tells chunks apart
     const std::uint64_t key = static_cast<std::uint64_t>(size.width()) << 32 | static_cast<std::uint64_t>(size.height()) << 8 |
                               static_cast<std::uint64_t>(shade) << 7 | static_cast<std::uint64_t>(op);
-    if (const auto it = m_blocks.constFind(key); it != m_blocks.constEnd())
+    if (const auto it = m_blocks.find(key); it != m_blocks.end())
         return *it;
     if (m_bytes > mostBytes) {
         m_blocks.clear();
@@ -100,7 +113,7 @@ const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
             fill(QBrush(texture));
     }
     m_bytes += std::int64_t{4} * size.width() * size.height();
-    return *m_blocks.insert(key, std::move(pixmap));
+    return *m_blocks.insert(key, {std::move(pixmap), {}});
 }
 
 const QStaticText& BlockSprites::text(std::uint64_t key, const QString& words, const QFont& font)

@@ -9,6 +9,7 @@
 
 #include <QFont>
 #include <QHash>
+#include <QImage>
 #include <QPixmap>
 #include <QStaticText>
 
@@ -25,6 +26,8 @@ public:
     /// A block's ground of `size` device pixels: colour, texture, and rounded corners where there is room.
     /// Valid until the next call.
     const QPixmap& block(Op op, int chunk, QSize size);
+    /// The same as pixels to copy, in Format_ARGB32_Premultiplied. Valid until the next call.
+    const QImage& pixels(Op op, int chunk, QSize size);
     /// "F", or with a stage "F4"; `stage` -1 for the letter alone. Valid until the next call.
     const QStaticText& letter(Op op, int stage);
     const QStaticText& number(int microbatch);
@@ -41,7 +44,12 @@ private:
     double m_scale;
     QFont m_letterFont, m_numberFont;
     QPixmap m_plain, m_idle, m_diagonal, m_dots, m_cross;
-    QHash<std::uint64_t, QPixmap> m_blocks;
+    struct Sprite {
+        QPixmap pixmap;
+        QImage image; ///< null until asked for
+    };
+    Sprite& sprite(Op op, int chunk, QSize size);
+    QHash<std::uint64_t, Sprite> m_blocks;
     std::int64_t m_bytes = 0; ///< of m_blocks
     QHash<std::uint64_t, QStaticText> m_texts;
 };

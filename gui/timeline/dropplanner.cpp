@@ -142,18 +142,20 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(name(block), deviceLabel(design, home))
                                   : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
     aim(plan.index);
+    const auto positionAt = [&place](int gap) { return gap > place.index ? gap - 1 : gap; }; // of the one block
+    std::optional<OrderPreview::Range> allowed; // of the one block
     if (moved.size() == 1)
         if (OrderPreview* quick = preview()) {
             if (!m_hasRange || !(m_range.first == block))
                 m_range = {block, quick->legalRange(home, place.index)};
             m_hasRange = true;
-            const OrderPreview::Range& range = m_range.second;
+            const OrderPreview::Range& range = *(allowed = m_range.second);
             const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(home)].blocks();
             const auto last = static_cast<std::size_t>(range.last);
             plan.room = {range.first > 0 ? blocks[static_cast<std::size_t>(range.first) - 1].end : 0,
                          last + 1 < blocks.size() ? blocks[last + 1].start : blocks.back().end};
             // The nearest gap where it may stand. Snapping back to its own would hide why the other is illegal.
-            const int wanted = plan.index > place.index ? plan.index - 1 : plan.index;
+            const int wanted = positionAt(plan.index);
             const int nearest = std::clamp(wanted, range.first, range.last);
             const int gap = nearest > place.index ? nearest + 1 : nearest;
             if (nearest != wanted && nearest != place.index
@@ -169,6 +171,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     for (const int step : {back, 2 * back, -back, -2 * back}) {
         const int index = wanted + step;
         if (index < 0 || index > static_cast<int>(size) || std::abs(timeOfGap(design, layout, home, index) - target.time) > target.snapTime)
+            continue;
+        if (allowed && (positionAt(index) < allowed->first || positionAt(index) > allowed->last))
             continue;
         aim(index);
         if (plan.positions == presentPositions(size))
@@ -249,6 +253,7 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
         return;
     }
     plan.prediction = std::shared_ptr<const Prediction>(std::shared_ptr<void>(), prediction); // the preview's own
+    plan.changedFrom = quick->firstChanged();
     plan.detail = describeChange(design, *m_document.prediction(), *prediction);
     later(plan, [device = plan.device, positions = plan.positions, text = plan.text](const Design& from, const Prediction*) {
         return Document::reordered(from, device, positions, text);

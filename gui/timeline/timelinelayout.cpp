@@ -93,6 +93,7 @@ void Lane::finish()
     const auto earlier = [](const LaneBlock& a, const LaneBlock& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
     if (!std::is_sorted(m_blocks.begin(), m_blocks.end(), earlier)) // predictions are
         std::stable_sort(m_blocks.begin(), m_blocks.end(), earlier);
+    m_isByTask = std::is_sorted(m_blocks.begin(), m_blocks.end(), [](const LaneBlock& a, const LaneBlock& b) { return a.task < b.task; });
     m_sums.assign(m_blocks.size() + 1, {});
     sum(0);
 }
@@ -202,13 +203,14 @@ std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) co
     return std::nullopt;
 }
 
-bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions)
+bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions,
+                            TaskId changed)
 {
     const auto reordered = static_cast<std::size_t>(device);
     if (reordered >= m_lanes.size() || base.m_lanes[reordered].m_blocks.size() < positions.size())
         return false;
-    const std::vector<Nanoseconds>& start = prediction.timeline.start;
-    const std::vector<Nanoseconds>& end = prediction.timeline.end;
+    const Nanoseconds* start = prediction.timeline.start.data();
+    const Nanoseconds* end = prediction.timeline.end.data();
     // What an earlier call reordered goes back.
     if (m_reordered >= 0 && m_reordered != device)
         m_lanes[static_cast<std::size_t>(m_reordered)] = base.m_lanes[static_cast<std::size_t>(m_reordered)];
@@ -216,38 +218,55 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
     lane = base.m_lanes[reordered];
     m_reordered = device;
     m_now.resize(lane.m_blocks.size());
-    std::size_t changed = positions.size();
+    std::size_t firstMoved = positions.size();
     for (std::size_t i = 0; i < m_now.size(); ++i) {
         const std::size_t from = i < positions.size() ? positions[i] : i;
         if (from != i)
-            changed = std::min(changed, i);
+            firstMoved = std::min(firstMoved, i);
         lane.m_blocks[i] = base.m_lanes[reordered].m_blocks[from];
         m_now[from] = static_cast<std::uint32_t>(i);
     }
-    // Task by task, since the times of a lane lie far apart; within a lane tasks are in order.
-    std::vector<LaneBlock*> next;
-    for (Lane& each : m_lanes)
-        next.push_back(each.m_blocks.data());
+    // What the last call changed is set right again, too.
+    const TaskId first = std::min(changed, m_changed);
+    m_changed = changed;
     m_makespan = 0;
-    const std::vector<Task>& tasks = prediction.program.tasks;
-    for (TaskId t = 0; t < tasks.size(); ++t) {
-        const auto on = static_cast<std::size_t>(tasks[t].device);
-        if (tasks[t].kind == TaskKind::Transfer || on >= m_lanes.size() || on == reordered)
-            continue;
-        LaneBlock*& block = next[on];
-        if (block == m_lanes[on].m_blocks.data() + m_lanes[on].m_blocks.size() || block->task != t)
-            continue; // an update without a duration is not shown
-        block->start = start[t];
-        block->end = end[t];
-        m_makespan = std::max(m_makespan, end[t]);
-        ++block;
-    }
-    for (LaneBlock& block : lane.m_blocks) {
+    for (std::size_t i = 0; i < lane.m_blocks.size(); ++i) {
+        LaneBlock& block = lane.m_blocks[i];
+        LaneBlock* const next = i + 1 < lane.m_blocks.size() ? &lane.m_blocks[i + 1] : nullptr;
         block.start = start[block.task];
         block.end = end[block.task];
-        m_makespan = std::max(m_makespan, block.end);
+        if (block.pair == LaneBlock::Pair::First && next && next->pair == LaneBlock::Pair::Second
+            && overlapsWith(prediction.program, block.task) == next->task) {
+            block.end = next->start = block.start + (block.end - block.start) / 2;
+            next->end = end[next->task];
+            ++i;
+        } else if (block.pair != LaneBlock::Pair::None) {
+            block.pair = LaneBlock::Pair::None; // parted
+            firstMoved = std::min(firstMoved, i);
+        }
     }
-    lane.sum(changed);
+    for (Lane& each : m_lanes) {
+        std::vector<LaneBlock>& blocks = each.m_blocks;
+        if (!blocks.empty() && &each == &lane)
+            m_makespan = std::max(m_makespan, blocks.back().end);
+        if (&each == &lane)
+            continue;
+        const auto from = each.m_isByTask
+                              ? std::partition_point(blocks.begin(), blocks.end(), [first](const LaneBlock& b) { return b.task < first; })
+                              : blocks.begin();
+        for (auto block = from; block != blocks.end(); ++block) {
+            // Half a slot stays half a slot: the two of a pair begin and end together.
+            const Nanoseconds length = block->end - block->start;
+            const Nanoseconds begin = block->pair == LaneBlock::Pair::Second ? end[block->task] - length : start[block->task];
+            if (begin == block->start)
+                continue; // most of a lane may stand where it did
+            block->start = begin;
+            block->end = begin + length;
+        }
+        if (!blocks.empty())
+            m_makespan = std::max(m_makespan, blocks.back().end);
+    }
+    lane.sum(firstMoved);
     return true;
 }
 

@@ -51,6 +51,7 @@ private:
     std::vector<LaneBlock> m_blocks;
     std::vector<std::array<Nanoseconds, opCount>> m_sums; ///< m_sums[i]: of the blocks before i
     int m_chunks = 1;
+    bool m_isByTask = false; ///< tasks are numbered in the order of the blocks
 };
 
 class TimelineLayout {
@@ -72,9 +73,11 @@ public:
     std::size_t blocks() const { return m_blocks; }
 
     /// Makes this, a copy of `base`, the layout of the same tasks at other times, with the blocks of `device` in
-    /// another order: `positions[i]` is the place in `base` of the block that comes i-th. O(tasks), a few
-    /// milliseconds for 200,000 blocks; false, with nothing changed, when `base` shows other tasks.
-    bool retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions);
+    /// another order: `positions[i]` is the place in `base` of the block that comes i-th. Tasks before `changed`
+    /// have the times of `base`. O(blocks behind it, now or at the last call), about a millisecond for 200,000;
+    /// false, with nothing changed, when `base` shows other tasks.
+    bool retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions,
+                TaskId changed = 0);
 
     struct Hash {
         std::size_t operator()(const Block& block) const;
@@ -89,6 +92,7 @@ private:
     std::size_t m_blocks = 0;
     int m_reordered = -1;               ///< lane whose blocks do not stand as they are numbered …
     std::vector<std::uint32_t> m_now;   ///< … and where they stand, by number within the lane
+    TaskId m_changed = none;            ///< tasks before it have the times that this was copied with
     Nanoseconds m_makespan = 0;
 };
 

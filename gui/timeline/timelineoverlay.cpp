@@ -31,6 +31,8 @@ QPainterPath arrowPath(const OverlayContent::Arrow& arrow)
 
 } // namespace
 
+TimelineOverlay::~TimelineOverlay() = default;
+
 TimelineOverlay::TimelineOverlay(QWidget* parent) : QWidget(parent)
 {
     setAttribute(Qt::WA_TransparentForMouseEvents);
@@ -91,7 +93,9 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     }
     if (m_content.ghost) {
         const OverlayContent::Ghost& ghost = *m_content.ghost;
-        const TimelinePainter blockPainter(theme, devicePixelRatioF());
+        if (!m_blockPainter || !m_blockPainter->isFor(theme, devicePixelRatioF()))
+            m_blockPainter = std::make_unique<TimelinePainter>(theme, devicePixelRatioF());
+        const TimelinePainter& blockPainter = *m_blockPainter;
         painter.setOpacity(0.85);
         blockPainter.block(painter, ghost.rect, ghost.block, ghost.chunk,
                            ghost.rect.width() >= 11 ? BlockText::LetterAndNumber : BlockText::None);

@@ -10,6 +10,7 @@
 #include <QString>
 #include <QWidget>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct OverlayContent {
 class TimelineOverlay : public QWidget {
 public:
     explicit TimelineOverlay(QWidget* parent);
+    ~TimelineOverlay() override;
     void setContent(OverlayContent content);
     const OverlayContent& content() const { return m_content; }
 
@@ -59,6 +61,7 @@ private:
     void paintReadings(class QPainter& painter) const;
     void paintLabel(class QPainter& painter) const;
     OverlayContent m_content;
+    std::unique_ptr<class TimelinePainter> m_blockPainter; ///< of the look and scale last painted in
 };
 
 } // namespace pipewright

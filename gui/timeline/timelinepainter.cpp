@@ -157,8 +157,10 @@ std::int64_t TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, co
     const QBrush idle(m_sprites.idleTexture());
     for (const QRectF& rect : geometry.idle)
         painter.fillRect(rect, idle);
-    columnsOf(painter, geometry);
+    narrow(painter, lane, geometry);
     for (const BlockRect& item : geometry.blocks) {
+        if (isNarrow(item))
+            continue;
         const LaneBlock& block = lane.blocks()[item.index];
         ground(painter, item.rect, block.block.op, block.chunk);
     }
@@ -191,14 +193,22 @@ void TimelinePainter::pairFrames(QPainter& painter, const Lane& lane, const Lane
     }
 }
 
-void TimelinePainter::columnsOf(QPainter& painter, const LaneGeometry& geometry) const
+bool TimelinePainter::isNarrow(const BlockRect& item)
 {
-    // Tens of thousands of rectangles, each a few pixels wide: written into a picture of the lane and copied
-    // at once, they cost less than the calls to fill them one by one.
+    return item.text == BlockText::None && item.rect.width() < 12;
+}
+
+void TimelinePainter::narrow(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const
+{
+    // Tens of thousands of rectangles and blocks, each a few pixels wide: written into a picture of the lane and
+    // copied at once, they cost less than the calls to draw them one by one.
     QRectF covered;
     for (const std::vector<QRectF>& rects : geometry.merged)
         for (const QRectF& rect : rects)
             covered |= rect;
+    for (const BlockRect& item : geometry.blocks)
+        if (isNarrow(item))
+            covered |= item.rect;
     if (covered.isEmpty())
         return;
     const auto device = [this](double value) { return static_cast<int>(std::lround(value * m_scale)); };
@@ -219,6 +229,19 @@ void TimelinePainter::columnsOf(QPainter& painter, const LaneGeometry& geometry)
             for (int y = device(rect.top()) - origin.y(); y < bottom; ++y)
                 std::fill_n(pixels + y * pitch + left, width, colour);
         }
+    }
+    for (const BlockRect& item : geometry.blocks) {
+        if (!isNarrow(item))
+            continue;
+        const LaneBlock& block = lane.blocks()[item.index];
+        const QPoint at(device(item.rect.left()) - origin.x(), device(item.rect.top()) - origin.y());
+        const QSize own(device(item.rect.width()), device(item.rect.height()));
+        // Rounding may give its picture a pixel more than there is room.
+        const int width = std::min(own.width(), size.width() - at.x()), height = std::min(own.height(), size.height() - at.y());
+        const QImage& sprite = m_sprites.pixels(block.block.op, block.chunk, own);
+        const uchar* from = sprite.constBits();
+        for (int y = 0; y < height; ++y, from += sprite.bytesPerLine())
+            std::copy_n(reinterpret_cast<const QRgb*>(from), width, pixels + (at.y() + y) * pitch + at.x());
     }
     m_columns.setDevicePixelRatio(m_scale);
     painter.drawImage(QRectF(covered.topLeft(), QSizeF(size) / m_scale), m_columns, QRectF(QPointF(0, 0), QSizeF(size)));

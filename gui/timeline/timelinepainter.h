@@ -71,7 +71,9 @@ public:
 private:
     /// A frame around the two of each overlapped pair.
     void pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
-    void columnsOf(QPainter& painter, const LaneGeometry& geometry) const;
+    /// What is narrow, merged columns and blocks without a letter, put together as one picture.
+    void narrow(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
+    static bool isNarrow(const BlockRect& item);
     void ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
     bool hasNumber(const QRectF& rect, const Block& block) const;
     void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
@@ -81,7 +83,7 @@ private:
     const Theme& m_theme;
     double m_scale;
     mutable BlockSprites m_sprites; ///< grows as a painter meets new widths and numbers
-    mutable QImage m_columns;       ///< room to put merged columns together
+    mutable QImage m_columns;       ///< room to put what is narrow together
 };
 
 /// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.

@@ -108,6 +108,7 @@ void TimelineView::Private::reload()
     }
     reason.reset();
     setPlan(std::nullopt);
+    retimed.reset();
     planner.forget();
     drag.reset();
     warmUpDrag.reset();

@@ -59,14 +59,12 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
         } else {
             previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
             if (plan->live) {
-                if (!previewLayout || !previewIsRetimed)
-                    previewLayout = layout;
-                if (!previewLayout->retime(layout, *prediction, plan->device, plan->positions))
-                    previewLayout.reset();
+                if (!retimed)
+                    retimed = std::make_shared<TimelineLayout>(layout);
+                previewLayout = retimed->retime(layout, *prediction, plan->device, plan->positions, plan->changedFrom) ? retimed : nullptr;
             } else if (!confirmed) {
-                previewLayout = *plan->layout;
+                previewLayout = plan->layout;
             }
-            previewIsRetimed = plan->live || confirmed;
         }
         Q_EMIT view.previewChanged();
     }

@@ -61,6 +61,7 @@ std::optional<Prediction> compiled(const Design& design, int device, const std::
     std::vector<Block>& order = edited.schedule.order[static_cast<std::size_t>(device)];
     for (std::size_t i = 0; i < positions.size(); ++i)
         order[i] = design.schedule.order[static_cast<std::size_t>(device)][positions[i]];
+    dropBrokenOverlaps(edited.schedule);
     try {
         return predictPlaced(edited);
     } catch (const Error& error) {
@@ -102,7 +103,7 @@ private Q_SLOTS:
         QTest::addColumn<QString>("family");
         QTest::addColumn<int>("devices");
         QTest::addColumn<bool>("uneven");
-        for (const char* family : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}) {
+        for (const char* family : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "chimera", "dualpipe", "dualpipe-v"}) {
             QTest::newRow(family) << QString::fromLatin1(family) << 4 << false;
             QTest::addRow("%s, uneven stages", family) << QString::fromLatin1(family) << 4 << true;
         }
@@ -112,7 +113,7 @@ private Q_SLOTS:
         QFETCH(QString, family);
         QFETCH(int, devices);
         QFETCH(bool, uneven);
-        const Design design = designOf(family.toLatin1().constData(), devices, 8, uneven);
+        const Design design = designOf(family.toLatin1().constData(), devices, family.startsWith(QLatin1String("dualpipe")) ? 20 : 8, uneven);
         const Prediction present = predictPlaced(design);
         OrderPreview preview(design, present);
         QVERIFY(preview.possible());
@@ -146,6 +147,35 @@ private Q_SLOTS:
             }
         }
         QVERIFY(legal > 20 && illegal > 20);
+    }
+
+    void aPairThatIsPartedAndJoinedAgainIsAsBefore()
+    {
+        const Design design = designOf("dualpipe", 4, 20, true);
+        const Prediction present = predictPlaced(design);
+        QVERIFY(!present.program.overlaps.empty());
+        OrderPreview preview(design, present);
+        const std::size_t size = design.schedule.order[1].size();
+        int parted = 0;
+        for (const Overlap& pair : design.schedule.overlaps) {
+            const Position first = find(design.schedule, pair.first);
+            const auto at = static_cast<std::size_t>(first.index);
+            if (first.device != 1 || at + 2 >= size)
+                continue;
+            // The block behind the pair goes between the two.
+            if (const Prediction* apart = preview.evaluate(1, moved(size, at + 2, at + 1))) {
+                ++parted;
+                QVERIFY(apart->program.overlaps.size() < present.program.overlaps.size());
+            }
+            const Prediction* same = preview.evaluate(1, moved(size, 0, 0));
+            QVERIFY(same != nullptr);
+            QCOMPARE(same->timeline.start, present.timeline.start);
+            QCOMPARE(same->timeline.end, present.timeline.end);
+            QCOMPARE(same->program.overlaps.size(), present.program.overlaps.size());
+            QVERIFY(same->timeline.memory[1] == present.timeline.memory[1]);
+            QVERIFY(sameNumbers(same->metrics, present.metrics));
+        }
+        QVERIFY(parted > 0);
     }
 
     void thePresentOrderGivesThePresentPrediction()

@@ -37,9 +37,20 @@ class DropPlannerTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void aLargeDesignIsAnsweredAtOnceWithTheTimesOfTheExactAnswer_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<int>("microbatches");
+        QTest::newRow("one pipeline") << QStringLiteral("zb-h1") << 8;
+        QTest::newRow("two replicas") << QStringLiteral("chimera") << 8;
+        QTest::newRow("overlapped pairs") << QStringLiteral("dualpipe") << 20;
+    }
     void aLargeDesignIsAnsweredAtOnceWithTheTimesOfTheExactAnswer()
     {
-        Desk large(0), small(never);
+        QFETCH(QString, family);
+        QFETCH(int, microbatches);
+        const Design design = testing::design(family.toLatin1().constData(), 4, microbatches);
+        Desk large(0, design), small(never, design);
         std::mt19937 random(5);
         int legal = 0, illegal = 0;
         for (int round = 0; round < 150; ++round) {

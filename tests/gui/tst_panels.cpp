@@ -2,17 +2,22 @@
 #include "core/schedule/families/family.h"
 #include "core/predict/redesign.h"
 #include "gui/designer.h"
+#include "gui/panels/bubblepanel.h"
 #include "gui/panels/chart.h"
 #include "gui/panels/errortable.h"
 #include "gui/panels/explain.h"
 #include "gui/panels/familyestimates.h"
+#include "gui/panels/memorypanel.h"
 #include "gui/panels/words.h"
 #include "gui/picture.h"
+#include "gui/theme.h"
 
 #include <QAbstractItemModelTester>
 #include <QImage>
 #include <QTemporaryDir>
 #include <QTest>
+
+#include <random>
 
 using namespace pipewright;
 
@@ -98,34 +103,106 @@ private Q_SLOTS:
         QVERIFY2(answers->why.contains(QLatin1String("pinned")), qPrintable(answers->why));
     }
 
-    void thinnedCurvesKeepPeaksAndCostTwoPointsPerPixel()
+    void theColumnsOfACurveSayWhatIsInThem()
     {
-        std::vector<MemorySample> samples;
-        for (int i = 0; i < 100'000; ++i)
-            samples.push_back({Nanoseconds(i) * 10, i == 61'803 ? Bytes{999} : Bytes(i % 7)});
-        const auto points = thinSteps(samples, 0, 1'000'000, 300);
-        QVERIFY(points.size() <= 601);
-        double highest = 0;
-        for (std::size_t i = 0; i < points.size(); ++i) {
-            highest = std::max(highest, points[i].y());
-            QVERIFY(i == 0 || points[i].x() >= points[i - 1].x());
+        // Against looking at every sample.
+        std::mt19937 random(7);
+        for (int round = 0; round < 200; ++round) {
+            std::vector<MemorySample> samples;
+            Nanoseconds time = 0;
+            const int count = static_cast<int>(random() % 1000) + 1;
+            for (int i = 0; i < count; ++i) {
+                samples.push_back({time, static_cast<Bytes>(random() % 50)});
+                time += static_cast<Nanoseconds>(random() % 3 * (random() % 90));
+            }
+            const StepCurve curve(samples);
+            const auto fullest = std::max_element(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+            QCOMPARE(curve.peak(), *fullest);
+            const double from = static_cast<double>(random() % 2000) - 500, to = from + 1 + static_cast<double>(random() % 20'000);
+            const int pixels = 1 + static_cast<int>(random() % 400);
+            const std::vector<StepCurve::Column> columns = curve.columns(from, to, pixels);
+            int x = 0;
+            for (const StepCurve::Column& column : columns) {
+                QCOMPARE(column.x, x);
+                for (int i = 0; i < column.width; ++i, ++x) {
+                    const double begin = from + (to - from) / pixels * x, end = from + (to - from) / pixels * (x + 1);
+                    Bytes level = samples.front().bytes, low = 0, high = 0;
+                    bool entered = false;
+                    const auto see = [&] {
+                        low = entered ? std::min(low, level) : level;
+                        high = entered ? std::max(high, level) : level;
+                        entered = true;
+                    };
+                    for (const MemorySample& sample : samples) {
+                        if (static_cast<double>(sample.time) >= end)
+                            break;
+                        if (static_cast<double>(sample.time) >= begin && !entered)
+                            see();
+                        level = sample.bytes;
+                        if (static_cast<double>(sample.time) >= begin)
+                            see();
+                    }
+                    if (!entered)
+                        see();
+                    QCOMPARE(column.low, low);
+                    QCOMPARE(column.high, high);
+                    QCOMPARE(column.last, level);
+                }
+            }
+            QCOMPARE(x, pixels);
         }
-        QCOMPARE(highest, 999.0);
+        QVERIFY(StepCurve().columns(0, 100, 10).empty());
+        QVERIFY(StepCurve({{0, 5}}).columns(100, 100, 10).empty());
     }
 
-    void aStepIsDrawnUprightAndCarriedIntoTheWindow()
+    void aCurveOfAMillionSamplesIsPaintedAsRectanglesPerPixel()
     {
-        const std::vector<MemorySample> samples{{0, 10}, {500, 20}};
-        const auto points = thinSteps(samples, 100, 1100, 10); // 100 ns per pixel; the step is in pixel 4
-        QCOMPARE(points.front(), QPointF(100, 10));
-        QCOMPARE(points.back(), QPointF(1100, 20));
-        bool upright = false;
-        for (std::size_t i = 1; i < points.size(); ++i)
-            upright = upright || (points[i].x() == points[i - 1].x() && points[i].y() == 20 && points[i - 1].y() == 10);
-        QVERIFY(upright);
-        QVERIFY(points.size() <= 6);
-        QVERIFY(thinSteps({}, 0, 100, 10).empty());
-        QCOMPARE(thinSteps(samples, 600, 900, 10).front().y(), 20.0);
+        Design design = exampleDesign();
+        Prediction prediction = predict(design);
+        std::vector<MemorySample>& samples = prediction.timeline.memory[0];
+        samples.clear();
+        for (int i = 0; i < 1'000'000; ++i)
+            samples.push_back({Nanoseconds(i) * 10, i == 618'003 ? Bytes{900} : Bytes(i % 7)});
+        prediction.program.devices[0].persistentBytes = 0;
+        design.cluster.devices[0].memory = 0;
+        MemoryPanel panel;
+        panel.resize(600, 200);
+        panel.setAxis({0, 1e7 / 400, 100, 400});
+        panel.showDesign(design, &prediction, nullptr, 0);
+        const QImage image = panel.grab().toImage();
+        QVERIFY(panel.rectangles() > 400 && panel.rectangles() <= 2 * 400 + 1);
+        // The one high sample is seen at its place and nowhere else.
+        const QRgb line = Theme::of(panel).accent.rgb();
+        const int high = static_cast<int>(panel.yOf(890));
+        int seen = 0;
+        for (int x = 100; x < 500; ++x)
+            if (image.pixel(x, high) == line) {
+                ++seen;
+                QCOMPARE(x, static_cast<int>(std::lround(panel.xOf(6'180'030))));
+            }
+        QCOMPARE(seen, 1);
+    }
+
+    void aBubblesBarIsAsLongAsItsShare()
+    {
+        const Design design = exampleDesign();
+        const Prediction prediction = predict(design);
+        BubblePanel panel;
+        panel.resize(900, 200);
+        panel.setPlot(120, 700);
+        panel.showDesign(design, &prediction);
+        const QImage image = panel.grab().toImage();
+        const QRectF area = panel.plotArea();
+        const auto& devices = prediction.metrics.devices;
+        const double row = area.height() / double(devices.size());
+        const QRgb ground = image.pixel(119, static_cast<int>(area.top()));
+        for (std::size_t d = 0; d < devices.size(); ++d) {
+            const int y = static_cast<int>(area.top() + (double(d) + 0.5) * row);
+            const int end = static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
+            QVERIFY(end > 121);
+            QVERIFY(image.pixel(121, y) != ground && image.pixel(end - 1, y) != ground);
+            QCOMPARE(image.pixel(end + 1, y), ground);
+        }
     }
 
     void theChartsPlotIsWhereItWasPut()

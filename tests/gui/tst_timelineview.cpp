@@ -5,10 +5,12 @@
 #include "gui/theme.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelinelayout.h"
+#include "gui/timeline/timelinepainter.h"
 #include "gui/timelinestage.h"
 
 #include <QAccessible>
 #include <QAction>
+#include <QPainter>
 #include <QScrollBar>
 #include <QSignalSpy>
 
@@ -215,6 +217,39 @@ private Q_SLOTS:
             }
         }
         QVERIFY(stage.view->actions().size() >= 18);
+    }
+
+    void narrowBlocksPutTogetherLookLikeEachDrawnByItself()
+    {
+        const Design design = testing::design("zb-h1", 4, 24);
+        const Prediction prediction = predict(design);
+        const TimelineLayout layout(prediction.program, prediction.timeline, 4);
+        for (const Theme* theme : {&Theme::dark(), &Theme::light()})
+            for (const double scale : {1.0, 1.5, 2.0}) {
+                const TimelinePainter painter(*theme, scale);
+                const QRectF area(0, 10, 0, 33);
+                TimeAxis axis;
+                axis.left = 20;
+                axis.width = 700;
+                axis.nsPerPixel = 1'350'000; // 4 to 7 pixels a block
+                LaneGeometry geometry = laneGeometry(layout.lanes()[1], axis, area, layout.makespan(), scale);
+                geometry.idle.clear();
+                QVERIFY(geometry.blocks.size() > 60);
+                QImage together((QSizeF(740, 60) * scale).toSize(), QImage::Format_RGB32), single = together;
+                for (QImage* image : {&together, &single}) {
+                    image->fill(theme->lane);
+                    image->setDevicePixelRatio(scale);
+                    QPainter on(image);
+                    if (image == &together)
+                        painter.blocks(on, axis, layout.lanes()[1], geometry);
+                    else
+                        for (const BlockRect& item : geometry.blocks) {
+                            const LaneBlock& block = layout.lanes()[1].blocks()[item.index];
+                            painter.block(on, item.rect, block.block, block.chunk, item.text);
+                        }
+                }
+                QVERIFY(together == single);
+            }
     }
 
     void chartsBelowSeeTheSameAxisAsTheLanes()

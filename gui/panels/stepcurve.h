@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A step function, as memory over time is, looked at through a window of pixels: for every column of pixels
+// its lowest and highest value and the one it leaves with, which is all that can be seen of it. Extremes of
+// runs of samples are kept, so a window costs its pixels and not the samples in it. Building is O(samples).
+#pragma once
+
+#include "core/program/program.h"
+
+#include <vector>
+
+namespace pipewright {
+
+class StepCurve {
+public:
+    StepCurve() = default;
+    /// `samples`: by time; each holds until the next one.
+    explicit StepCurve(std::vector<MemorySample> samples);
+
+    bool empty() const { return m_samples.empty(); }
+    const std::vector<MemorySample>& samples() const { return m_samples; }
+    /// The highest value and when it is first reached; zero of an empty curve.
+    const MemorySample& peak() const { return m_peak; }
+
+    /// Columns in which nothing changes are one with those beside them that stay at the same value.
+    struct Column {
+        int x = 0, width = 1;
+        Bytes low = 0, high = 0, last = 0;
+        bool operator==(const Column&) const = default;
+    };
+    /// Of [from, to] cut into so many columns; empty for an empty curve or window. The value before `from` is
+    /// carried in, and before the first sample that sample's own value holds, as persistent buffers exist.
+    /// O(columns x log samples of a column).
+    std::vector<Column> columns(double from, double to, int columns) const;
+
+private:
+    struct Extremes {
+        Bytes low, high;
+    };
+    Extremes extremes(std::size_t begin, std::size_t end, Extremes of) const;
+
+    std::vector<MemorySample> m_samples;
+    std::vector<Extremes> m_runs; ///< of `run` samples each
+    MemorySample m_peak;
+};
+
+} // namespace pipewright
