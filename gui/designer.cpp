@@ -10,7 +10,6 @@
 #include "gui/screencheck.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
-#include "traces/activitystore.h"
 
 #include <QApplication>
 #include <QFileInfo>
@@ -114,7 +113,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     offerRecovery(autosaveFolder, makeWindow);
     std::vector<std::unique_ptr<TraceWindow>> traces;
     for (const std::string& file : files) {
-        if (holdsActivities(file)) { // there is no design to go with it
+        if (TraceWindow::opens(QString::fromStdString(file))) { // there is no design to go with it
             traces.push_back(std::make_unique<TraceWindow>());
             traces.back()->open(QString::fromStdString(file));
             traces.back()->show();

@@ -12,7 +12,6 @@
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
-#include "traces/activitystore.h"
 #include "traces/calibration.h"
 
 #include <nlohmann/json.hpp>
@@ -53,7 +52,7 @@ QString MainWindow::dataFolder(const QString& name) const
 
 bool MainWindow::openFile(const QString& path)
 {
-    if (holdsActivities(path.toStdString())) {
+    if (TraceWindow::opens(path)) {
         openTrace(path);
         return true;
     }
@@ -133,7 +132,7 @@ void MainWindow::open()
     if (!mayDiscard())
         return;
     const QString path = QFileDialog::getOpenFileName(this, tr("Open a design or a recording"), QFileInfo(m_document.path()).path(),
-                                                      tr("Designs and recordings (*.json *.db);;All files (*)"));
+                                                      tr("Designs and traces (*.json *.db *.gz *.sqlite);;All files (*)"));
     if (!path.isEmpty())
         openFile(path);
 }

@@ -4,6 +4,7 @@
 #include "traces/actions.h"
 #include "traces/chromejson.h"
 #include "traces/clockalignment.h"
+#include "traces/database.h"
 #include "traces/nsight.h"
 
 #include <algorithm>
@@ -31,6 +32,27 @@ TraceFormat traceFormatOf(const std::string& path)
     const std::size_t second = head[first] == '[' ? head.find_first_not_of(" \t\r\n", first + 1) : std::string::npos;
     return second != std::string::npos && (head[second] == '{' || head[second] == ']') ? TraceFormat::ChromeJson
                                                                                        : TraceFormat::None;
+}
+
+bool isForeignTrace(const std::string& path)
+try {
+    switch (traceFormatOf(path)) {
+    case TraceFormat::None: return false;
+    case TraceFormat::Nsight: {
+        const SQLite::Database database = openReadOnly(path);
+        return database.tableExists("StringIds") && !database.tableExists("RECORDS");
+    }
+    case TraceFormat::ChromeJson: break;
+    }
+    std::ifstream stream(path, std::ios::binary);
+    std::string head(64 << 10, '\0');
+    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(stream.gcount()));
+    // A design is an object too; events may come after long properties, but then the file is no small one.
+    return head.starts_with("\x1f\x8b") || head[head.find_first_not_of(" \t\r\n\xef\xbb\xbf")] == '['
+           || head.find("\"traceEvents\"") != std::string::npos || head.find("\"schemaVersion\"") != std::string::npos;
+} catch (const std::exception&) {
+    return false;
 }
 
 TraceData importTrace(const std::string& path, const WorkProgress& progress)

@@ -15,6 +15,10 @@ enum class TraceFormat { None, ChromeJson, Nsight };
 /// From the first bytes: JSON, gzip, or a SQLite database; None for anything else, a schedule file among them.
 TraceFormat traceFormatOf(const std::string& path);
 
+/// Whether the file is to be imported: another tool's trace, not a recording or a design of ours. Reads its beginning
+/// only and throws nothing.
+bool isForeignTrace(const std::string& path);
+
 /// Throws Error when the file is no trace.
 TraceData importTrace(const std::string& path, const WorkProgress& progress = {});
 

@@ -5,8 +5,12 @@
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
 #include "gui/timeline/activityview.h"
+#include "traces/traceimport.h"
 
 #include <QApplication>
+#include <QCryptographicHash>
+#include <QDateTime>
+#include <QDir>
 #include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
@@ -20,6 +24,7 @@
 #include <QSettings>
 #include <QShortcut>
 #include <QSplitter>
+#include <QStandardPaths>
 #include <QTabWidget>
 #include <QTreeWidget>
 
@@ -67,6 +72,22 @@ QTreeWidget* makeTable(const QString& name, const QStringList& columns, QWidget*
         table->headerItem()->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }
     return table;
+}
+
+/// Where the import of a file is kept: the same file, unchanged, has the same place.
+QString cacheOf(const QString& path, const QString& folder)
+{
+    const QFileInfo file(path);
+    const QDir place(folder.isEmpty()
+                         ? QStandardPaths::writableLocation(QStandardPaths::CacheLocation) + QStringLiteral("/traces")
+                         : folder);
+    place.mkpath(QStringLiteral("."));
+    const QString key = QStringLiteral("%1 %2 %3")
+                            .arg(file.absoluteFilePath())
+                            .arg(file.size())
+                            .arg(file.lastModified().toMSecsSinceEpoch());
+    const QByteArray hash = QCryptographicHash::hash(key.toUtf8(), QCryptographicHash::Sha1).toHex().left(12);
+    return place.filePath(QStringLiteral("%1-%2.db").arg(file.completeBaseName(), QString::fromLatin1(hash)));
 }
 
 QString countText(std::int64_t count)
@@ -218,7 +239,12 @@ QString TraceWindow::state() const
     return m_state->text();
 }
 
-void TraceWindow::open(const QString& path)
+bool TraceWindow::opens(const QString& path)
+{
+    return holdsActivities(path.toStdString()) || isForeignTrace(path.toStdString());
+}
+
+void TraceWindow::open(const QString& path, const QString& cacheFolder)
 {
     const int opening = ++m_opening;
     const QString name = QFileInfo(path).fileName();
@@ -245,14 +271,19 @@ void TraceWindow::open(const QString& path)
             Q_EMIT failed(why);
         });
     };
-    m_worker.start([this, opening, here, fail, path = path.toStdString()] {
+    const QString cache = cacheOf(path, cacheFolder);
+    m_worker.start([this, opening, here, fail, path = path.toStdString(), cache = cache.toStdString()] {
         WorkProgress progress;
         progress.report = [this, opening, here](double share) {
             here([this, share] { m_progress->setValue(static_cast<int>(share * 1000)); });
             return m_opening == opening;
         };
         try {
-            auto trace = std::make_shared<const StoredActivities>(readActivities(path, progress));
+            const bool foreign = isForeignTrace(path);
+            if (foreign && !holdsActivities(cache))
+                importTraces({path}, cache, true, progress.part(0, 0.9));
+            auto trace = std::make_shared<const StoredActivities>(
+                readActivities(foreign ? cache : path, progress.part(foreign ? 0.9 : 0, 1)));
             here([this, trace] { take(trace); });
         } catch (const std::exception& error) {
             fail(QString::fromUtf8(error.what()));

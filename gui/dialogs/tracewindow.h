@@ -32,8 +32,11 @@ public:
     explicit TraceWindow(QWidget* parent = nullptr);
     ~TraceWindow() override;
 
-    /// In the background; opened() or failed() follows.
-    void open(const QString& path);
+    /// Whether a file is one for this window: another tool's trace, imported already or not.
+    static bool opens(const QString& path);
+    /// In the background; opened() or failed() follows. What is not imported yet is imported into `cacheFolder` first
+    /// and found there the next time.
+    void open(const QString& path, const QString& cacheFolder = {});
     void cancel();
     bool exportTo(const QString& path); ///< .png of what is in sight; false (after saying so) when it cannot be written
 

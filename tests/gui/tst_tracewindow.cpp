@@ -9,6 +9,7 @@
 #include "traces/activities.h"
 
 #include <QApplication>
+#include <QDir>
 #include <QImage>
 #include <QLineEdit>
 #include <QPainter>
@@ -252,6 +253,33 @@ private Q_SLOTS:
         QCOMPARE(QImage(path).size(), (fixture.view().size() * fixture.view().devicePixelRatioF()));
         QVERIFY(!fixture.window.exportTo(QStringLiteral("/nowhere/view.png")));
         QVERIFY(fixture.window.state().contains(QLatin1String("cannot")));
+    }
+
+    void anotherToolsFileIsImportedOnceAndKept()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        QFile json(fixture.folder.filePath(QStringLiteral("run.pt.trace.json")));
+        QVERIFY(json.open(QIODevice::WriteOnly));
+        json.write(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10, "dur": 5,)"
+                   R"( "args": {"device": 0, "stream": 7}}]})");
+        json.close();
+        QFile design(fixture.folder.filePath(QStringLiteral("design.json")));
+        QVERIFY(design.open(QIODevice::WriteOnly));
+        design.write(R"({"pipewright": 1, "name": "a design"})");
+        design.close();
+        QVERIFY(TraceWindow::opens(json.fileName()));
+        QVERIFY(TraceWindow::opens(fixture.path));
+        QVERIFY(!TraceWindow::opens(design.fileName()));
+        QVERIFY(!TraceWindow::opens(QStringLiteral("/nowhere")));
+        const QString cache = fixture.folder.filePath(QStringLiteral("cache"));
+        for (int time = 0; time < 2; ++time) {
+            fixture.opened.clear();
+            fixture.window.open(json.fileName(), cache);
+            QVERIFY2(fixture.isOpen(), qPrintable(fixture.window.state()));
+            QCOMPARE(fixture.view().trace()->slices(), 1u);
+            QCOMPARE(QDir(cache).entryList(QDir::Files).size(), 1);
+        }
     }
 
     void whatIsNoTraceSaysSo()
