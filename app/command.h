@@ -35,6 +35,8 @@ void addPredictCommand(CLI::App& app, int& exitCode);
 void addCheckCommand(CLI::App& app, int& exitCode);
 void addRunCommand(CLI::App& app, int& exitCode);
 void addCompareCommand(CLI::App& app, int& exitCode);
+void addExplainCommand(CLI::App& app, int& exitCode);
+void addQueryCommand(CLI::App& app, int& exitCode);
 void addCalibrateCommand(CLI::App& app, int& exitCode);
 void addRenderCommand(CLI::App& app, int& exitCode);
 void addExportCommand(CLI::App& app, int& exitCode);

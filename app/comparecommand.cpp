@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/explanationtext.h"
 #include "app/picture.h"
 #include "app/table.h"
 
@@ -118,10 +119,17 @@ int compareFiles(const CompareOptions& options)
     const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
     if (!options.picture.empty())
         writePicture(options.picture, options.force, located.design, prediction, pictureOptions(options, measured, step));
-    if (options.json)
-        printJson(toJson(comparison));
-    else
+    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+    if (options.json) {
+        Json object = toJson(comparison);
+        object["causes"] = causesToJson(prediction.program, explanation);
+        printJson(object);
+    } else {
         print(prediction.program, comparison, step);
+        fmt::print("\nwhat the difference comes from (more: pipewright explain):\n");
+        constexpr std::size_t causesShown = 4;
+        printCauses(prediction.program, explanation, causesShown);
+    }
 
     Diagnostics findings;
     if (comparison.unmatched > 0)

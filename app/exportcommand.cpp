@@ -3,6 +3,7 @@
 
 #include "core/formats/designfile.h"
 #include "core/formats/exchange.h"
+#include "traces/tracereader.h"
 
 #include <fmt/format.h>
 
@@ -22,12 +23,20 @@ struct ExportCommandOptions {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("--to", to, formats)->required()->type_name("FORMAT");
         command.add_option("-o,--output", output, "the file to write")->required()->type_name("FILE");
-        command.add_option("--csv", csv, "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
+        command
+            .add_option("--csv", csv,
+                        "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
             ->type_name("FILE");
+        command
+            .add_option("--trace", trace,
+                        "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
+            ->type_name("TRACE");
+        command.add_option("--step", step, "of the trace (the one of median length)")->type_name("N");
         command.add_flag("--force", force, "replace the file if it exists");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, to, output, csv;
+    std::string file, to, output, csv, trace;
+    int step = -1;
     bool force = false, json = false;
 };
 
@@ -35,9 +44,19 @@ void run(const ExportCommandOptions& options)
 {
     const ExportFormat& format = exportFormat(options.to);
     const LocatedDesign located = readLocatedDesign(options.file);
-    predictOrFind(located); // an invalid design is a finding, whatever the format
+    const Prediction prediction = predictOrFind(located); // an invalid design is a finding, whatever the format
     ExportOptions exportOptions;
-    exportOptions.csv = options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;
+    exportOptions.csv =
+        options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;
+    Timeline measured;
+    if (!options.trace.empty()) {
+        if (!format.times)
+            throw Error("--trace", "this format has no times",
+                        "use it with chrome, perfetto, blocks-csv or metrics-csv");
+        const TraceReader trace(options.trace);
+        measured = trace.timeline(prediction.program, options.step >= 0 ? options.step : trace.medianStep());
+        exportOptions.measured = &measured;
+    }
     ExportedText exported;
     try {
         exported = format.write(located.design, exportOptions);
@@ -51,7 +70,10 @@ void run(const ExportCommandOptions& options)
         for (const Diagnostic& diagnostic : exported.diagnostics)
             if (diagnostic.severity == Severity::Warning)
                 warnings.push_back(diagnostic.what);
-        printJson({{"output", options.output}, {"format", format.name}, {"bytes", exported.text.size()}, {"warnings", warnings}});
+        printJson({{"output", options.output},
+                   {"format", format.name},
+                   {"bytes", exported.text.size()},
+                   {"warnings", warnings}});
     } else {
         fmt::print("{}: {}\n", options.output, format.title);
     }

@@ -46,6 +46,8 @@ int run(int argc, char** argv)
     addCheckCommand(app, exitCode);
     addRunCommand(app, exitCode);
     addCompareCommand(app, exitCode);
+    addExplainCommand(app, exitCode);
+    addQueryCommand(app, exitCode);
     addCalibrateCommand(app, exitCode);
     addRenderCommand(app, exitCode);
     addExportCommand(app, exitCode);

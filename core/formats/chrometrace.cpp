@@ -34,12 +34,23 @@ private:
 
 class TraceText {
 public:
-    TraceText(const Program& program, const Timeline& timeline) : m_program(program), m_timeline(timeline) {}
-
-    std::string write(const std::string& name)
+    /// `first`: of the processes' numbers; `note` stands behind every process's name.
+    TraceText(const Program& program, const Timeline& timeline, int first, std::string note)
+        : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note))
     {
-        m_text = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":"
-                 + nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "},\"traceEvents\":[";
+    }
+
+    static std::string head(const std::string& name)
+    {
+        return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":"
+               + nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+               + "},\"traceEvents\":[";
+    }
+
+    /// The events, with commas between them; one in front unless `first`.
+    std::string write(bool first)
+    {
+        m_first = first;
         assignThreads();
         writeNames();
         findConsumers();
@@ -50,7 +61,6 @@ public:
                     writeFlow(t);
             }
         writeMemory();
-        m_text += "\n]}\n";
         return std::move(m_text);
     }
 
@@ -70,13 +80,15 @@ private:
         m_lanes.resize(m_program.devices.size());
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            if (wasRun(t) && (m_program.tasks[t].kind == TaskKind::Transfer || m_program.tasks[t].kind == TaskKind::Reduce))
+            if (wasRun(t)
+                && (m_program.tasks[t].kind == TaskKind::Transfer || m_program.tasks[t].kind == TaskKind::Reduce))
                 moving.push_back(t);
         std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
         });
         for (const TaskId t : moving)
-            m_thread[t] = 1 + m_lanes[static_cast<std::size_t>(deviceOf(t))].laneFor(m_timeline.start[t], m_timeline.end[t]);
+            m_thread[t] =
+                1 + m_lanes[static_cast<std::size_t>(deviceOf(t))].laneFor(m_timeline.start[t], m_timeline.end[t]);
     }
 
     /// The first computation that waits for each transfer's value.
@@ -95,7 +107,11 @@ private:
 
     std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }
 
-    void beginEvent() { m_text += m_first ? "\n" : ",\n"; m_first = false; }
+    void beginEvent()
+    {
+        m_text += m_first ? "\n" : ",\n";
+        m_first = false;
+    }
 
     void time(std::string_view key, Nanoseconds value)
     {
@@ -105,19 +121,23 @@ private:
     void writeName(std::string_view kind, int device, int thread, const std::string& name)
     {
         beginEvent();
-        fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind, device, thread, name);
+        fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind,
+                       process(device), thread, name);
     }
 
     void writeNames()
     {
         for (int device = 0; device < static_cast<int>(m_program.devices.size()); ++device) {
-            writeName("process_name", device, 0, fmt::format("device {}", device));
+            writeName("process_name", device, 0, fmt::format("device {}{}", device, m_note));
             beginEvent();
-            fmt::format_to(out(), R"({{"ph":"M","name":"process_sort_index","pid":{0},"tid":0,"args":{{"sort_index":{0}}}}})", device);
+            fmt::format_to(out(),
+                           R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",
+                           process(device), m_note.empty() ? device : 2 * device + (m_firstProcess > 0 ? 1 : 0));
             writeName("thread_name", device, computeThread, "compute");
             const int lanes = std::max(1, m_lanes[static_cast<std::size_t>(device)].count());
             for (int lane = 0; lane < lanes; ++lane)
-                writeName("thread_name", device, 1 + lane, lane == 0 ? "transfers" : fmt::format("transfers {}", lane + 1));
+                writeName("thread_name", device, 1 + lane,
+                          lane == 0 ? "transfers" : fmt::format("transfers {}", lane + 1));
         }
     }
 
@@ -136,8 +156,8 @@ private:
     {
         const Task& task = m_program.tasks[t];
         beginEvent();
-        fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t), category(task),
-                       deviceOf(t), m_thread[t]);
+        fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
+                       category(task), process(deviceOf(t)), m_thread[t]);
         time("ts", m_timeline.start[t]);
         m_text += ',';
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
@@ -151,7 +171,9 @@ private:
     {
         beginEvent();
         fmt::format_to(out(), R"({{"ph":"{}","name":"{}","cat":"flow","id":{},"pid":{},"tid":{},)", phase,
-                       m_program.tasks[transfer].op == Op::F ? "activation" : "gradient", transfer, deviceOf(slice), m_thread[slice]);
+                       m_program.tasks[transfer].op == Op::F ? "activation" : "gradient",
+                       transfer + (m_firstProcess > 0 ? m_program.tasks.size() : 0), process(deviceOf(slice)),
+                       m_thread[slice]);
         time("ts", at);
         m_text += phase == 's' ? "}" : R"(,"bp":"e"})";
     }
@@ -177,14 +199,19 @@ private:
         for (std::size_t device = 0; device < m_timeline.memory.size(); ++device)
             for (const MemorySample& sample : m_timeline.memory[device]) {
                 beginEvent();
-                fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)", device);
-                time("ts", sample.time);
+                fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)",
+                               process(static_cast<int>(device)));
+                time("ts", std::max<Nanoseconds>(0, sample.time));
                 fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
             }
     }
 
+    int process(int device) const { return m_firstProcess + device; }
+
     const Program& m_program;
     const Timeline& m_timeline;
+    int m_firstProcess;
+    std::string m_note;
     std::vector<int> m_thread;      ///< per task
     std::vector<Lanes> m_lanes;     ///< per device
     std::vector<TaskId> m_consumer; ///< per transfer
@@ -194,9 +221,14 @@ private:
 
 } // namespace
 
-std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name)
+std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name,
+                        const Timeline* measured)
 {
-    return TraceText(program, timeline).write(name);
+    std::string text =
+        TraceText::head(name) + TraceText(program, timeline, 0, measured ? ", predicted" : "").write(true);
+    if (measured)
+        text += TraceText(program, *measured, static_cast<int>(program.devices.size()), ", measured").write(false);
+    return text + "\n]}\n";
 }
 
 } // namespace pipewright

@@ -12,7 +12,9 @@
 
 namespace pipewright {
 
-/// `name` is the trace's title. Tasks that were not run are left out.
-std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name);
+/// `name` is the trace's title. Tasks that were not run are left out. `measured`, if any, stands beside it: each device
+/// then has a second process "device 0, measured" right below the first.
+std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name,
+                        const Timeline* measured = nullptr);
 
 } // namespace pipewright

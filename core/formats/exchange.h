@@ -6,6 +6,7 @@
 #include "core/formats/exportedtext.h"
 #include "core/formats/importedorder.h"
 #include "core/formats/pytorchaction.h"
+#include "core/predict/timeline.h"
 
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@ namespace pipewright {
 
 struct ExportOptions {
     std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the fragment names
+    const Timeline* measured =
+        nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
 };
 
 struct ExportFormat {
@@ -23,6 +26,7 @@ struct ExportFormat {
     std::string_view extension;   ///< "csv"
     std::string_view description; ///< one sentence
     ExportedText (*write)(const Design&, const ExportOptions&);
+    bool times = false; ///< takes ExportOptions::measured
 };
 
 std::span<const ExportFormat> exportFormats();

@@ -5,6 +5,7 @@
 #include "core/predict/predict.h"
 #include "traces/activities.h"
 #include "traces/activitystore.h"
+#include "traces/chromejson.h"
 #include "traces/tracereader.h"
 
 #include <benchmark/benchmark.h>
@@ -141,11 +142,56 @@ void aFrameOfTenMillionSlices(benchmark::State& state)
         visible.clear();
         shift += 1'000'000;
         for (const Track& track : stored.tracks)
-            findVisible(track, shift % track.end.back(), shift % track.end.back() + track.end.back() / 3, 1920, visible);
+            findVisible(track, shift % track.end.back(), shift % track.end.back() + track.end.back() / 3, 1920,
+                        visible);
         benchmark::DoNotOptimize(visible.data());
     }
 }
 
+/// As PyTorch's profiler writes it: an operator, its launch, its kernel, and the arrow between them.
+std::string kinetoText(std::size_t bytes)
+{
+    std::string text = "{\"schemaVersion\": 1, \"traceEvents\": [\n";
+    for (std::int64_t i = 0; text.size() < bytes; ++i) {
+        const std::string number = std::to_string(i), time = std::to_string(i * 10) + ".125";
+        text += "  {\n    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::addmm\", \"pid\": 4242, \"tid\": "
+                "4242,\n    \"ts\": "
+                + time + ", \"dur\": 8.250,\n    \"args\": {\n      \"External id\": " + number
+                + ",\"Record function id\": 0, \"Ev Idx\": " + number + "\n    }\n  },\n";
+        text += "  {\n    \"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 4242, "
+                "\"tid\": 4242,\n    \"ts\": "
+                + time + ", \"dur\": 3.125,\n    \"args\": {\n      \"External id\": " + number
+                + ", \"cbid\": 211, \"correlation\": " + number + "\n    }\n  },\n";
+        text +=
+            "  {\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": "
+            "\"ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn\", \"pid\": 0, "
+            "\"tid\": 7,\n    \"ts\": "
+            + std::to_string(i * 10 + 4) + ".000, \"dur\": 5.000,\n    \"args\": {\n      \"External id\": " + number
+            + ",\n      \"queued\": 0, \"device\": 0, \"context\": 1,\n      \"stream\": 7, \"correlation\": " + number
+            + ",\n      \"registers per thread\": 128,\n      \"shared memory\": 49152,\n      \"blocks per SM\": "
+              "1.5,\n      "
+              "\"warps per SM\": 12,\n      \"grid\": [32, 8, 1],\n      \"block\": [256, 1, 1],\n      \"est. "
+              "achieved occupancy %\": 25\n    }\n  },\n";
+        text += "  {\n    \"ph\": \"s\", \"id\": " + number + ", \"pid\": 4242, \"tid\": 4242, \"ts\": " + time
+                + ",\n    \"cat\": \"ac2g\", \"name\": \"ac2g\"\n  },\n  {\n    \"ph\": \"f\", \"id\": " + number
+                + ", \"pid\": 0, \"tid\": 7, \"ts\": " + std::to_string(i * 10 + 4)
+                + ".000,\n    \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"\n  },\n";
+    }
+    return text + "{}]}";
+}
+
+void chromeJsonIntoMemory(benchmark::State& state)
+{
+    const std::string text = kinetoText(200'000'000);
+    for (auto _ : state) {
+        const TraceData data = importChromeJson(*bytesOf(text), "bench");
+        benchmark::DoNotOptimize(data.activities.data());
+        state.counters["slices"] = static_cast<double>(data.activities.size());
+    }
+    state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
+}
+
+BENCHMARK(chromeJsonIntoMemory)->Unit(benchmark::kMillisecond);
 BENCHMARK(slicesIntoTheStore)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(tenMillionSlicesToTheFirstPaint)->Unit(benchmark::kMillisecond)->Iterations(3);
 BENCHMARK(aFrameOfTenMillionSlices)->Unit(benchmark::kMicrosecond);

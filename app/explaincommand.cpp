@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/explanationtext.h"
+
+#include "core/predict/evaluator.h"
+#include "traces/tracereader.h"
+#include "traces/whatif.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+namespace pipewright::app {
+
+namespace {
+
+struct ExplainOptions {
+    explicit ExplainOptions(CLI::App& command)
+    {
+        command.add_option("trace", trace, "a recorded or imported trace")->required()->type_name("TRACE");
+        command.add_option("--design", design, "the design to explain it by (the one that the trace holds)")
+            ->type_name("FILE");
+        command.add_option("--step", step, "explain this step (the one of median length)")->type_name("N");
+        command
+            .add_option("--what-if", changes,
+                        "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
+                        "be repeated")
+            ->type_name("WHAT=VALUE");
+        command.add_option("--order", order, "replay the measured blocks in the order of this design")
+            ->type_name("FILE");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string trace, design, order;
+    std::vector<std::string> changes;
+    int step = -1;
+    bool json = false;
+};
+
+Json toJson(const WhatIf& answer)
+{
+    return {{"before_ns", answer.before}, {"after_ns", answer.after}, {"changed", answer.changed}};
+}
+
+void print(const WhatIf& answer, const std::string& what)
+{
+    fmt::print("\n{}: {} -> {} ({})\n", what, formatDuration(answer.before), formatDuration(answer.after),
+               signedDuration(answer.after - answer.before));
+}
+
+int run(const ExplainOptions& options)
+{
+    const TraceReader trace(options.trace);
+    LocatedDesign located;
+    if (options.design.empty())
+        located.design = trace.design();
+    else
+        located = readLocatedDesign(options.design);
+    const Prediction prediction = predictOrFind(located);
+    const int step = options.step >= 0 ? options.step : trace.medianStep();
+    const Timeline measured = trace.timeline(prediction.program, step);
+    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+
+    std::vector<Nanoseconds> durations;
+    const Evaluator evaluator(prediction.program, located.design.costs);
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+        durations.push_back(evaluator.duration(t));
+    const Replay replay(prediction.program, measured, durations);
+    std::optional<WhatIf> changed, ordered;
+    if (!options.changes.empty())
+        changed = whatIf(prediction.program, replay, options.changes);
+    if (!options.order.empty()) {
+        const LocatedDesign other = readLocatedDesign(options.order);
+        ordered = inOtherOrder(prediction.program, replay, predictOrFind(other).program, located.design.costs);
+    }
+    if (options.json) {
+        Json object{{"trace", options.trace}, {"step", step}};
+        object.update(app::toJson(prediction.program, explanation));
+        if (changed)
+            object["what_if"] = toJson(*changed);
+        if (ordered)
+            object["other_order"] = toJson(*ordered);
+        printJson(object);
+        return exitSuccess;
+    }
+    fmt::print("step {}: ", step);
+    app::print(prediction.program, explanation);
+    if (changed)
+        print(*changed, "what if");
+    if (ordered)
+        print(*ordered, "in the order of " + options.order + ", without gaps on either side");
+    return exitSuccess;
+}
+
+} // namespace
+
+void addExplainCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("explain", "Says why a measured step took as long as it did");
+    const auto options = std::make_shared<ExplainOptions>(*command);
+    command->callback([options, &exitCode] { exitCode = run(*options); });
+}
+
+} // namespace pipewright::app

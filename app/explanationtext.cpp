@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/explanationtext.h"
+
+#include "app/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace pipewright::app {
+
+namespace {
+
+constexpr std::size_t tasksShown = 3;
+
+std::string tasksOf(const Program& program, const Cause& cause)
+{
+    std::string text;
+    for (std::size_t i = 0; i < std::min(tasksShown, cause.tasks.size()); ++i)
+        text += (i == 0 ? "" : ", ") + program.label(cause.tasks[i]);
+    if (cause.tasks.size() > tasksShown)
+        text += fmt::format(" and {} more", cause.tasks.size() - tasksShown);
+    return text;
+}
+
+double shareOf(Nanoseconds part, Nanoseconds whole)
+{
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+} // namespace
+
+std::string signedDuration(Nanoseconds value)
+{
+    return (value < 0 ? "-" : "+") + formatDuration(std::abs(value));
+}
+
+Json causesToJson(const Program& program, const Explanation& explanation)
+{
+    Json causes = Json::array();
+    for (const Cause& cause : explanation.causes) {
+        Json object{{"cause", nameOf(cause.kind)}, {"text", describe(cause)}, {"device", cause.device}};
+        object["peer"] = cause.peer < 0 ? Json() : Json(cause.peer);
+        object["contribution_ns"] = cause.contribution;
+        object["excess_ns"] = cause.excess;
+        object["tasks"] = cause.tasks.size();
+        object["largest"] = Json::array();
+        for (std::size_t i = 0; i < std::min(tasksShown, cause.tasks.size()); ++i)
+            object["largest"].push_back(program.label(cause.tasks[i]));
+        causes.push_back(std::move(object));
+    }
+    return causes;
+}
+
+Json toJson(const Program& program, const Explanation& explanation)
+{
+    Json object;
+    object["makespan"] = {{"predicted_ns", explanation.predicted},
+                          {"measured_ns", explanation.measured},
+                          {"with_every_cause_put_right_ns", explanation.allRight}};
+    object["causes"] = causesToJson(program, explanation);
+    object["straggler"] = explanation.straggler < 0 ? Json() : Json(explanation.straggler);
+    object["per_device"] = Json::array();
+    for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
+        const DeviceExplanation& e = explanation.devices[d];
+        object["per_device"].push_back({{"device", d},
+                                        {"computing_ns", e.computing},
+                                        {"idle_ns",
+                                         {{"warm_up", e.warmUp},
+                                          {"late_data", e.lateData},
+                                          {"transfer", e.transfer},
+                                          {"host_gap", e.hostGap},
+                                          {"memory_wait", e.memoryWait},
+                                          {"cool_down", e.coolDown}}},
+                                        {"transferring_ns", e.transferring},
+                                        {"transfers_overlapped", shareOf(e.overlapped, e.transferring)},
+                                        {"slowness", e.slowness}});
+    }
+    object["critical_path"] = {{"computing_ns", explanation.path.computing},
+                               {"transferring_ns", explanation.path.transferring},
+                               {"waiting_ns", explanation.path.waiting},
+                               {"blocks", Json::array()}};
+    for (const TaskId t : explanation.criticalPath)
+        object["critical_path"]["blocks"].push_back(program.label(t));
+    object["blocks"] = Json::array();
+    for (const BlockDifference& block : explanation.blocks)
+        object["blocks"].push_back({{"block", program.label(block.task)},
+                                    {"device", program.tasks[block.task].device},
+                                    {"start_difference_ns", block.start},
+                                    {"duration_difference_ns", block.duration},
+                                    {"late_because", nameOf(block.why)}});
+    return object;
+}
+
+void printCauses(const Program& program, const Explanation& explanation, std::size_t most)
+{
+    Table table({"cause", "in the makespan", "in all tasks", "largest"});
+    std::size_t shown = 0;
+    for (const Cause& cause : explanation.causes)
+        if (shown < most && (cause.contribution != 0 || shown == 0)) {
+            table.addRow({describe(cause), signedDuration(cause.contribution), signedDuration(cause.excess),
+                          tasksOf(program, cause)});
+            ++shown;
+        }
+    if (shown > 0)
+        table.print();
+    else
+        fmt::print("nothing differs from the prediction\n");
+}
+
+void print(const Program& program, const Explanation& explanation)
+{
+    fmt::print("predicted {}, measured {} ({}); with every cause put right {}\n\n",
+               formatDuration(explanation.predicted), formatDuration(explanation.measured),
+               signedDuration(explanation.measured - explanation.predicted), formatDuration(explanation.allRight));
+    constexpr std::size_t causesShown = 8;
+    printCauses(program, explanation, causesShown);
+    fmt::print("\n");
+    Table devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
+                   "transfers overlapped", "slowness"});
+    for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
+        const DeviceExplanation& e = explanation.devices[d];
+        devices.addRow({std::to_string(d), formatDuration(e.computing), formatDuration(e.warmUp),
+                        formatDuration(e.lateData), formatDuration(e.transfer), formatDuration(e.hostGap),
+                        formatDuration(e.memoryWait), formatDuration(e.coolDown),
+                        percent(shareOf(e.overlapped, e.transferring)), fmt::format("{:.2f}x", e.slowness)});
+    }
+    devices.print();
+    if (explanation.straggler >= 0)
+        fmt::print("\ndevice {} is a straggler: its blocks take {:.2f} times what the median device's do\n",
+                   explanation.straggler,
+                   explanation.devices[static_cast<std::size_t>(explanation.straggler)].slowness);
+    fmt::print("\ncritical path of the measured step: {} computing, {} in transfers, {} waiting, {} tasks\n",
+               formatDuration(explanation.path.computing), formatDuration(explanation.path.transferring),
+               formatDuration(explanation.path.waiting), explanation.criticalPath.size());
+}
+
+} // namespace pipewright::app

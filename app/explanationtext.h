@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// An explanation (traces/explanation.h) as text for people and as JSON; shared by `explain` and `compare`.
+#pragma once
+
+#include "app/command.h"
+#include "traces/explanation.h"
+
+namespace pipewright::app {
+
+/// "causes": largest contribution to the makespan first.
+Json causesToJson(const Program& program, const Explanation& explanation);
+Json toJson(const Program& program, const Explanation& explanation);
+
+/// The `most` largest causes, one line each.
+void printCauses(const Program& program, const Explanation& explanation, std::size_t most);
+void print(const Program& program, const Explanation& explanation);
+
+std::string signedDuration(Nanoseconds value); ///< "+1.2 ms"
+
+} // namespace pipewright::app

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/table.h"
+#include "app/workprogress.h"
+
+#include "traces/query.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+namespace pipewright::app {
+
+namespace {
+
+struct QueryOptions {
+    explicit QueryOptions(CLI::App& command)
+    {
+        command.add_option("trace", trace, "a trace, or any SQLite export")->required()->type_name("TRACE");
+        command.add_option("sql", sql, "one SELECT statement")->type_name("SQL");
+        command.add_flag("--schema", schema, "show the tables, their columns and how many rows they have");
+        command.add_option("--limit", limit, "rows at most (1000)")->type_name("N")->check(CLI::Range(1, 100'000'000));
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string trace, sql;
+    int limit = 1000;
+    bool schema = false, json = false;
+};
+
+std::string textOf(const QueryValue& value)
+{
+    struct Visitor {
+        std::string operator()(std::monostate) const { return {}; }
+        std::string operator()(std::int64_t number) const { return std::to_string(number); }
+        std::string operator()(double number) const { return fmt::format("{}", number); }
+        std::string operator()(const std::string& text) const { return text; }
+        std::string operator()(QueryBlob blob) const { return fmt::format("<{} bytes>", blob.bytes); }
+    };
+    return std::visit(Visitor{}, value);
+}
+
+Json jsonOf(const QueryValue& value)
+{
+    if (std::holds_alternative<std::monostate>(value))
+        return nullptr;
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+        return *number;
+    if (const auto* number = std::get_if<double>(&value))
+        return *number;
+    return textOf(value);
+}
+
+void showSchema(const QueryOptions& options)
+{
+    const std::vector<TableShape> tables = schemaOf(options.trace);
+    if (!options.json) {
+        for (const TableShape& table : tables)
+            fmt::print("{} ({}): {} row{}\n", table.name, fmt::join(table.columns, ", "), table.rows,
+                       table.rows == 1 ? "" : "s");
+        return;
+    }
+    Json object{{"tables", Json::array()}};
+    for (const TableShape& table : tables)
+        object["tables"].push_back({{"name", table.name}, {"columns", table.columns}, {"rows", table.rows}});
+    printJson(object);
+}
+
+void run(const QueryOptions& options)
+{
+    if (options.schema == !options.sql.empty())
+        throw Error("query", options.schema ? "a statement and --schema together" : "neither a statement nor --schema",
+                    "for example: pipewright query run.db \"SELECT step, end - start FROM STEPS\"");
+    if (options.schema) {
+        showSchema(options);
+        return;
+    }
+    WorkProgressPrinter printer("none", "query");
+    const QueryResult result =
+        queryTrace(options.trace, options.sql, static_cast<std::size_t>(options.limit), printer.progress());
+    if (options.json) {
+        Json object{{"columns", result.columns}, {"rows", Json::array()}, {"cut", result.cut}};
+        for (const auto& row : result.rows) {
+            Json cells = Json::array();
+            for (const QueryValue& value : row)
+                cells.push_back(jsonOf(value));
+            object["rows"].push_back(std::move(cells));
+        }
+        // Names may hold bytes that are no UTF-8.
+        fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+        return;
+    }
+    Table table(result.columns);
+    for (const auto& row : result.rows) {
+        std::vector<std::string> cells;
+        for (const QueryValue& value : row)
+            cells.push_back(textOf(value));
+        table.addRow(std::move(cells));
+    }
+    table.print();
+    if (result.cut)
+        fmt::print(stderr, "the first {} rows; more with --limit\n", options.limit);
+}
+
+} // namespace
+
+void addQueryCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand("query", "Asks a trace with SQL, or shows its tables");
+    const auto options = std::make_shared<QueryOptions>(*command);
+    command->callback([options, &exitCode] {
+        run(*options);
+        exitCode = exitSuccess;
+    });
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks and metrics as CSV, for spreadsheets and dataframes: one line per block or device, times in whole nanoseconds, the
+// measured columns empty where nothing was measured.
+#pragma once
+
+#include "core/predict/timeline.h"
+
+#include <string>
+
+namespace pipewright {
+
+/// Columns: block, device, op, stage, microbatch, replica, predicted start and end, measured start and end, all in ns.
+std::string blocksCsv(const Program& program, const Timeline& predicted, const Timeline* measured);
+/// Columns: timeline, device, makespan, busy, idle, span (ns), peak activations and bytes, and idle time by cause.
+std::string metricsCsv(const Program& program, const Timeline& predicted, const Timeline* measured);
+
+} // namespace pipewright

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// query, explain and the import of traces as a person calls them.
+#include "app/program.h"
+
+#include <QtTest>
+
+using namespace pipewright::test;
+
+class TestTraceCommands : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    /// Arguments that hold blanks.
+    Outcome runWith(const QStringList& arguments) const
+    {
+        QProcess process;
+        process.setWorkingDirectory(m_work.path("."));
+        process.start(PIPEWRIGHT_PROGRAM, arguments);
+        return Workplace::finish(process);
+    }
+
+private Q_SLOTS:
+    void initTestCase()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o design.json").code, 0);
+        const Outcome outcome =
+            m_work.run("run design.json --backend host --maths timed --clock virtual --steps 3 -o run.db");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+    }
+
+    void aTraceAnswersQuestions()
+    {
+        const Outcome answer =
+            runWith({"query", "run.db", "SELECT step, end - start AS length FROM STEPS ORDER BY step", "--json"});
+        QVERIFY2(answer.code == 0, qPrintable(answer.errors));
+        QCOMPARE(answer.json()["columns"].toArray(), (QJsonArray{"step", "length"}));
+        QCOMPARE(answer.json()["rows"].toArray().size(), 3);
+        const Outcome limited = runWith({"query", "run.db", "SELECT * FROM RECORDS", "--limit", "2", "--json"});
+        QCOMPARE(limited.json()["rows"].toArray().size(), 2);
+        QVERIFY(limited.json()["cut"].toBool());
+        const QJsonArray tables = runWith({"query", "run.db", "--schema", "--json"}).json()["tables"].toArray();
+        QVERIFY(tables.size() >= 6);
+    }
+
+    void nothingCanBeChangedByAQuery_data()
+    {
+        QTest::addColumn<QString>("sql");
+        for (const char* sql :
+             {"DELETE FROM RECORDS", "DROP TABLE STEPS", "ATTACH 'other.db' AS o", "PRAGMA journal_mode = DELETE",
+              "SELECT load_extension('x')", "SELECT 1; SELECT 2", "", ";", "SELECT nothing FROM nowhere", "BEGIN"})
+            QTest::newRow(sql) << sql;
+    }
+
+    void nothingCanBeChangedByAQuery()
+    {
+        QFETCH(QString, sql);
+        const QByteArray before = m_work.read("run.db");
+        const Outcome outcome = runWith({"query", "run.db", sql});
+        QCOMPARE(outcome.code, 2);
+        QVERIFY(outcome.errors.contains("error:"));
+        QCOMPARE(m_work.read("run.db"), before);
+    }
+
+    void aStepIsExplained()
+    {
+        const Outcome outcome = m_work.run("explain run.db --what-if F1=5ms --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject makespan = outcome.json()["makespan"].toObject();
+        QCOMPARE(makespan["predicted_ns"].toDouble(), makespan["measured_ns"].toDouble());
+        QVERIFY(outcome.json()["what_if"].toObject()["after_ns"].toDouble() > makespan["measured_ns"].toDouble());
+        QVERIFY(m_work.run("explain run.db").output.contains("critical path"));
+        QVERIFY(m_work.run("compare design.json run.db --json").json()["causes"].isArray());
+        QCOMPARE(m_work.run("explain run.db --what-if nonsense").code, 2);
+        QCOMPARE(m_work.run("explain nothing.db").code, 2);
+    }
+
+    void aForeignTraceIsImportedAndCompared()
+    {
+        QByteArray events;
+        double time = 0;
+        // One device's view is enough for every block to be named; times follow the order of the list.
+        for (const char* action : {"0F0", "1F0", "1B0", "0B0", "0F1", "1F1", "1B1", "0B1", "0F2", "1F2", "1B2", "0B2",
+                                   "0F3", "1F3", "1B3", "0B3"}) {
+            events += QByteArray(events.isEmpty() ? "" : ",")
+                      + "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"PP:" + action
+                      + "\",\"pid\":1,\"tid\":1,\"ts\":" + QByteArray::number(time) + ",\"dur\":900.5}";
+            time += 1000;
+        }
+        m_work.write("torch.json", "{\"schemaVersion\":1,\"traceEvents\":[" + events
+                                       + ",{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":1}]}");
+        const Outcome imported = m_work.run("import torch.json -o torch.db --json");
+        QVERIFY2(imported.code == 0, qPrintable(imported.errors));
+        QCOMPARE(imported.json()["blocks"].toInt(), 16);
+        QCOMPARE(imported.json()["skipped"].toArray().size(), 1);
+        QVERIFY(imported.errors.contains("ends without their beginning"));
+        QCOMPARE(m_work.run("import torch.json -o torch.db").code, 2); // the file exists
+        const Outcome compared = m_work.run("compare design.json torch.db --json");
+        QVERIFY2(compared.code == 0, qPrintable(compared.errors));
+        QCOMPARE(compared.json()["blocks"].toObject()["matched"].toInt(), 16);
+        QCOMPARE(m_work.run("explain torch.db --design design.json").code, 0);
+        const Outcome bare = m_work.run("explain torch.db");
+        QCOMPARE(bare.code, 2);
+        QVERIFY(bare.errors.contains("holds no design"));
+        QCOMPARE(m_work.run("import design.json -o x.db").code, 2);
+        m_work.write("bad.gz", QByteArray("\x1f\x8b\x08\x00garbage", 11));
+        QCOMPARE(m_work.run("import bad.gz -o x.db").code, 2);
+        QVERIFY(m_work.read("x.db").isEmpty());
+    }
+};
+
+QTEST_GUILESS_MAIN(TestTraceCommands)
+#include "tst_tracecommands.moc"
