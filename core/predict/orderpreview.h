@@ -73,6 +73,7 @@ private:
     void breakPairs(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     void breakPair(TaskId first);
     void joinPairs();
+    std::span<const Program::ExtraDependency> extrasOf(TaskId task) const;
     Nanoseconds reached(const Program::ExtraDependency& extra) const;
     void chooseDevice(int device);
     void splitInstructions();
@@ -98,8 +99,10 @@ private:
     std::vector<std::vector<Tail>> m_tails;   ///< per device
     std::vector<TaskId> m_sequence;           ///< all tasks, each device's in the order that is tried
     Prediction m_result;                      ///< its Program's dependencies and overlaps are without the broken pairs
-    std::vector<TaskId> m_partner;            ///< per task; empty when nothing overlaps
-    std::vector<TaskId> m_broken;             ///< the first of each pair that is parted in the order that is tried
+    std::vector<std::uint32_t>
+        m_extraBegin;              ///< per task and one more, into its extraDependencies; empty: there are none
+    std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
+    std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
     TaskId m_unchanged = 0; ///< m_result's times before this task are the present ones
     std::vector<TaskId> m_waiter, m_nextWaiter, m_stack;
 
