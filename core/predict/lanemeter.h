@@ -43,6 +43,7 @@ private:
 
 /// `begin`, `finish`: first start and last end of all tasks; `lanes`: per device of the Program. O(devices), and
 /// O(samples) of the memory curves there are.
-Metrics summarize(const Program& program, const Timeline& timeline, std::span<const LaneMeter> lanes, Nanoseconds begin, Nanoseconds finish);
+Metrics summarize(const Program& program, const Timeline& timeline, std::span<const LaneMeter> lanes, Nanoseconds begin,
+                  Nanoseconds finish);
 
 } // namespace pipewright

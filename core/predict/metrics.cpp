@@ -64,7 +64,8 @@ Metrics measure(const Program& program, const Timeline& timeline)
     return summarize(program, timeline, lanes, begin, finish);
 }
 
-Metrics summarize(const Program& program, const Timeline& timeline, std::span<const LaneMeter> lanes, Nanoseconds begin, Nanoseconds finish)
+Metrics summarize(const Program& program, const Timeline& timeline, std::span<const LaneMeter> lanes, Nanoseconds begin,
+                  Nanoseconds finish)
 {
     Metrics metrics;
     const std::size_t devices = program.devices.size();

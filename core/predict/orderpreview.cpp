@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipewright {
 
@@ -56,6 +57,12 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     copy.afterData = program.afterData; // idle time is attributed by it
     copy.extraDependencies = program.extraDependencies;
     copy.overlaps = program.overlaps;
+    if (!copy.extraDependencies.empty()) {
+        m_extraBegin.assign(count + 1, 0);
+        for (const Program::ExtraDependency& extra : copy.extraDependencies)
+            ++m_extraBegin[extra.task + 1];
+        std::partial_sum(m_extraBegin.begin(), m_extraBegin.end(), m_extraBegin.begin());
+    }
     copy.stages = program.stages;
     copy.chunks = program.chunks;
     copy.microbatches = program.microbatches;
@@ -229,6 +236,14 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     return runs ? &m_result : nullptr;
 }
 
+std::span<const Program::ExtraDependency> OrderPreview::extrasOf(TaskId task) const
+{
+    if (m_extraBegin.empty())
+        return {};
+    const Program::ExtraDependency* extras = m_result.program.extraDependencies.data();
+    return {extras + m_extraBegin[task], extras + m_extraBegin[task + 1]};
+}
+
 Nanoseconds OrderPreview::reached(const Program::ExtraDependency& extra) const
 {
     if (extra.after == none)
@@ -250,18 +265,14 @@ Nanoseconds OrderPreview::earliest(TaskId task, TaskId first, TaskId* missing) c
     for (const TaskId input : m_nodes[task].after)
         if (input != task)
             wait(input);
-    const auto& extras = m_result.program.extraDependencies;
-    if (!extras.empty()) {
-        auto extra = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
-        for (; extra != extras.end() && extra->task == task; ++extra) {
-            begin = std::max(begin, extra->earliestStart);
-            if (extra->after == none)
-                continue;
-            if (extra->after >= first && end[extra->after] < 0)
-                *missing = extra->after;
-            else
-                begin = std::max(begin, reached(*extra));
-        }
+    for (const Program::ExtraDependency& extra : extrasOf(task)) {
+        begin = std::max(begin, extra.earliestStart);
+        if (extra.after == none)
+            continue;
+        if (extra.after >= first && end[extra.after] < 0)
+            *missing = extra.after;
+        else
+            begin = std::max(begin, reached(extra));
     }
     return begin;
 }
@@ -400,17 +411,13 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
     };
     if (isFirstOfPair(subject) || isSecondOfPair(subject))
         breakPair(std::min(subject, m_partner[subject]));
-    const auto& extras = m_result.program.extraDependencies;
     const auto eachInput = [&](TaskId task, auto use) {
         for (int slot = task == subject || m_nodes[task].after[0] == subject ? 1 : 0; slot < 2; ++slot)
             if (m_nodes[task].after[slot] != task)
                 use(m_nodes[task].after[slot]);
-        if (extras.empty())
-            return;
-        auto extra = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
-        for (; extra != extras.end() && extra->task == task; ++extra)
-            if (extra->after != none)
-                use(extra->after);
+        for (const Program::ExtraDependency& extra : extrasOf(task))
+            if (extra.after != none)
+                use(extra.after);
     };
     const TaskId lowest = range.first > 0 ? lane[static_cast<std::size_t>(range.first) - 1] : 0;
     const TaskId highest = lane[static_cast<std::size_t>(range.last)];

@@ -62,11 +62,18 @@ private:
         int slot;    ///< … of which this input is the device's last block
     };
 
-    bool isFirstOfPair(TaskId task) const { return !m_partner.empty() && m_partner[task] != none && m_partner[task] > task; }
-    bool isSecondOfPair(TaskId task) const { return !m_partner.empty() && m_partner[task] != none && m_partner[task] < task; }
+    bool isFirstOfPair(TaskId task) const
+    {
+        return !m_partner.empty() && m_partner[task] != none && m_partner[task] > task;
+    }
+    bool isSecondOfPair(TaskId task) const
+    {
+        return !m_partner.empty() && m_partner[task] != none && m_partner[task] < task;
+    }
     void breakPairs(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     void breakPair(TaskId first);
     void joinPairs();
+    std::span<const Program::ExtraDependency> extrasOf(TaskId task) const;
     Nanoseconds reached(const Program::ExtraDependency& extra) const;
     void chooseDevice(int device);
     void splitInstructions();
@@ -91,7 +98,9 @@ private:
     std::vector<std::vector<TaskId>> m_lanes; ///< per device: its compute tasks in order
     std::vector<std::vector<Tail>> m_tails;   ///< per device
     std::vector<TaskId> m_sequence;           ///< all tasks, each device's in the order that is tried
-    Prediction m_result; ///< its Program's dependencies and overlaps are without the broken pairs
+    Prediction m_result;                      ///< its Program's dependencies and overlaps are without the broken pairs
+    std::vector<std::uint32_t>
+        m_extraBegin;              ///< per task and one more, into its extraDependencies; empty: there are none
     std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
     std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
     TaskId m_unchanged = 0; ///< m_result's times before this task are the present ones

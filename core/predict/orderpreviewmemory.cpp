@@ -32,7 +32,9 @@ void OrderPreview::splitInstructions()
                 const Buffer& buffer = program.buffers[id];
                 // Where blocks overlap, the first one's workspace stays until it is freed.
                 if (buffer.device == m_device)
-                    (buffer.kind == BufferKind::Workspace && !isFirstOfPair(instruction.task) ? m_workspace : m_kept)[i] += buffer.bytes;
+                    (buffer.kind == BufferKind::Workspace && !isFirstOfPair(instruction.task) ? m_workspace
+                                                                                              : m_kept)[i] +=
+                        buffer.bytes;
             }
         if (instruction.kind == InstructionKind::Compute) {
             settle(false);
@@ -88,9 +90,12 @@ void OrderPreview::arrangeInstructions(std::span<const std::uint32_t> positions,
     const auto restore = [&](std::size_t begin, std::size_t end) {
         if (begin >= end)
             return;
-        const auto first = static_cast<std::ptrdiff_t>(m_segments[begin].begin), last = static_cast<std::ptrdiff_t>(m_segments[end - 1].end);
-        std::copy(present.instructions.begin() + first, present.instructions.begin() + last, device.instructions.begin() + first);
-        std::copy(present.liveBytes.begin() + first, present.liveBytes.begin() + last, device.liveBytes.begin() + first);
+        const auto first = static_cast<std::ptrdiff_t>(m_segments[begin].begin),
+                   last = static_cast<std::ptrdiff_t>(m_segments[end - 1].end);
+        std::copy(present.instructions.begin() + first, present.instructions.begin() + last,
+                  device.instructions.begin() + first);
+        std::copy(present.liveBytes.begin() + first, present.liveBytes.begin() + last,
+                  device.liveBytes.begin() + first);
     };
     restore(m_movedFrom, m_movedTo);
     m_movedFrom = from;

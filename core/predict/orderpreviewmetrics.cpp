@@ -34,7 +34,8 @@ void OrderPreview::prepareMeters()
 Metrics OrderPreview::measureFrom(TaskId first) const
 {
     const auto changed = static_cast<std::size_t>(
-        std::partition_point(m_metered.begin(), m_metered.end(), [first](const Metered& m) { return m.task < first; }) - m_metered.begin());
+        std::partition_point(m_metered.begin(), m_metered.end(), [first](const Metered& m) { return m.task < first; })
+        - m_metered.begin());
     const std::size_t kept = std::min(changed / stride, m_sums.size() - 1);
     std::vector<LaneMeter> sums = m_sums[kept];
     for (std::size_t i = kept * stride; i < m_metered.size(); ++i) {

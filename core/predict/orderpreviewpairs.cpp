@@ -10,10 +10,11 @@ namespace {
 
 using Extras = std::vector<Program::ExtraDependency>;
 
-template <typename List>
+template<typename List>
 auto rangeOf(List& extras, TaskId task)
 {
-    const auto begin = std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
+    const auto begin =
+        std::lower_bound(extras.begin(), extras.end(), task, [](const auto& e, TaskId t) { return e.task < t; });
     auto end = begin;
     while (end != extras.end() && end->task == task)
         ++end;
@@ -55,7 +56,8 @@ void OrderPreview::breakPair(TaskId first)
     for (auto extra = firstEnd - taken; extra != firstEnd; ++extra)
         *extra = {first, none, 0};
     std::vector<Program::Overlap>& overlaps = m_result.program.overlaps;
-    overlaps.erase(std::lower_bound(overlaps.begin(), overlaps.end(), first, [](const auto& p, TaskId t) { return p.first < t; }));
+    overlaps.erase(
+        std::lower_bound(overlaps.begin(), overlaps.end(), first, [](const auto& p, TaskId t) { return p.first < t; }));
     m_broken.push_back(first);
 }
 
@@ -66,7 +68,8 @@ void OrderPreview::joinPairs()
         for (const TaskId task : {first, m_partner[first]}) {
             m_nodes[task].duration = m_present.timeline.end[task] - m_present.timeline.start[task];
             const auto [begin, end] = rangeOf(program.extraDependencies, task);
-            std::copy(begin, end, m_result.program.extraDependencies.begin() + (begin - program.extraDependencies.begin()));
+            std::copy(begin, end,
+                      m_result.program.extraDependencies.begin() + (begin - program.extraDependencies.begin()));
         }
     }
     if (!m_broken.empty())

@@ -23,8 +23,7 @@ constexpr int legendWidth = 190;
 
 } // namespace
 
-BubblePanel::BubblePanel(QWidget* parent)
-    : QWidget(parent)
+BubblePanel::BubblePanel(QWidget* parent) : QWidget(parent)
 {
     setAccessibleName(tr("Causes of idle time per device"));
     makeHeading(tr("Bubbles"), this)->move(captionLeft, 2);
@@ -41,8 +40,10 @@ void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
         updateGeometry();
     m_longest = 0;
     for (const IdleCauses& idle : m_metrics.idleCauses) {
-        const Nanoseconds sum = idle.warmUp + idle.coolDown + idle.waitGradient + idle.waitActivation + idle.transfer + idle.other;
-        m_longest = std::max(m_longest, static_cast<double>(sum) / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
+        const Nanoseconds sum =
+            idle.warmUp + idle.coolDown + idle.waitGradient + idle.waitActivation + idle.transfer + idle.other;
+        m_longest = std::max(m_longest,
+                             static_cast<double>(sum) / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
     }
     update();
 }
@@ -97,7 +98,8 @@ void BubblePanel::changeEvent(QEvent* event)
 QRectF BubblePanel::plotArea() const
 {
     const int rowHeight = rows() == 0 ? roomiestRow : std::clamp((height() - top - 4) / rows(), 2, roomiestRow);
-    return QRectF(m_plotLeft, top, std::max(0, std::min(m_plotWidth, width() - m_plotLeft)), rowHeight * std::max(1, rows()));
+    return QRectF(m_plotLeft, top, std::max(0, std::min(m_plotWidth, width() - m_plotLeft)),
+                  rowHeight * std::max(1, rows()));
 }
 
 double BubblePanel::xOf(double share) const
@@ -155,7 +157,8 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         for (const Cause& cause : causes)
             share += cause.shares[static_cast<std::size_t>(row)];
         painter.setFont(Theme::numbers(TextSize::Small));
-        painter.drawText(QRectF(xOf(share) + 8, middle - 8, 80, 16), Qt::AlignLeft | Qt::AlignVCenter, percentLabel(row));
+        painter.drawText(QRectF(xOf(share) + 8, middle - 8, 80, 16), Qt::AlignLeft | Qt::AlignVCenter,
+                         percentLabel(row));
     }
     painter.setFont(Theme::words(TextSize::Small));
     int line = 0;

@@ -31,10 +31,8 @@ void setWords(QLabel* label, const QString& text)
 } // namespace
 
 MemoryPanel::MemoryPanel(QWidget* parent)
-    : QWidget(parent)
-    , m_deviceName(new QLabel(this))
-    , m_peak(makeCaption({}, TextSize::Small, this))
-    , m_when(makeCaption({}, TextSize::Small, this))
+    : QWidget(parent), m_deviceName(new QLabel(this)), m_peak(makeCaption({}, TextSize::Small, this)),
+      m_when(makeCaption({}, TextSize::Small, this))
 {
     setAccessibleName(tr("Memory over time"));
     auto* heading = makeHeading(tr("Memory"), this);
@@ -91,7 +89,8 @@ void MemoryPanel::refresh()
 
 QRectF MemoryPanel::plotArea() const
 {
-    return QRectF(m_axis.left, top, std::min(m_axis.width, std::max(0, width() - m_axis.left)), std::max(0, height() - top - bottom));
+    return QRectF(m_axis.left, top, std::min(m_axis.width, std::max(0, width() - m_axis.left)),
+                  std::max(0, height() - top - bottom));
 }
 
 bool MemoryPanel::showsLimit() const
@@ -137,11 +136,13 @@ void MemoryPanel::paintCurves(QPainter& painter)
     const double ground = line(yOf(static_cast<double>(m_persistent)));
     fill(QRectF(area.left(), ground, area.width(), area.bottom() - ground), theme.persistent);
     const auto curve = [&](const StepCurve& steps, const QColor& color, const QColor* below, double thickness) {
-        const double half = 0.5 / scale * m_axis.nsPerPixel, thick = std::max(1.0, std::round(thickness * scale)) / scale;
-        for (const StepCurve::Column& column :
-             steps.columns(m_axis.start - half, m_axis.end() - half, static_cast<int>(std::lround(m_axis.width * scale)))) {
+        const double half = 0.5 / scale * m_axis.nsPerPixel,
+                     thick = std::max(1.0, std::round(thickness * scale)) / scale;
+        for (const StepCurve::Column& column : steps.columns(m_axis.start - half, m_axis.end() - half,
+                                                             static_cast<int>(std::lround(m_axis.width * scale)))) {
             const double x = m_axis.left + column.x / scale, width = column.width / scale;
-            const double upper = line(yOf(static_cast<double>(column.high))), lower = line(yOf(static_cast<double>(column.low)));
+            const double upper = line(yOf(static_cast<double>(column.high))),
+                         lower = line(yOf(static_cast<double>(column.low)));
             if (below && ground > lower + thick)
                 fill(QRectF(x, lower + thick, width, ground - lower - thick), *below);
             fill(QRectF(x, upper, width, lower - upper + thick), color);
@@ -152,8 +153,9 @@ void MemoryPanel::paintCurves(QPainter& painter)
     const QColor under = theme.background;
     const auto share = static_cast<float>(theme.chartFill.alphaF());
     const auto mixed = [share](float top, float bottom) { return share * top + (1 - share) * bottom; };
-    const QColor below = QColor::fromRgbF(mixed(theme.chartFill.redF(), under.redF()), mixed(theme.chartFill.greenF(), under.greenF()),
-                                          mixed(theme.chartFill.blueF(), under.blueF()));
+    const QColor below =
+        QColor::fromRgbF(mixed(theme.chartFill.redF(), under.redF()), mixed(theme.chartFill.greenF(), under.greenF()),
+                         mixed(theme.chartFill.blueF(), under.blueF()));
     curve(m_curve, theme.accent, &below, 1.5);
     curve(m_measured, theme.text, nullptr, 1);
     if (showsLimit()) {

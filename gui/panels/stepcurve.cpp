@@ -21,7 +21,8 @@ std::size_t firstFrom(const std::vector<MemorySample>& samples, std::size_t begi
     high = std::min(high, samples.size());
     const auto at = [&samples](std::size_t i) { return samples.begin() + static_cast<std::ptrdiff_t>(i); };
     return static_cast<std::size_t>(
-        std::partition_point(at(low), at(high), [time](const MemorySample& s) { return static_cast<double>(s.time) < time; })
+        std::partition_point(at(low), at(high),
+                             [time](const MemorySample& s) { return static_cast<double>(s.time) < time; })
         - samples.begin());
 }
 

@@ -34,7 +34,7 @@ struct DropPlan {
     Document::Edit edit;
     std::shared_ptr<const Prediction> prediction; ///< of the edited design; null when illegal or unchanged
     std::shared_ptr<const TimelineLayout> layout; ///< of the prediction, unless it is live
-    bool live = false;    ///< the prediction is an OrderPreview's: tasks are numbered as in the present Program …
+    bool live = false;      ///< the prediction is an OrderPreview's: tasks are numbered as in the present Program …
     TaskId changedFrom = 0; ///< … and have their present times below this number
     bool pending = false; ///< legality and prediction are being worked out
     bool legal = false;

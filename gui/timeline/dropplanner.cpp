@@ -143,7 +143,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
                                   : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
     aim(plan.index);
     const auto positionAt = [&place](int gap) { return gap > place.index ? gap - 1 : gap; }; // of the one block
-    std::optional<OrderPreview::Range> allowed; // of the one block
+    std::optional<OrderPreview::Range> allowed;                                              // of the one block
     if (moved.size() == 1)
         if (OrderPreview* quick = preview()) {
             if (!m_hasRange || !(m_range.first == block))

@@ -93,7 +93,8 @@ void Lane::finish()
     const auto earlier = [](const LaneBlock& a, const LaneBlock& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
     if (!std::is_sorted(m_blocks.begin(), m_blocks.end(), earlier)) // predictions are
         std::stable_sort(m_blocks.begin(), m_blocks.end(), earlier);
-    m_isByTask = std::is_sorted(m_blocks.begin(), m_blocks.end(), [](const LaneBlock& a, const LaneBlock& b) { return a.task < b.task; });
+    m_isByTask = std::is_sorted(m_blocks.begin(), m_blocks.end(),
+                                [](const LaneBlock& a, const LaneBlock& b) { return a.task < b.task; });
     m_sums.assign(m_blocks.size() + 1, {});
     sum(0);
 }
@@ -203,8 +204,8 @@ std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) co
     return std::nullopt;
 }
 
-bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions,
-                            TaskId changed)
+bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device,
+                            std::span<const std::uint32_t> positions, TaskId changed)
 {
     const auto reordered = static_cast<std::size_t>(device);
     if (reordered >= m_lanes.size() || base.m_lanes[reordered].m_blocks.size() < positions.size())
@@ -251,13 +252,14 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
             m_makespan = std::max(m_makespan, blocks.back().end);
         if (&each == &lane)
             continue;
-        const auto from = each.m_isByTask
-                              ? std::partition_point(blocks.begin(), blocks.end(), [first](const LaneBlock& b) { return b.task < first; })
-                              : blocks.begin();
+        const auto from = each.m_isByTask ? std::partition_point(blocks.begin(), blocks.end(),
+                                                                 [first](const LaneBlock& b) { return b.task < first; })
+                                          : blocks.begin();
         for (auto block = from; block != blocks.end(); ++block) {
             // Half a slot stays half a slot: the two of a pair begin and end together.
             const Nanoseconds length = block->end - block->start;
-            const Nanoseconds begin = block->pair == LaneBlock::Pair::Second ? end[block->task] - length : start[block->task];
+            const Nanoseconds begin =
+                block->pair == LaneBlock::Pair::Second ? end[block->task] - length : start[block->task];
             if (begin == block->start)
                 continue; // most of a lane may stand where it did
             block->start = begin;

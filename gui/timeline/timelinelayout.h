@@ -76,8 +76,8 @@ public:
     /// another order: `positions[i]` is the place in `base` of the block that comes i-th. Tasks before `changed`
     /// have the times of `base`. O(blocks behind it, now or at the last call), about a millisecond for 200,000;
     /// false, with nothing changed, when `base` shows other tasks.
-    bool retime(const TimelineLayout& base, const Prediction& prediction, int device, std::span<const std::uint32_t> positions,
-                TaskId changed = 0);
+    bool retime(const TimelineLayout& base, const Prediction& prediction, int device,
+                std::span<const std::uint32_t> positions, TaskId changed = 0);
 
     struct Hash {
         std::size_t operator()(const Block& block) const;

@@ -237,7 +237,8 @@ void TimelinePainter::narrow(QPainter& painter, const Lane& lane, const LaneGeom
         const QPoint at(device(item.rect.left()) - origin.x(), device(item.rect.top()) - origin.y());
         const QSize own(device(item.rect.width()), device(item.rect.height()));
         // Rounding may give its picture a pixel more than there is room.
-        const int width = std::min(own.width(), size.width() - at.x()), height = std::min(own.height(), size.height() - at.y());
+        const int width = std::min(own.width(), size.width() - at.x()),
+                  height = std::min(own.height(), size.height() - at.y());
         const QImage& sprite = m_sprites.pixels(block.block.op, block.chunk, own);
         const uchar* from = sprite.constBits();
         for (int y = 0; y < height; ++y, from += sprite.bytesPerLine())

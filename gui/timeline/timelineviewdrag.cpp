@@ -61,7 +61,9 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
             if (plan->live) {
                 if (!retimed)
                     retimed = std::make_shared<TimelineLayout>(layout);
-                previewLayout = retimed->retime(layout, *prediction, plan->device, plan->positions, plan->changedFrom) ? retimed : nullptr;
+                previewLayout = retimed->retime(layout, *prediction, plan->device, plan->positions, plan->changedFrom)
+                                    ? retimed
+                                    : nullptr;
             } else if (!confirmed) {
                 previewLayout = plan->layout;
             }

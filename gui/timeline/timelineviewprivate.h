@@ -31,7 +31,8 @@ struct TimelineView::Private {
     TimelineLayout layout;                  ///< of the Document's prediction
     std::optional<TimelineLayout> measured; ///< of the trace laid over it
     std::shared_ptr<const TimelineLayout> previewLayout; ///< of a drag; null: none
-    std::shared_ptr<TimelineLayout> retimed; ///< a copy of `layout` that is told the new times of one drag after the other
+    std::shared_ptr<TimelineLayout>
+        retimed; ///< a copy of `layout` that is told the new times of one drag after the other
     std::vector<LaneHeader> headers, previewHeaders;
     mutable std::vector<Nanoseconds> slack; ///< per task; computed when first asked for
     std::vector<char> critical;             ///< per task; empty: not shown

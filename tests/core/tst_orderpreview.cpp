@@ -103,7 +103,8 @@ private Q_SLOTS:
         QTest::addColumn<QString>("family");
         QTest::addColumn<int>("devices");
         QTest::addColumn<bool>("uneven");
-        for (const char* family : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "chimera", "dualpipe", "dualpipe-v"}) {
+        for (const char* family :
+             {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "chimera", "dualpipe", "dualpipe-v"}) {
             QTest::newRow(family) << QString::fromLatin1(family) << 4 << false;
             QTest::addRow("%s, uneven stages", family) << QString::fromLatin1(family) << 4 << true;
         }
@@ -113,7 +114,8 @@ private Q_SLOTS:
         QFETCH(QString, family);
         QFETCH(int, devices);
         QFETCH(bool, uneven);
-        const Design design = designOf(family.toLatin1().constData(), devices, family.startsWith(QLatin1String("dualpipe")) ? 20 : 8, uneven);
+        const Design design = designOf(family.toLatin1().constData(), devices,
+                                       family.startsWith(QLatin1String("dualpipe")) ? 20 : 8, uneven);
         const Prediction present = predictPlaced(design);
         OrderPreview preview(design, present);
         QVERIFY(preview.possible());

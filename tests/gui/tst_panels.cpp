@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/schedule/families/family.h"
 #include "core/predict/redesign.h"
+#include "core/schedule/families/family.h"
 #include "gui/designer.h"
 #include "gui/panels/bubblepanel.h"
 #include "gui/panels/chart.h"
@@ -116,9 +116,11 @@ private Q_SLOTS:
                 time += static_cast<Nanoseconds>(random() % 3 * (random() % 90));
             }
             const StepCurve curve(samples);
-            const auto fullest = std::max_element(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+            const auto fullest = std::max_element(samples.begin(), samples.end(),
+                                                  [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
             QCOMPARE(curve.peak(), *fullest);
-            const double from = static_cast<double>(random() % 2000) - 500, to = from + 1 + static_cast<double>(random() % 20'000);
+            const double from = static_cast<double>(random() % 2000) - 500,
+                         to = from + 1 + static_cast<double>(random() % 20'000);
             const int pixels = 1 + static_cast<int>(random() % 400);
             const std::vector<StepCurve::Column> columns = curve.columns(from, to, pixels);
             int x = 0;
@@ -198,7 +200,8 @@ private Q_SLOTS:
         const QRgb ground = image.pixel(119, static_cast<int>(area.top()));
         for (std::size_t d = 0; d < devices.size(); ++d) {
             const int y = static_cast<int>(area.top() + (double(d) + 0.5) * row);
-            const int end = static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
+            const int end =
+                static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
             QVERIFY(end > 121);
             QVERIFY(image.pixel(121, y) != ground && image.pixel(end - 1, y) != ground);
             QCOMPARE(image.pixel(end + 1, y), ground);

@@ -92,13 +92,15 @@ private Q_SLOTS:
         QVERIFY(fixture.done());
         std::vector<int> possible;
         for (int i = 0; i < int(fixture.window->points().size()); ++i)
-            if (fixture.window->points()[std::size_t(i)].possible && fixture.window->points()[std::size_t(i)].candidate.family->name != "1f1b")
+            if (fixture.window->points()[std::size_t(i)].possible
+                && fixture.window->points()[std::size_t(i)].candidate.family->name != "1f1b")
                 possible.push_back(i);
         QVERIFY(possible.size() >= 2);
         fixture.window->take(possible[0]);
         fixture.window->take(possible.back());
         QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
-        QCOMPARE(fixture.document.prediction()->metrics.makespan, fixture.window->points()[std::size_t(possible.back())].makespan);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(possible.back())].makespan);
         QTest::qWait(50);
         QCOMPARE(fixture.document.undoStack()->index(), 1);
     }
