@@ -9,6 +9,7 @@ packages_build="g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev l
 packages_gui="qt6-base-dev libqt6opengl6-dev qt6-charts-dev qt6-svg-dev libgl-dev fonts-inter fonts-jetbrains-mono fonts-dejavu-core"
 packages_tests="librapidcheck-dev libbenchmark-dev procps"
 packages_nice="ccache libgecode-dev"
+packages_window="xvfb openbox xdotool" # a real window for the tests that want one
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 

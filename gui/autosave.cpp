@@ -74,6 +74,7 @@ void Autosave::write()
     m_worker.waitForDone();
     if (m_document.undoStack()->isClean()) {
         QFile::remove(m_path); // what is on disk is what is shown
+        Q_EMIT written();
         return;
     }
     m_worker.start([this, design = m_document.design(), original = m_document.path(), path = m_path] {
@@ -82,6 +83,7 @@ void Autosave::write()
                                          {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
                                          {"design", designToJson(design)}};
             writeFileAtomically(path.toStdString(), wrapped.dump(), true);
+            QMetaObject::invokeMethod(this, [this] { Q_EMIT written(); }, Qt::QueuedConnection);
         } catch (const std::exception& error) {
             const QString reason = QString::fromUtf8(error.what());
             QMetaObject::invokeMethod(this, [this, reason] { Q_EMIT failed(reason); }, Qt::QueuedConnection);
@@ -105,7 +107,7 @@ void Autosave::finish()
     m_lock->unlock();
 }
 
-std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder)
+std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder, QStringList* unreadable)
 {
     std::vector<Abandoned> found;
     const QFileInfoList files = QDir(folder).entryInfoList({QStringLiteral("*.json")}, QDir::Files, QDir::Time);
@@ -124,8 +126,10 @@ std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder)
             leftover.savedAt = QDateTime::fromString(QString::fromStdString(wrapped.at("saved_at").get<std::string>()), Qt::ISODate);
             leftover.design = designFromJson(wrapped.at("design").get<std::string>(), file.fileName().toStdString());
             found.push_back(std::move(leftover));
-        } catch (const std::exception&) {
-            // A leftover that cannot be read cannot be offered; it is left where it is for a person to look at.
+        } catch (const std::exception& error) {
+            // It cannot be offered; it is left where it is for a person to look at.
+            if (unreadable)
+                *unreadable << QStringLiteral("%1: %2").arg(file.filePath(), QString::fromUtf8(error.what()));
         }
     }
     return found;

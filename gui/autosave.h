@@ -43,14 +43,16 @@ public:
         QDateTime savedAt;
         Design design;
     };
-    /// What instances that no longer run left behind, newest first; unreadable leftovers are skipped.
-    static std::vector<Abandoned> abandoned(const QString& folder);
+    /// What instances that no longer run left behind, newest first; unreadable leftovers are skipped and
+    /// told, each as "file: why", when `unreadable` is given.
+    static std::vector<Abandoned> abandoned(const QString& folder, QStringList* unreadable = nullptr);
     /// Removes a leftover after it was recovered or declined.
     static void discard(const Abandoned& leftover);
     static QString defaultFolder();
 
 Q_SIGNALS:
     void failed(const QString& reason);
+    void written(); ///< the present work is kept
 
 private:
     void schedule();

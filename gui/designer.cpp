@@ -18,6 +18,7 @@
 #include <QPushButton>
 #include <QSettings>
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,7 +37,13 @@ void applyTheme(QApplication& application)
 /// Asks about each design that a crashed instance left behind. Recovered ones get a window of their own.
 void offerRecovery(const QString& folder, const std::function<MainWindow&()>& makeWindow)
 {
-    for (const Autosave::Abandoned& leftover : Autosave::abandoned(folder)) {
+    QStringList unreadable;
+    const std::vector<Autosave::Abandoned> found = Autosave::abandoned(folder, &unreadable);
+    if (!unreadable.isEmpty())
+        QMessageBox::warning(nullptr, QObject::tr("Recover unsaved work"),
+                             QObject::tr("The designer did not end cleanly, and what it kept cannot be read. The files are left where they are:\n\n%1")
+                                 .arg(unreadable.join(QStringLiteral("\n"))));
+    for (const Autosave::Abandoned& leftover : found) {
         const QString what = leftover.originalPath.isEmpty() ? QString::fromStdString(leftover.design.name)
                                                              : QFileInfo(leftover.originalPath).fileName();
         QMessageBox box(QMessageBox::Question, QObject::tr("Recover unsaved work"),
@@ -94,6 +101,7 @@ Design exampleDesign()
 
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
+    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write, not the end of the work
     ensureRuntimeFolder();
     std::optional<ScreenCheck> screen(std::in_place);
     QApplication application(argc, argv);

@@ -5,6 +5,7 @@
 #include "core/predict/completion.h"
 #include "core/program/compile.h"
 #include "core/program/transferorder.h"
+#include "core/schedule/ripple.h"
 #include "core/schedule/validate.h"
 #include "traces/tracereader.h"
 
@@ -262,6 +263,15 @@ Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) c
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
     return edit;
+}
+
+Document::Edit Document::tryRipple(const Block& block, int places) const
+{
+    EditResult result = rippleBlock(m_design.schedule, block, places, m_design.dataflow.skips);
+    Edit edit{m_design, std::move(result.diagnostics), tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return checked(std::move(edit), m_design);
 }
 
 Document::Edit Document::tryComplete() const

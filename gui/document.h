@@ -55,6 +55,8 @@ public:
     Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
     Edit tryUnplace(const std::vector<Block>& blocks) const;
     Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    /// So many places earlier or later in its lane, the rest of its microbatch along (core/schedule/ripple.h).
+    Edit tryRipple(const Block& block, int places) const;
     Edit tryComplete() const; ///< every unplaced block, in the style of the placed ones; the text names it
     /// The transfer at one place of a device's list of communication to another place (of the list without it).
     Edit tryMoveTransfer(int device, int from, int to) const;

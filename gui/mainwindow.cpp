@@ -75,9 +75,13 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     if (!options.autosaveFolder.isEmpty()) {
         try {
             m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
-            connect(m_autosave.get(), &Autosave::failed, m_numbers, &NumberBar::setHint);
+            connect(m_autosave.get(), &Autosave::failed, m_numbers, [this](const QString& why) {
+                m_numbers->setWarning(tr("autosave"), tr("failed: save to another place"), why);
+                m_numbers->setHint(why);
+            });
+            connect(m_autosave.get(), &Autosave::written, m_numbers, [this] { m_numbers->setWarning(tr("autosave"), {}, {}); });
         } catch (const Error& error) {
-            m_numbers->setHint(tr("Autosave is off: %1").arg(QString::fromUtf8(error.what())));
+            m_numbers->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
         }
     }
     if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
@@ -210,6 +214,14 @@ void MainWindow::connectViews()
     on(m_actions->theme, &MainWindow::switchTheme);
     on(m_actions->shortcuts, &MainWindow::showShortcuts);
     connect(m_actions->clearOverlay, &QAction::triggered, &m_document, &Document::clearOverlay);
+    connect(m_actions->emptyTimeline, &QAction::triggered, this, [this] {
+        std::vector<Block> blocks;
+        for (const auto& lane : m_document.design().schedule.order)
+            blocks.insert(blocks.end(), lane.begin(), lane.end());
+        Document::Edit edit = m_document.tryUnplace(blocks);
+        edit.text = tr("Empty the timeline");
+        m_document.commit(std::move(edit));
+    });
     connect(m_actions->completeRest, &QAction::triggered, this, [this] {
         if (const Diagnostics faults = m_tray->placeAll(); hasErrors(faults))
             complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
@@ -244,6 +256,8 @@ void MainWindow::connectViews()
         m_topBar->runButton()->setEnabled(runs);
         m_actions->place->setEnabled(!complete);
         m_actions->completeRest->setEnabled(!complete);
+        m_numbers->setHint({}); // what it said was of the schedule before
+        m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
         alignCharts();
     };

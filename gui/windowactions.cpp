@@ -27,6 +27,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     window->addActions({undo, redo});
     place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_N)}, tr("At the first position where it can run"));
     completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)}, tr("Place every block of the tray in the style of the placed ones"));
+    emptyTimeline = make(tr("Empty the timeline"), {QKeySequence(Qt::CTRL | Qt::Key_Delete)}, tr("Return every block to the tray, to build the schedule anew"));
     takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)}, tr("Make the edit that the panel at the right suggests first"));
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
     buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)}, tr("Draw the passes of one microbatch and unroll them into a schedule"));
@@ -60,7 +61,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     for (QAction* action : {undo, redo, history})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
-    for (QAction* action : {place, completeRest, takeSuggestion, find, diagnostics})
+    for (QAction* action : {place, completeRest, emptyTimeline, takeSuggestion, find, diagnostics})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
@@ -101,7 +102,7 @@ void WindowActions::addView(const QString& name, QWidget* view)
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
-                                      {tr("Edit"), {undo, redo, history, place, completeRest, takeSuggestion, find}},
+                                      {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
                                       {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, model}},
                                       {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
                                       {tr("Window"), {palette, diagnostics, theme, shortcuts}}};

@@ -31,6 +31,7 @@ public:
     QAction* redo;
     QAction* place;
     QAction* completeRest;
+    QAction* emptyTimeline;
     QAction* takeSuggestion;
     QAction* find;
     QAction* buildingBlock;

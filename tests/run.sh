@@ -12,7 +12,7 @@ set -euo pipefail
 # shellcheck disable=SC2086
 install_packages $packages_build $packages_gui $packages_tests
 # shellcheck disable=SC2086
-install_packages $packages_nice || true
+install_packages $packages_nice $packages_window || true
 
 run_tests() { # PRESET [ctest options…]
     local preset=$1; shift

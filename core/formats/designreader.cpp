@@ -367,6 +367,9 @@ void checkVersion(const LocatedJson& document)
     if (!document.value.is_object() || !document.value.contains("pipewright"))
         fail("", "this is not a Pipewright design", "a design begins with { \"pipewright\": 1 }");
     const Json& found = document.value["pipewright"];
+    if (found.is_number_integer() && found > version)
+        fail("/pipewright", fmt::format("a newer Pipewright wrote this file: design version {}", found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("this program reads version {}: update it, or save an older version where the file was made", version));
     if (!found.is_number_integer() || found != version)
         fail("/pipewright", fmt::format("design version {} is unknown", found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
              fmt::format("this program reads version {}", version));

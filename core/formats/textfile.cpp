@@ -26,6 +26,21 @@ std::string reason(int error)
     return std::system_category().message(error);
 }
 
+/// What helps, and that nothing was lost: what stood there is replaced in one step or not at all.
+std::string remedy(int error, bool hadFile)
+{
+    const std::string kept = hadFile ? "; the file that was there is as it was" : "";
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return "free some space, or write to another place" + kept;
+    case EROFS:
+    case EACCES:
+    case EPERM: return "write to a folder that may be written to" + kept;
+    default: return hadFile ? "the file that was there is as it was" : "";
+    }
+}
+
 // Writes all of it, or returns the error.
 int writeAll(int descriptor, std::string_view content)
 {
@@ -68,7 +83,9 @@ public:
         if (m_descriptor < 0) {
             const int error = errno;
             m_path.clear();
-            throw Error(target.string(), "cannot be written: " + reason(error), "choose a folder that exists and may be written to");
+            std::error_code ignored;
+            const std::string help = error == ENOSPC || error == EDQUOT ? remedy(error, fs::exists(target, ignored)) : "choose a folder that exists and may be written to";
+            throw Error(target.string(), "cannot be written: " + reason(error), help);
         }
     }
     Temporary(const Temporary&) = delete;
@@ -147,7 +164,7 @@ void writeFileAtomically(const std::string& path, std::string_view content, bool
     if (const int closing = temporary.close(); failed == 0)
         failed = closing;
     if (failed != 0)
-        throw Error(path, "cannot be written: " + reason(failed), {});
+        throw Error(path, "cannot be written: " + reason(failed), remedy(failed, fs::exists(status)));
 
     // link() refuses to replace a file that appeared meanwhile; not every file system has it.
     if (!overwrite) {

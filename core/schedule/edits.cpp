@@ -167,16 +167,23 @@ EditResult placeBlock(const Schedule& schedule, const Block& block, int index, s
 
 EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks)
 {
+    std::vector<Block> taken(blocks.begin(), blocks.end());
+    std::sort(taken.begin(), taken.end());
     Schedule edited = schedule;
     edited.family = "custom";
-    for (const Block& block : blocks) {
-        const Position position = find(edited, block);
-        if (position.device < 0)
+    std::vector<Block> found;
+    for (std::vector<Block>& lane_ : edited.order)
+        std::erase_if(lane_, [&](const Block& block) {
+            const bool goes = std::binary_search(taken.begin(), taken.end(), block);
+            if (goes)
+                found.push_back(block);
+            return goes;
+        });
+    std::sort(found.begin(), found.end());
+    for (const Block& block : blocks)
+        if (!std::binary_search(found.begin(), found.end(), block))
             return refuse(schedule, toString(block), "this block is not placed", "select a placed block");
-        std::vector<Block>& lane_ = lane(edited, position.device);
-        lane_.erase(lane_.begin() + position.index);
-        std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block == block; });
-    }
+    std::erase_if(edited.pins, [&](const Pin& pin) { return std::binary_search(taken.begin(), taken.end(), pin.block); });
     dropBrokenOverlaps(edited);
     return {std::move(edited), {}};
 }

@@ -43,6 +43,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     , m_lanes(new CompareLanes(this))
     , m_table(makeCompareTable(this))
     , m_hint(makeCaption({}, TextSize::Small, this))
+    , m_offers(new QWidget(this))
     , m_addMenu(new QMenu(this))
     , m_take(new QPushButton(tr("Use this schedule"), this))
     , m_remove(new QPushButton(tr("Remove"), this))
@@ -79,6 +80,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     layout->setContentsMargins(20, 16, 20, 16);
     layout->setSpacing(12);
     layout->addLayout(bar);
+    layout->addWidget(m_offers);
     layout->addWidget(splitter, 1);
 
     connect(close, &QPushButton::clicked, this, &QDialog::close);
@@ -94,6 +96,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     connect(&m_document, &Document::designChanged, this, &CompareWindow::followDocument);
     m_entries.emplace_back();
     buildAddMenu();
+    buildOffers();
     resize(1080, 780);
 }
 
@@ -125,6 +128,30 @@ void CompareWindow::buildAddMenu()
         const std::string_view title = families()[i].title;
         connect(menu->addAction(QString::fromUtf8(title.data(), static_cast<int>(title.size()))), &QAction::triggered, this, [this, i] { addFamily(i); });
     }
+}
+
+void CompareWindow::buildOffers()
+{
+    auto* row = new QHBoxLayout(m_offers);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(8);
+    row->addWidget(makeCaption(tr("Compare with"), TextSize::Normal, m_offers));
+    const auto offer = [&](const QString& text, const QString& tip, auto run) {
+        auto* button = new QPushButton(text, m_offers);
+        button->setAutoDefault(false);
+        button->setToolTip(tip);
+        button->setAccessibleName(tr("Compare with %1").arg(text));
+        connect(button, &QPushButton::clicked, this, run);
+        row->addWidget(button);
+    };
+    // A few that most people know; the menu has them all.
+    for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "v-half"})
+        for (std::size_t i = 0; i < families().size(); ++i)
+            if (families()[i].name == name)
+                offer(QString::fromUtf8(families()[i].title.data(), static_cast<int>(families()[i].title.size())),
+                      QString::fromUtf8(families()[i].description.data(), static_cast<int>(families()[i].description.size())), [this, i] { addFamily(i); });
+    offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"), [this] { addKept(); });
+    row->addStretch(1);
 }
 
 void CompareWindow::showEvent(QShowEvent* event)
@@ -252,7 +279,8 @@ void CompareWindow::refresh()
         shown.push_back(CompareLanes::scheduleOf(entry.name, entry.design, entry.prediction.get(), entry.note));
     m_lanes->setSchedules(std::move(shown));
     fillTable();
-    m_hint->setText(m_entries.size() == 1 ? tr("Add a family, a file, or the state before the edits") : tr("Differences are against the present schedule"));
+    m_offers->setVisible(m_entries.size() == 1);
+    m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet") : tr("Differences are against the present schedule"));
     Q_EMIT changed();
 }
 

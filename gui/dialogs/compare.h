@@ -45,6 +45,7 @@ public:
     QPushButton* takeButton() const { return m_take; }
     QPushButton* removeButton() const { return m_remove; }
     QMenu* addMenu() const { return m_addMenu; }
+    QWidget* offers() const { return m_offers; }
 
 Q_SIGNALS:
     void changed(); ///< what is shown changed
@@ -67,6 +68,7 @@ private:
     void settle(int id, Entry made);
     void refresh();
     void fillTable();
+    void buildOffers();
     QString uniqueName(const QString& wanted) const;
     int current() const;
 
@@ -78,6 +80,7 @@ private:
     CompareLanes* m_lanes;
     QTableWidget* m_table;
     QLabel* m_hint;
+    QWidget* m_offers; ///< what to compare with, while there is nothing yet
     QMenu* m_addMenu;
     QPushButton* m_take;
     QPushButton* m_remove;

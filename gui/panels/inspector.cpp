@@ -2,6 +2,7 @@
 #include "gui/panels/inspector.h"
 
 #include "core/predict/criticalpath.h"
+#include "core/program/transferorder.h"
 #include "gui/panels/blockchip.h"
 #include "gui/panels/explain.h"
 #include "gui/panels/factlist.h"
@@ -12,6 +13,8 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QSpinBox>
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -26,6 +29,9 @@ Inspector::Inspector(Document& document, QWidget* parent)
     , m_position(new QSpinBox(m_fields))
     , m_positionOf(makeCaption({}, TextSize::Small, m_fields))
     , m_pin(new QLineEdit(m_fields))
+    , m_sendCaption(makeCaption(tr("sent as number"), TextSize::Normal, m_fields))
+    , m_send(new QSpinBox(m_fields))
+    , m_sendOf(makeCaption({}, TextSize::Small, m_fields))
     , m_fault(new QLabel(this))
     , m_whyHeading(makeHeading({}, this))
     , m_why(new QLabel(this))
@@ -74,6 +80,16 @@ Inspector::Inspector(Document& document, QWidget* parent)
     fields->setColumnStretch(1, 1);
     m_position->setFixedWidth(92);
     m_pin->setFixedWidth(92);
+    m_send->setFont(Theme::numbers(TextSize::Small));
+    m_send->setKeyboardTracking(false);
+    m_send->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    m_send->setAccessibleName(tr("Place among the transfers of its device"));
+    m_send->setToolTip(tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane (Y shows it)"));
+    m_send->setFixedWidth(92);
+    m_sendCaption->setBuddy(m_send);
+    fields->addWidget(m_sendCaption, 2, 0);
+    fields->addWidget(m_sendOf, 2, 1, Qt::AlignRight);
+    fields->addWidget(m_send, 2, 2);
 
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -89,6 +105,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
 
     connect(m_position, &QSpinBox::valueChanged, this, &Inspector::applyPosition);
     connect(m_pin, &QLineEdit::editingFinished, this, &Inspector::applyPin);
+    connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
     connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::designChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::overlayChanged, this, &Inspector::refresh);
@@ -148,6 +165,7 @@ void Inspector::refresh()
     m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
 
     m_fields->setVisible(position.device >= 0);
+    refreshSend();
     if (position.device >= 0) {
         const auto count = static_cast<int>(design.schedule.order[static_cast<std::size_t>(position.device)].size());
         const QSignalBlocker quiet(m_position);
@@ -214,6 +232,50 @@ void Inspector::applyPosition()
     const Diagnostics faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
     if (hasErrors(faults))
         report(faults);
+}
+
+namespace {
+
+/// Where the first transfer that a block gives rise to stands in the list of the block's device; -1: nowhere.
+int placeOfSend(const std::vector<IssuedTransfer>& list, const Block& block)
+{
+    const auto at = std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& i) { return i.sends && i.transfer.producer == block; });
+    return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+}
+
+} // namespace
+
+void Inspector::refreshSend()
+{
+    const Position position = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
+    std::vector<IssuedTransfer> list;
+    if (m_document.prediction() && position.device >= 0)
+        list = transfersOf(m_document.prediction()->program, position.device);
+    const int place = m_block ? placeOfSend(list, *m_block) : -1;
+    for (QWidget* part : {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
+        part->setVisible(place >= 0);
+    if (place < 0)
+        return;
+    const QSignalBlocker quiet(m_send);
+    m_send->setRange(1, static_cast<int>(list.size()));
+    m_send->setValue(place + 1);
+    m_sendOf->setText(tr("of %1").arg(list.size()));
+}
+
+void Inspector::applySend()
+{
+    const Position position = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
+    if (position.device < 0 || !m_document.prediction())
+        return;
+    const int from = placeOfSend(transfersOf(m_document.prediction()->program, position.device), *m_block);
+    const int wanted = m_send->value() - 1;
+    if (from < 0 || from == wanted)
+        return;
+    const Diagnostics faults = m_document.commit(m_document.tryMoveTransfer(position.device, from, wanted));
+    if (hasErrors(faults)) {
+        report(faults);
+        refreshSend();
+    }
 }
 
 void Inspector::applyPin()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The selected block: what it is, when it runs and why then, what it frees and feeds, and two fields that
-// are the numeric twins of dragging it: its position in the lane and its earliest start.
+// are the numeric twins of dragging: its position in the lane, its earliest start, and the place of what it sends
+// in its device's order of transfers.
 #pragma once
 
 #include "gui/document.h"
@@ -32,6 +33,8 @@ private:
     void showNothing();
     void applyPosition();
     void applyPin();
+    void applySend();
+    void refreshSend();
     void report(const Diagnostics& diagnostics);
 
     Document& m_document;
@@ -44,6 +47,9 @@ private:
     QSpinBox* m_position;
     QLabel* m_positionOf;
     QLineEdit* m_pin;
+    QLabel* m_sendCaption;
+    QSpinBox* m_send; ///< place of the block's first transfer among those of its device
+    QLabel* m_sendOf;
     QLabel* m_fault;
     QLabel* m_whyHeading;
     QLabel* m_why;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/labels.h"
 
+#include <QApplication>
 #include <QFrame>
 #include <QLabel>
 
@@ -34,7 +35,8 @@ QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
 void setTone(QLabel* label, Tone tone)
 {
     // Good and bad borrow roles that a label has no other use for; everything else is in the palette already.
-    const Theme& theme = Theme::of(*label);
+    // The application's look, not the label's: while the look is being switched, the label still has the old one.
+    const Theme& theme = Theme::of(QApplication::palette());
     QPalette palette;
     switch (tone) {
     case Tone::Plain:

@@ -108,6 +108,17 @@ void NumberBar::setGradients(const QString& text, bool good, const QString& sour
     set(tr("gradients"), text, source, good ? Tone::Good : Tone::Bad);
 }
 
+void NumberBar::setWarning(const QString& name, const QString& text, const QString& source)
+{
+    set(name, text, source, Tone::Bad);
+}
+
+void NumberBar::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    showRight();
+}
+
 void NumberBar::setHint(const QString& text)
 {
     m_hint = text;
@@ -116,7 +127,13 @@ void NumberBar::setHint(const QString& text)
 
 void NumberBar::showRight()
 {
-    m_right->setText(m_hint.isEmpty() ? m_evaluated : m_hint);
+    const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
+    // Its beginning says what it is about; a label alone would cut that off.
+    int room = width() - m_layout->contentsMargins().left() - m_layout->contentsMargins().right();
+    for (const Item& item : m_items)
+        room -= item.pair->isHidden() ? 0 : item.pair->sizeHint().width();
+    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(60, room)));
+    m_right->setToolTip(m_right->text() == text ? QString() : text);
 }
 
 QString NumberBar::value(const QString& name) const

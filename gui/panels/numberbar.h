@@ -21,12 +21,15 @@ public:
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);
+    /// What must not be overlooked, in red; stays until the text is empty.
+    void setWarning(const QString& name, const QString& text, const QString& source);
     /// One line about what is under the cursor, in place of the evaluation time while it is not empty.
     void setHint(const QString& text);
     QString value(const QString& name) const;
 
 protected:
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     struct Item {

@@ -141,8 +141,14 @@ void TopBar::refresh()
     m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
                            : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
                                                : QString::fromStdString(toString(diagnostics)));
-    m_overlay->setText(m_document.overlay() ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName()) : tr("Overlay: off ▾"));
-    m_overlay->setToolTip(m_document.overlay() ? m_document.overlay()->path : tr("Lay a recorded run over the prediction"));
+    // A recording that an edit has made unfit waits for the edit to be undone.
+    const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
+    m_overlay->setText(m_document.overlay() ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
+                       : waits              ? tr("Overlay: of another order ▾")
+                                            : tr("Overlay: off ▾"));
+    m_overlay->setToolTip(m_document.overlay() ? m_document.overlay()->path
+                          : waits              ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again").arg(m_document.overlayPath())
+                                               : tr("Lay a recorded run over the prediction"));
     showTitle();
 }
 

@@ -145,7 +145,7 @@ void TradeOffPlot::paint(QPainter& painter) const
     for (double bubble = 0; bubble <= m_mostBubble; bubble += bubbleStep) {
         const double y = m_chart->yOf(bubble);
         painter.fillRect(QRectF(plot.left(), y, plot.width(), 1), theme.hairline);
-        painter.drawText(QRectF(0, y - 8, leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter, percentText(bubble));
+        painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter, percentText(bubble));
     }
     // Bytes step by powers of two, so that ticks are whole.
     double memoryStep = roundStep(m_mostMemory / std::max(1.0, plot.width() / 92));
@@ -154,7 +154,9 @@ void TradeOffPlot::paint(QPainter& painter) const
     for (double memory = 0; memory <= m_mostMemory; memory += memoryStep) {
         const double x = m_chart->xOf(memory);
         painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
-        painter.drawText(QRectF(x - 46, plot.bottom() + 6, 92, 16), Qt::AlignHCenter | Qt::AlignTop, memoryText(memory));
+        // The first one starts at its tick: centred it would run into the bubble's own zero.
+        const QRectF below(memory == 0 ? x : x - 46, plot.bottom() + 6, 92, 16);
+        painter.drawText(below, (memory == 0 ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignTop, memoryText(memory));
     }
     painter.setFont(Theme::words(TextSize::Small));
     painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter, tr("peak memory of the fullest device →"));

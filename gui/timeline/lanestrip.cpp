@@ -32,7 +32,13 @@ int LaneStrip::rowOf(int device) const
 int LaneStrip::height(int device) const
 {
     const Lane& lane = m_lanes[static_cast<std::size_t>(device)];
-    return lane.folded ? foldedHeight : lane.height > 0 ? lane.height : m_common;
+    return lane.folded ? foldedHeight : (lane.height > 0 ? lane.height : m_common) + transferHeight(device);
+}
+
+int LaneStrip::transferHeight(int device) const
+{
+    const Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    return lane.transfers && !lane.folded ? transferLane : 0;
 }
 
 int LaneStrip::laneAt(int y) const
@@ -52,14 +58,22 @@ bool LaneStrip::hasOwnHeight(int device) const
 bool LaneStrip::isAsGiven() const
 {
     return std::is_sorted(m_order.begin(), m_order.end())
-           && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) { return lane.height > 0 || lane.folded || lane.pinned; });
+           && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) { return lane.height > 0 || lane.folded || lane.pinned || lane.transfers; });
 }
 
 void LaneStrip::setHeight(int device, int height)
 {
     Lane& lane = m_lanes[static_cast<std::size_t>(device)];
-    lane.height = std::clamp(height, leastHeight, greatestHeight);
     lane.folded = false;
+    lane.height = std::clamp(height - transferHeight(device), leastHeight, greatestHeight);
+    arrange();
+}
+
+void LaneStrip::setTransfers(int device, bool shown)
+{
+    Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    lane.transfers = shown;
+    lane.folded = lane.folded && !shown;
     arrange();
 }
 

@@ -11,6 +11,7 @@ namespace pipewright {
 class LaneStrip {
 public:
     static constexpr int foldedHeight = 20;
+    static constexpr int transferLane = 24; ///< of the sub-lane below a lane's blocks, on top of the lane's own height
     static constexpr int leastHeight = 26, greatestHeight = 240;
 
     /// As many lanes as the design has devices. Lanes that were there keep how they stand; when the number
@@ -30,6 +31,9 @@ public:
     int laneAt(int y) const;
 
     bool isFolded(int device) const { return m_lanes[static_cast<std::size_t>(device)].folded; }
+    bool showsTransfers(int device) const { return m_lanes[static_cast<std::size_t>(device)].transfers; }
+    /// Of the lane's sub-lane: 0 while it is not shown, or the lane is folded.
+    int transferHeight(int device) const;
     bool isPinned(int device) const { return m_lanes[static_cast<std::size_t>(device)].pinned; }
     bool hasOwnHeight(int device) const;
     bool isAsGiven() const; ///< nothing was changed
@@ -38,6 +42,7 @@ public:
     void setHeightOfAll(int height);
     void setFolded(int device, bool folded);
     void setPinned(int device, bool pinned);
+    void setTransfers(int device, bool shown); ///< unfolds a lane whose sub-lane is to be shown
     /// Puts a lane where another row is; pinned lanes stay above the others, so the row is clamped.
     void move(int device, int row);
     void reset();
@@ -46,7 +51,7 @@ private:
     struct Lane {
         int height = 0; ///< 0: the common height
         int top = 0;
-        bool folded = false, pinned = false;
+        bool folded = false, pinned = false, transfers = false;
     };
     void arrange();
 

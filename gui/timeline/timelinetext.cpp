@@ -27,14 +27,22 @@ QString size(Bytes value)
     return QString::fromStdString(formatSize(value));
 }
 
+std::vector<int> stagesOf(const Schedule& schedule, int device, int replica)
+{
+    std::vector<int> stages;
+    for (std::size_t stage = 0; stage < schedule.placement(replica).size(); ++stage)
+        if (schedule.placement(replica)[stage] == device)
+            stages.push_back(static_cast<int>(stage));
+    return stages;
+}
+
 // Of all replicas, sorted; a stage that the device holds for two of them once.
 std::vector<int> stagesOf(const Schedule& schedule, int device)
 {
     std::set<int> stages;
     for (int replica = 0; replica < schedule.replicas(); ++replica)
-        for (std::size_t stage = 0; stage < schedule.placement(replica).size(); ++stage)
-            if (schedule.placement(replica)[stage] == device)
-                stages.insert(static_cast<int>(stage));
+        for (const int stage : stagesOf(schedule, device, replica))
+            stages.insert(stage);
     return {stages.begin(), stages.end()};
 }
 
@@ -85,6 +93,16 @@ QString stagesText(const std::vector<int>& stages)
     return (stages.size() == 1 ? tr("stage %1") : tr("stages %1")).arg(ranges(stages));
 }
 
+// What the device holds of each replica, as blocks are named: "stages 0 · 3/1".
+QString stagesByReplica(const Schedule& schedule, int device)
+{
+    QStringList parts;
+    for (int replica = 0; replica < schedule.replicas(); ++replica)
+        if (const std::vector<int> stages = stagesOf(schedule, device, replica); !stages.empty())
+            parts << (replica == 0 ? ranges(stages) : QStringLiteral("%1/%2").arg(ranges(stages)).arg(replica));
+    return parts.isEmpty() ? tr("no stage") : tr("stages %1").arg(parts.join(QStringLiteral(" · ")));
+}
+
 QString inUnitOf(Bytes value, const QString& limit)
 {
     // "68.8 / 80 GiB": one unit for both, taken from the limit.
@@ -114,7 +132,9 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         header.name = deviceLabel(design, device);
         const std::vector<int> stages = stagesOf(design.schedule, device);
         const std::vector<int> layers = layersOfStages(design, stages, nullptr);
-        header.detail = layers.empty() ? stagesText(stages) : tr("layers %1").arg(ranges(layers));
+        header.detail = design.schedule.replicas() > 1 ? stagesByReplica(design.schedule, device)
+                        : layers.empty()                ? stagesText(stages)
+                                                        : tr("layers %1").arg(ranges(layers));
         if (!prediction || index >= prediction->metrics.devices.size())
             continue;
         const DeviceMetrics& metrics = prediction->metrics.devices[index];
@@ -145,7 +165,13 @@ QString laneDescription(const Design& design, int device)
     const auto index = static_cast<std::size_t>(device);
     if (device >= 0 && index < design.cluster.devices.size() && !design.cluster.devices[index].name.empty())
         parts << QString::fromStdString(design.cluster.devices[index].name);
-    parts << stagesText(stages);
+    if (design.schedule.replicas() == 1) {
+        parts << stagesText(stages);
+    } else {
+        for (int replica = 0; replica < design.schedule.replicas(); ++replica)
+            if (const std::vector<int> held = stagesOf(design.schedule, device, replica); !held.empty())
+                parts << tr("%1 of replica %2").arg(stagesText(held)).arg(replica);
+    }
     if (!layers.empty())
         parts << tr("layers %1").arg(ranges(layers));
     parts << ends;

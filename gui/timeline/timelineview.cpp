@@ -26,11 +26,13 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
     connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
-        if (d->plan && d->plan->isSamePlace(plan))
+        // Those of transfers and ripples are exact from the beginning.
+        if (d->plan && !d->rippling && !d->transferDrag && d->plan->isSamePlace(plan))
             d->setPlan(plan);
     });
     d->addActions();
     d->addLaneActions();
+    d->addTransferActions();
     installTimelineAccessibility();
     m_axis.left = plotLeft();
 
@@ -98,6 +100,8 @@ void TimelineView::Private::reload()
     layout = prediction ? TimelineLayout(prediction->program, prediction->timeline, document.design().schedule.devices())
                         : TimelineLayout::fromOrder(document.design());
     headers = laneHeaders(document.design(), prediction);
+    transferLists.clear();
+    transferDrag.reset();
     slack.clear();
     greatestSlack = -1;
     critical.clear();
@@ -193,9 +197,15 @@ void TimelineView::resizeEvent(QResizeEvent* event)
     d->overlay->setGeometry(viewport()->rect());
     const int before = m_axis.width;
     const int width = std::max(1, viewport()->width() - plotLeft());
-    // The same stretch of time stays in view.
+    const auto total = static_cast<double>(std::max<Nanoseconds>(1, d->total()));
+    const bool whole = m_axis == clamped(fitted(m_axis, 0, total, Private::margin), total, Private::margin);
+    // The same stretch of time stays in view; the whole schedule exactly, or rounding would ask for a scroll bar.
     TimeAxis axis = m_axis;
     axis.nsPerPixel *= static_cast<double>(before) / width;
+    if (whole) {
+        axis.width = width;
+        axis = fitted(axis, 0, total, Private::margin);
+    }
     d->updateScrollBars();
     d->setAxis(axis, true);
     d->updateOverlay();
@@ -323,7 +333,7 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
     const int lane = d->laneAt(position.y());
     const TimelineLayout& layout = d->shown();
     if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left ||
-        position.x() >= m_axis.right())
+        position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[static_cast<std::size_t>(lane)];
     // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.

@@ -88,6 +88,12 @@ public:
     // Several blocks: the Document's selection is one of them. Cleared when another block is selected.
     std::vector<Block> selectedBlocks() const; ///< by device, in time order; the selection alone when there is no other
     void selectBlocks(const std::vector<Block>& blocks);
+    // Transfers stand below a lane's blocks when its sub-lane is shown (the actions laneTransfers, allTransfers).
+    /// The transfer that was chosen last, or else the first that the selected block sends; and in whose list it is.
+    std::optional<Transfer> selectedTransfer(int* device = nullptr) const;
+    void selectTransfer(int device, const Transfer& transfer); ///< selects the block that makes what it carries, too
+    void moveTransferBy(int places);      ///< the selected one, in its device's order of sends and receives
+    QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not in sight
     enum class Alike { Microbatch, Stage, Op };
     void selectAlike(Alike alike); ///< all that share this with the selected block; Op: of its stage
     QAction* action(const QString& name) const; ///< one of actions() by its object name; null when there is none
@@ -99,6 +105,8 @@ public:
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
     void explainIdleBefore();             ///< as a click on the idle time before the selected block
     void unplaceSelection();              ///< back to the tray
+    void rippleSelection(int places);     ///< one place earlier or later, the rest of its microbatch along
+    void selectAll();
     void exchangeSelection();             ///< two selected blocks of a device change places
     void changeWarmUp(int forwards);      ///< so many more before the first backward of the selected block's device
     void cancel();                        ///< ends a drag without a change, or else clears the selection

@@ -50,6 +50,14 @@ void TimelineView::Private::addActions()
     add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); })->setObjectName(QStringLiteral("explain"));
     add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); })->setObjectName(QStringLiteral("earlier"));
     add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); })->setObjectName(QStringLiteral("later"));
+    add(tr("Ripple: block earlier, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Left}, [v] { v->rippleSelection(-1); })
+        ->setObjectName(QStringLiteral("rippleEarlier"));
+    add(tr("Ripple: block later, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Right}, [v] { v->rippleSelection(1); })
+        ->setObjectName(QStringLiteral("rippleLater"));
+    for (const char* name : {"rippleEarlier", "rippleLater"})
+        v->action(QLatin1String(name))->setToolTip(tr("Moves the block past one neighbour, and what follows from it on the other devices (later forwards of the same "
+                                                       "microbatch, then its backwards) past as many of theirs, or as far as they can go. When dragging: hold Ctrl"));
+    add(tr("Select every block"), {QKeySequence::SelectAll}, [v] { v->selectAll(); })->setObjectName(QStringLiteral("selectAll"));
     add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); })->setObjectName(QStringLiteral("stageUp"));
     add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); })->setObjectName(QStringLiteral("stageDown"));
     add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] { v->unplaceSelection(); })->setObjectName(QStringLiteral("unplace"));
@@ -146,18 +154,21 @@ QString TimelineView::Private::toolTipAt(QPoint position) const
 {
     if (const std::optional<Block> block = view.blockAt(position))
         return view.describe(*block);
+    if (const std::optional<std::size_t> chip = chipAt(position))
+        return transferText(transferLaneAt(position), *chip).toHtmlEscaped();
     const int lane = laneAt(position.y());
     return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped() : QString();
 }
 
 bool TimelineView::event(QEvent* event)
 {
-    // While a block hangs at the cursor, Alt switches snapping; the plan follows without a mouse move.
+    // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse move.
     if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->drag && d->drag->moving) {
         const auto* key = static_cast<QKeyEvent*>(event);
-        if (key->key() == Qt::Key_Alt) {
-            d->updatePlan(d->drag->block, d->cursor,
-                          event->type() == QEvent::KeyPress ? Qt::AltModifier : Qt::NoModifier);
+        for (const auto& [held, modifier] : {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
+            if (key->key() != held)
+                continue;
+            d->updatePlan(d->drag->block, d->cursor, event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier) : Qt::NoModifier);
             return true;
         }
     }
@@ -242,6 +253,15 @@ void TimelineView::moveSelection(int places)
     const int last = static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
     d->refuse(d->document.moveBlock(*selected, index));
+    ensureVisible(*selected);
+}
+
+void TimelineView::rippleSelection(int places)
+{
+    const std::optional<Block> selected = d->document.selection();
+    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
+        return;
+    d->refuse(d->document.commit(d->document.tryRipple(*selected, places)));
     ensureVisible(*selected);
 }
 

@@ -38,7 +38,33 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
         if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && lane.blocks()[*under].block.op != Op::U)
             target.exchange = lane.blocks()[*under].block;
     }
-    setPlan(planner.plan(layout, block, movingWith(block), target, plan ? &*plan : nullptr));
+    // Ctrl takes the rest of the microbatch along.
+    const bool ripple = modifiers & Qt::ControlModifier && !target.exchange && movingWith(block).empty();
+    const DropPlan* previous = plan && !rippling && !ripple ? &*plan : nullptr;
+    DropPlan next = planner.plan(layout, block, movingWith(block), target, previous);
+    if (ripple && next.kind == DropPlan::Kind::Reorder) {
+        if (rippling && plan && plan->isSamePlace(next)) {
+            updateOverlay();
+            return;
+        }
+        makeRipple(next);
+    }
+    rippling = ripple && next.kind == DropPlan::Kind::Reorder;
+    setPlan(std::move(next));
+}
+
+void TimelineView::Private::makeRipple(DropPlan& plan) const
+{
+    const Position from = placeOf(document.design().schedule, layout, plan.block);
+    const auto now = std::find(plan.positions.begin(), plan.positions.end(), static_cast<std::uint32_t>(from.index));
+    const int places = static_cast<int>(now - plan.positions.begin()) - from.index;
+    plan.prediction.reset();
+    plan.layout.reset();
+    plan.detail.clear();
+    plan.edit = document.tryRipple(plan.block, places);
+    plan.text = plan.edit.text;
+    plan.title = nameOfPlace(document.design(), plan.device, plan.index, plan.block) + tr(", the rest of microbatch %1 along").arg(plan.block.microbatch);
+    finishExactly(document.design(), document.prediction(), plan);
 }
 
 void TimelineView::Private::setPlan(std::optional<DropPlan> next)
@@ -88,7 +114,8 @@ bool TimelineView::Private::commitPlan()
         return false;
     }
     document.commit(edit);
-    if (!warmUpDrag)
+    rippling = false;
+    if (!warmUpDrag && !transferDrag)
         document.select(done.block);
     return done.changes;
 }
@@ -111,7 +138,7 @@ void TimelineView::Private::updateOverlay()
     const TimelineLayout& from = shown();
 
     const std::optional<Block> subject =
-        plan && !warmUpDrag ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
+        plan && !warmUpDrag && !transferDrag ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
     if (reason && !plan && !(drag && drag->moving)) {
         // The arrows of the chain take the place of the selection's own.
         const auto rectOf = [&](const Block& block) {
@@ -173,7 +200,8 @@ void TimelineView::Private::updateOverlay()
         addCrosshair(content);
     if (bandFrom && cursor != *bandFrom)
         content.band = QRectF(QRect(*bandFrom, cursor).normalized());
-    if (!warmUpDrag && (plan || (drag && drag->moving))) {
+    addTransferOverlay(content);
+    if (!warmUpDrag && !transferDrag && (plan || (drag && drag->moving))) {
         const Block& held = plan ? plan->block : drag->block;
         const int lane = laneAt(cursor.y());
         double width = 32;
@@ -220,7 +248,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         setRange(std::nullopt);
         return;
     }
-    if (d->pressLane(position, event->modifiers()))
+    if (d->pressTransfer(position) || d->pressLane(position, event->modifiers()))
         return;
     const std::optional<Block> block = blockAt(position);
     if (const std::optional<int> device = d->warmUpEdgeAt(position); device && event->modifiers() == Qt::NoModifier) {
@@ -300,6 +328,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
         d->dragLane(position);
         return;
     }
+    if (d->transferDrag && event->buttons() & Qt::LeftButton) {
+        d->dragTransfer(position);
+        return;
+    }
     if (d->warmUpDrag && event->buttons() & Qt::LeftButton) {
         d->dragWarmUp(position);
         return;
@@ -315,6 +347,8 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
         d->cursor = position;
         d->updateOverlay();
     }
+    if (!d->laneEdgeAt(position) && d->hoverTransfer(position))
+        return;
     const int lane = d->laneAt(position.y());
     const std::optional<Block> block = blockAt(position);
     const std::optional<int> edge = d->warmUpEdgeAt(position);
@@ -344,6 +378,10 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
     }
     if (event->button() == Qt::LeftButton && d->laneDrag) {
         d->laneDrag.reset();
+        return;
+    }
+    if (event->button() == Qt::LeftButton && d->transferDrag) {
+        d->releaseTransfer();
         return;
     }
     if (event->button() == Qt::LeftButton && d->warmUpDrag) {
@@ -380,7 +418,7 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
     const QPoint position = event->position().toPoint();
     if (event->button() != Qt::LeftButton)
         return;
-    if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position)) {
+    if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position) && d->transferLaneAt(position) < 0) {
         d->currentLane = d->laneAt(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {
@@ -443,7 +481,8 @@ void TimelineView::cancel()
         d->lanesChanged();
         return;
     }
-    if (d->drag || d->plan || d->bandFrom || d->warmUpDrag) {
+    if (d->drag || d->plan || d->bandFrom || d->warmUpDrag || d->transferDrag) {
+        d->transferDrag.reset();
         d->drag.reset();
         d->bandFrom.reset();
         d->warmUpDrag.reset();

@@ -16,7 +16,7 @@ int TimelineView::Private::lanePitch() const
     // The lanes without a height of their own share what the others leave.
     int own = 0, common = 0;
     for (int device = 0; device < strip.lanes(); ++device) {
-        own += strip.hasOwnHeight(device) ? strip.height(device) : 0;
+        own += strip.hasOwnHeight(device) ? strip.height(device) : strip.transferHeight(device);
         common += !strip.hasOwnHeight(device);
     }
     if (common == 0)
@@ -43,7 +43,7 @@ QRect TimelineView::Private::laneRect(int device) const
 
 QRectF TimelineView::Private::blockArea(int device) const
 {
-    const QRect lane = laneRect(device);
+    const QRect lane = laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.transferHeight(device) : 0);
     const int inset = lane.height() >= 60 ? 10 : lane.height() >= tightLane ? 7 : 3; // outlines and critical marks stand in it
     return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
 }
@@ -157,7 +157,7 @@ void TimelineView::Private::showLaneMenu(QPoint position)
     menu->setAttribute(Qt::WA_DeleteOnClose);
     view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));
     view.action(QStringLiteral("laneFold"))->setChecked(strip.isFolded(lane));
-    for (const char* name : {"lanePin", "laneFold", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}) {
+    for (const char* name : {"lanePin", "laneFold", "laneTransfers", "allTransfers", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}) {
         if (*name == '\0')
             menu->addSeparator();
         else

@@ -98,8 +98,10 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     lanePainter.ground(painter, axis, lane, ticks, target && plan->legal && !plan->room);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
     if (index < laneHeaders.size() && exposed.left() < plotLeft())
-        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - 1), laneHeaders[index],
+        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - strip.transferHeight(device) - 1), laneHeaders[index],
                            {device == currentLane, strip.isPinned(device), strip.isFolded(device)});
+
+    paintTransfers(painter, device);
 
     painter.save();
     painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);

@@ -3,6 +3,7 @@
 // Included by the view's own source files only.
 #pragma once
 
+#include "core/program/transferorder.h"
 #include "gui/timeline/dropplanner.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
@@ -82,6 +83,42 @@ struct TimelineView::Private {
     void showLaneMenu(QPoint position);
     void addLaneActions();
 
+    // Sub-lanes with transfers (timelineviewtransfers.cpp).
+    struct TransferChips {
+        struct Chip {
+            QRectF rect;
+            std::size_t index = 0; ///< in the device's list
+        };
+        std::vector<Chip> shown;
+        bool dense = false; ///< ticks: too many to grip
+    };
+    struct TransferDrag {
+        int device = -1;
+        int from = -1; ///< in the device's list
+        QPoint pressedAt;
+        bool moving = false;
+    };
+    mutable std::vector<std::optional<std::vector<IssuedTransfer>>> transferLists; ///< by device; made when first shown
+    std::optional<std::pair<int, Transfer>> chosenTransfer; ///< and the device in whose list; holds while its block is selected
+    std::optional<TransferDrag> transferDrag;
+    const std::vector<IssuedTransfer>& transfers(int device) const;
+    QRectF transferArea(int device) const; ///< null while it is not shown
+    TransferChips chips(int device) const;
+    int transferLaneAt(QPoint position) const; ///< -1: none
+    std::optional<std::size_t> chipAt(QPoint position) const;
+    bool isStated(const Transfer& transfer) const;
+    QString transferName(const Transfer& transfer) const;
+    QString transferText(int device, std::size_t index) const;
+    bool pressTransfer(QPoint position);
+    void dragTransfer(QPoint position);
+    void planTransfer(int to);
+    void releaseTransfer();
+    bool hoverTransfer(QPoint position);
+    void showTransferMenu(QPoint position);
+    void addTransferActions();
+    void addTransferOverlay(OverlayContent& content) const;
+    void paintTransfers(QPainter& painter, int device);
+
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout.lanes().size()); }
     int lanePitch() const; ///< height of a lane that was given none of its own
@@ -132,6 +169,9 @@ struct TimelineView::Private {
 
     // Drags.
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
+    /// The plan of a move within its lane with the rest of the microbatch taken along.
+    void makeRipple(DropPlan& plan) const;
+    bool rippling = false; ///< the present plan is one of these
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed
     void updateOverlay();

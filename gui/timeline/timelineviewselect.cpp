@@ -43,6 +43,17 @@ void TimelineView::selectBlocks(const std::vector<Block>& blocks)
     d->updateOverlay();
 }
 
+void TimelineView::selectAll()
+{
+    std::vector<Block> blocks;
+    for (const Lane& lane : d->layout.lanes())
+        for (const LaneBlock& item : lane.blocks())
+            if (item.block.op != Op::U)
+                blocks.push_back(item.block);
+    if (!d->drag)
+        selectBlocks(blocks);
+}
+
 void TimelineView::selectAlike(Alike alike)
 {
     const std::optional<Block> model = d->document.selection();
@@ -232,6 +243,10 @@ QAction* TimelineView::action(const QString& name) const
 
 void TimelineView::contextMenuEvent(QContextMenuEvent* event)
 {
+    if (event->reason() != QContextMenuEvent::Keyboard && d->transferLaneAt(event->pos()) >= 0) {
+        d->showTransferMenu(event->pos());
+        return;
+    }
     if (event->reason() != QContextMenuEvent::Keyboard && event->pos().x() < plotLeft()) {
         d->showLaneMenu(event->pos());
         return;
@@ -251,7 +266,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
         return;
     auto* menu = new QMenu(this);
     menu->setAttribute(Qt::WA_DeleteOnClose);
-    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "exchange",
+    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange",
                              "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"}) {
         if (*name == '\0')
             menu->addSeparator();

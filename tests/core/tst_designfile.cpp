@@ -243,7 +243,8 @@ private slots:
         row("order is no list", "[\"F1.0\", \"B1.0\"]", "\"F1.0\"", "design.json:11: error: the order of device 1 is not a list");
         row("placed nowhere", "[0, 1]", "[0, 2]", "design.json:7: error: stage 1 is placed on device 2, but \"order\" has 2 devices");
         row("negative device", "[0, 1]", "[0, -1]", "design.json:7: error: -1 is out of range");
-        row("unknown version", "\"pipewright\": 1", "\"pipewright\": 2", "design.json:2: error: design version 2 is unknown (this program reads version 1)");
+        row("unknown version", "\"pipewright\": 1", "\"pipewright\": 0", "design.json:2: error: design version 0 is unknown (this program reads version 1)");
+        row("newer version", "\"pipewright\": 1", "\"pipewright\": 2", "design.json:2: error: a newer Pipewright wrote this file: design version 2 (this program reads version 1: update it, or save an older version where the file was made)");
         row("no design at all", "\"pipewright\": 1", "\"traceEvents\": 1", "design.json:1: error: this is not a Pipewright design");
         row("unknown name", "\"full\"", "\"halved\"", "design.json:8: error: \"backward\" cannot be \"halved\" (one of full, split)");
         row("stages without costs", "[0, 1]", "[0, 1, 1]", "design.json:17: error: costs of 2 stages are given, but 3 stages are placed");

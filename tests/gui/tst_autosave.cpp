@@ -2,17 +2,25 @@
 #include "core/formats/designfile.h"
 #include "gui/autosave.h"
 #include "gui/designer.h"
+#include "gui/mainwindow.h"
+#include "gui/panels/numberbar.h"
 #include "gui/document.h"
 #include "gui/recentfiles.h"
 
 #include <QApplication>
+#include <QDir>
 #include <QFile>
+#include <QMessageBox>
 #include <QProcess>
 #include <QSettings>
+#include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <csignal>
 #include <cstdlib>
+
+#include <sys/resource.h>
 
 using namespace pipewright;
 
@@ -119,6 +127,66 @@ private Q_SLOTS:
         QVERIFY(blocked.open(QIODevice::WriteOnly));
         Document document;
         QVERIFY_THROWS_EXCEPTION(Error, Autosave(document, folder.filePath(QStringLiteral("file/below"))));
+    }
+
+    void whatCannotBeReadIsToldAndLeftWhereItIs()
+    {
+        QTemporaryDir folder;
+        QFile broken(folder.filePath(QStringLiteral("1-broken.json")));
+        QVERIFY(broken.open(QIODevice::WriteOnly));
+        broken.write("{ half a fi");
+        broken.close();
+        QStringList unreadable;
+        QVERIFY(Autosave::abandoned(folder.path(), &unreadable).empty());
+        QCOMPARE(unreadable.size(), 1);
+        QVERIFY2(unreadable.front().contains("1-broken.json"), qPrintable(unreadable.front()));
+        QVERIFY(broken.exists());
+    }
+
+    void aFullDiskIsSaidWithoutLosingWhatWasThere()
+    {
+        // A limit on the size of files stands in for a full disk: the write fails midway.
+        QTemporaryDir folder;
+        MainWindow::Options options;
+        options.settingsFile = folder.filePath(QStringLiteral("settings.ini"));
+        options.autosaveFolder = folder.filePath(QStringLiteral("autosave"));
+        MainWindow window(options);
+        window.document().reset(exampleDesign());
+        const QString path = folder.filePath(QStringLiteral("design.json"));
+        QVERIFY(window.saveTo(path));
+        const auto contentOf = [&] {
+            QFile file(path);
+            return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+        };
+        const QByteArray saved = contentOf();
+        window.document().unplace({{Op::W, 0, 7, 0}});
+        const Design edited = window.document().design();
+
+        std::signal(SIGXFSZ, SIG_IGN);
+        rlimit before{};
+        QCOMPARE(getrlimit(RLIMIT_FSIZE, &before), 0);
+        const rlimit full{1024, before.rlim_max};
+        QCOMPARE(setrlimit(RLIMIT_FSIZE, &full), 0);
+        const bool savedOnFull = window.saveTo(path);
+        QSignalSpy failed(window.autosave(), &Autosave::failed);
+        window.autosave()->flush();
+        QCOMPARE(setrlimit(RLIMIT_FSIZE, &before), 0);
+
+        QVERIFY(!savedOnFull);
+        const auto* box = window.findChild<QMessageBox*>();
+        QVERIFY(box);
+        QVERIFY2(box->text().contains("free some space") && box->text().contains("is as it was"), qPrintable(box->text()));
+        QCOMPARE(contentOf(), saved);
+        QVERIFY(!window.document().undoStack()->isClean());
+        QCOMPARE(window.document().design(), edited);
+        QCOMPARE(QDir(folder.path()).entryList({QStringLiteral("design.json*")}, QDir::Files).size(), 1); // no half file
+        QTRY_COMPARE(failed.count(), 1);
+        QVERIFY(window.numbers().value(QStringLiteral("autosave")).contains("failed"));
+
+        QVERIFY(window.saveTo(path));
+        QVERIFY(contentOf() != saved);
+        window.autosave()->flush();
+        QTRY_VERIFY(window.numbers().value(QStringLiteral("autosave")).isEmpty());
     }
 
     void recentFilesAreNewestFirstWithoutRepeatsAndOnlyWhatExists()

@@ -63,6 +63,24 @@ class TestCompare : public QObject {
 private Q_SLOTS:
     void init() { Theme::dark().apply(*qApp); }
 
+    void withNothingToCompareWithItOffersSchedulesAndAClickAddsOne()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.window->offers()->isVisible());
+        QPushButton* half = nullptr;
+        for (QPushButton* button : fixture.window->offers()->findChildren<QPushButton*>())
+            if (button->text() == "V-Half")
+                half = button;
+        QVERIFY(half);
+        QTest::mouseClick(half, Qt::LeftButton);
+        QCOMPARE(fixture.window->count(), 2);
+        QVERIFY(!fixture.window->offers()->isVisible());
+        QVERIFY(fixture.settled());
+        fixture.window->lanes().setCurrent(1);
+        fixture.window->removeCurrent();
+        QVERIFY(fixture.window->offers()->isVisible());
+    }
+
     void aFamilyIsAddedByTheMenuAndItsDifferencesAreTrue()
     {
         Fixture fixture;

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The order of transfers in its sub-lane, ripple moves, everything at once: by mouse, by key and by number.
+#include "core/program/transferorder.h"
+#include "gui/panels/inspector.h"
+#include "gui/timeline/lanestrip.h"
+#include "gui/timeline/timelinelayout.h"
+#include "gui/timeline/timelinetext.h"
+#include "gui/timelinestage.h"
+
+#include <QAction>
+#include <QContextMenuEvent>
+#include <QMenu>
+#include <QSignalSpy>
+#include <QSpinBox>
+
+using namespace pipewright;
+using namespace pipewright::testing;
+
+namespace {
+
+const Block f01{Op::F, 0, 1, 0}, f02{Op::F, 0, 2, 0}, i10{Op::I, 1, 0, 0};
+
+std::vector<Transfer> listOf(const Stage& stage, int device)
+{
+    std::vector<Transfer> list;
+    for (const IssuedTransfer& issued : transfersOf(stage.document.prediction()->program, device))
+        list.push_back(issued.transfer);
+    return list;
+}
+
+int placeOf(const Stage& stage, int device, const Transfer& transfer)
+{
+    const std::vector<Transfer> list = listOf(stage, device);
+    return static_cast<int>(std::find(list.begin(), list.end(), transfer) - list.begin());
+}
+
+} // namespace
+
+class TimelineEditsTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theSubLaneUnfoldsBelowTheBlocksByKeyAndFoldsByItsLabel()
+    {
+        Stage stage;
+        const int height = stage.view->rectOfLane(0).height();
+        stage.document.select(f01);
+        QTest::keyClick(stage.view.get(), Qt::Key_Y);
+        QVERIFY(stage.view->lanes().showsTransfers(0));
+        QVERIFY(!stage.view->lanes().showsTransfers(1));
+        QVERIFY(stage.view->rectOfLane(0).height() >= stage.view->lanes().transferHeight(0) + LaneStrip::leastHeight);
+        const QRect chip = stage.view->rectOfTransfer(0, {f01, 1});
+        QVERIFY(chip.width() >= 10);
+        QVERIFY(chip.top() > stage.view->rectOfBlock(f01).bottom());
+        QVERIFY(!stage.view->blockAt(chip.center()));
+        // Its chip stands where the transfer begins.
+        QVERIFY(std::abs(chip.left() - stage.view->rectOfBlock(f01).right()) < 30);
+        stage.click({60, chip.center().y()});
+        QVERIFY(!stage.view->lanes().showsTransfers(0));
+        QCOMPARE(stage.view->rectOfLane(0).height(), height);
+        QTest::keyClick(stage.view.get(), Qt::Key_Y, Qt::ShiftModifier);
+        for (int lane = 0; lane < 4; ++lane)
+            QVERIFY(stage.view->lanes().showsTransfers(lane));
+        QTest::keyClick(stage.view.get(), Qt::Key_Y, Qt::ShiftModifier);
+        QVERIFY(!stage.view->lanes().showsTransfers(3));
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void draggingAChipStatesItsOrderAndUndoForgetsIt()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        stage.view->action("allTransfers")->trigger();
+        const Transfer first{f01, 1}, second{f02, 1};
+        QVERIFY(placeOf(stage, 0, first) < placeOf(stage, 0, second));
+        const QPoint from = stage.view->rectOfTransfer(0, second).center(),
+                     to = stage.view->rectOfTransfer(0, first).center() - QPoint(3, 0);
+        stage.press(from);
+        QVERIFY(stage.document.selection() == f02);
+        stage.move(from - QPoint(12, 0));
+        stage.move(to);
+        QVERIFY(stage.view->preview());
+        QCOMPARE(stage.document.design(), before);
+        stage.release(to);
+        QVERIFY(placeOf(stage, 0, second) < placeOf(stage, 0, first));
+        QVERIFY(placeOf(stage, 1, second) < placeOf(stage, 1, first)); // there they arrive in the same order
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        QVERIFY(stage.document.undoStack()->undoText().contains("F0.2"));
+        QVERIFY(!stage.document.design().schedule.transferOrder.empty());
+        stage.document.undoStack()->undo();
+        QCOMPARE(stage.document.design(), before);
+    }
+
+    void whereAnOrderCannotBeItSaysWhyWhileHoveringAndRefuses()
+    {
+        Stage stage;
+        stage.view->action("allTransfers")->trigger();
+        const Design before = stage.document.design();
+        // The gradient that comes back needs the activation that went out.
+        const QRect back = stage.view->rectOfTransfer(0, {i10, 0}),
+                    out = stage.view->rectOfTransfer(0, {{Op::F, 0, 0, 0}, 1});
+        QVERIFY(back.isValid() && out.isValid());
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.press(back.center());
+        stage.move(back.center() - QPoint(20, 0));
+        stage.move({out.left() - 2, out.center().y()});
+        QVERIFY(!stage.view->preview());
+        stage.release({out.left() - 2, out.center().y()});
+        QCOMPARE(refused.count(), 1);
+        QVERIFY2(refused.front().front().toString().contains("waits in a circle"),
+                 qPrintable(refused.front().front().toString()));
+        QCOMPARE(stage.document.design(), before);
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void escapeEndsTheDragOfAChipExactly()
+    {
+        Stage stage;
+        stage.view->action("allTransfers")->trigger();
+        const Design before = stage.document.design();
+        const QPoint from = stage.view->rectOfTransfer(0, {f02, 1}).center();
+        stage.press(from);
+        stage.move(from - QPoint(70, 0));
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(!stage.view->preview());
+        stage.release(from - QPoint(70, 0));
+        QCOMPARE(stage.document.design(), before);
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void keysMoveTheSelectedTransferAndFreeIt()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        stage.document.select(f02);
+        const int at = placeOf(stage, 0, {f02, 1});
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::ControlModifier);
+        QCOMPARE(placeOf(stage, 0, {f02, 1}), at - 1);
+        QVERIFY(stage.view->lanes().showsTransfers(0)); // what moved is shown
+        QTest::keyClick(stage.view.get(), Qt::Key_Right, Qt::ControlModifier);
+        QCOMPARE(stage.document.design().schedule, before.schedule);
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::ControlModifier);
+        QTest::keyClick(stage.view.get(), Qt::Key_Backspace, Qt::ControlModifier);
+        QCOMPARE(stage.document.design().schedule, before.schedule);
+        QCOMPARE(stage.document.undoStack()->count(), 4);
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        QTest::keyClick(stage.view.get(), Qt::Key_Backspace, Qt::ControlModifier);
+        QCOMPARE(refused.count(), 1);
+        stage.document.select(std::nullopt);
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::ControlModifier);
+        QCOMPARE(refused.count(), 2);
+        QCOMPARE(stage.document.undoStack()->count(), 4);
+    }
+
+    void theInspectorMovesATransferByItsNumber()
+    {
+        Stage stage;
+        Inspector inspector(stage.document);
+        inspector.show();
+        stage.document.select(f02);
+        QSpinBox* field = nullptr;
+        for (QSpinBox* each : inspector.findChildren<QSpinBox*>())
+            if (each->accessibleName().contains("transfers"))
+                field = each;
+        QVERIFY(field && field->isVisible());
+        const int at = placeOf(stage, 0, {f02, 1});
+        QCOMPARE(field->value(), at + 1);
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, QString::number(at));
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(placeOf(stage, 0, {f02, 1}), at - 1);
+        stage.document.select(Block{Op::W, 0, 0, 0}); // sends nothing
+        QVERIFY(!field->isVisible());
+    }
+
+    void aBlockMoveThatAStatedOrderForbidsIsRefusedWithTheCircle()
+    {
+        Stage stage(design("1f1b", 2, 3));
+        const Block second{Op::F, 0, 1, 0};
+        const Document::Edit plain = stage.document.tryMoveBlock(second, 3); // behind B0.0
+        QVERIFY(!hasErrors(plain.diagnostics));
+        stage.document.commit(stage.document.tryMoveTransfer(0, 1, 0)); // F0.1 goes out before F0.0
+        QVERIFY(stage.document.prediction());
+        const Design stated = stage.document.design();
+        QVERIFY(!stated.schedule.transferOrder.empty());
+        const Diagnostics faults = stage.document.moveBlock(second, 3);
+        QVERIFY(hasErrors(faults));
+        QVERIFY2(faults.front().what.find("waits in a circle") != std::string::npos, faults.front().what.c_str());
+        QCOMPARE(stage.document.design(), stated);
+    }
+
+    void rippleTakesTheRestOfTheMicrobatchAlongByKeyAndByCtrlDrag()
+    {
+        Stage stage(design("gpipe", 3, 4));
+        const Design before = stage.document.design();
+        const Block held{Op::F, 0, 1, 0};
+        const auto places = [&] {
+            std::vector<int> all;
+            for (int s = 0; s < 3; ++s)
+                all.push_back(stage.indexOf({Op::F, s, 1, 0}));
+            return all;
+        };
+        QVERIFY(places() == std::vector<int>({1, 1, 1}));
+        stage.document.select(held);
+        QTest::keyClick(stage.view.get(), Qt::Key_Right, Qt::AltModifier | Qt::ShiftModifier);
+        QVERIFY(places() == std::vector<int>({2, 2, 2}));
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier | Qt::ShiftModifier);
+        QVERIFY(places() == std::vector<int>({1, 1, 1}));
+        QCOMPARE(stage.document.design().schedule.order, before.schedule.order);
+
+        // The same drag without and with Ctrl.
+        const QPoint from = stage.centre(held), to = stage.before({Op::F, 0, 3, 0});
+        stage.press(from);
+        stage.move(from + QPoint(10, 0));
+        stage.move(to);
+        stage.release(to);
+        QVERIFY(places() == std::vector<int>({2, 1, 1}));
+        stage.document.undoStack()->undo();
+        stage.press(from);
+        stage.move(from + QPoint(10, 0), Qt::ControlModifier);
+        stage.move(to, Qt::ControlModifier);
+        QVERIFY(stage.view->preview());
+        stage.release(to, Qt::ControlModifier);
+        QVERIFY(places() == std::vector<int>({2, 2, 2}));
+        QVERIFY(stage.document.undoStack()->undoText().contains("rest of microbatch 1"));
+    }
+
+    void ctrlPressedAndLetGoDuringADragSwitchesRipple()
+    {
+        Stage stage(design("gpipe", 3, 4));
+        const Block held{Op::F, 0, 1, 0};
+        const QPoint from = stage.centre(held), to = stage.before({Op::F, 0, 3, 0});
+        stage.press(from);
+        stage.move(from + QPoint(10, 0));
+        stage.move(to);
+        const Nanoseconds alone = stage.view->preview()->metrics.makespan;
+        QTest::keyPress(stage.view.get(), Qt::Key_Control, Qt::ControlModifier);
+        QVERIFY(stage.view->preview());
+        QVERIFY(stage.view->preview()->metrics.makespan != alone);
+        QTest::keyRelease(stage.view.get(), Qt::Key_Control);
+        QCOMPARE(stage.view->preview()->metrics.makespan, alone);
+        stage.release(to);
+        QCOMPARE(stage.indexOf({Op::F, 1, 1, 0}), 1);
+    }
+
+    void everyBlockIsSelectedAndTakenOutInOneStep()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        QTest::keySequence(stage.view.get(), QKeySequence::SelectAll);
+        QCOMPARE(stage.view->selectedBlocks().size(), std::size_t(4 * 8 * 3));
+        QTest::keyClick(stage.view.get(), Qt::Key_Delete);
+        QCOMPARE(stage.document.design().schedule.blocks(), std::int64_t{0});
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        stage.document.undoStack()->undo();
+        QCOMPARE(stage.document.design(), before);
+    }
+
+    void laneLabelsSayWhichReplicaHoldsWhat()
+    {
+        Stage stage(design("chimera", 4, 8));
+        QVERIFY2(stage.view->nameOfLane(0).contains("stage 0 of replica 0") && stage.view->nameOfLane(0).contains("stage 3 of replica 1"),
+                 qPrintable(stage.view->nameOfLane(0)));
+        QCOMPARE(laneHeaders(stage.document.design(), nullptr)[0].detail, QStringLiteral("stages 0 · 3/1"));
+    }
+
+    void theMenuOfAChipOffersItsEdits()
+    {
+        Stage stage;
+        stage.view->action("allTransfers")->trigger();
+        const QPoint at = stage.view->rectOfTransfer(0, {f02, 1}).center();
+        QContextMenuEvent event(QContextMenuEvent::Mouse, at, stage.view->viewport()->mapToGlobal(at));
+        QApplication::sendEvent(stage.view->viewport(), &event);
+        QMenu* menu = stage.view->findChild<QMenu*>();
+        QVERIFY(menu && menu->actions().contains(stage.view->action("transferEarlier")));
+        menu->close();
+    }
+};
+
+QTEST_MAIN(TimelineEditsTest)
+#include "tst_timelineedits.moc"
