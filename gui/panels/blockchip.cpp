@@ -86,7 +86,8 @@ void BlockChip::paintEvent(QPaintEvent*)
     paintBlockFill(painter, rect, m_block.op, *this);
     painter.setPen(theme.ink);
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
-    painter.drawText(rect, Qt::AlignCenter, chipText(m_block));
+    // In the tray blocks of all stages lie side by side; elsewhere words beside the chip tell the stage.
+    painter.drawText(rect, Qt::AlignCenter, m_draggable ? QString::fromStdString(toString(m_block)) : chipText(m_block));
     if (hasFocus()) {
         painter.setBrush(Qt::NoBrush);
         painter.setPen(QPen(theme.selection, 1.5));

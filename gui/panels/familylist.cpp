@@ -19,8 +19,8 @@ namespace {
 
 enum Column { Title, Bubble, Memory };
 constexpr int rowHeight = 26;
-constexpr int bubbleWidth = 52;
-constexpr int memoryWidth = 54;
+constexpr int bubbleWidth = 50;
+constexpr int memoryWidth = 48;
 constexpr int presentRole = Qt::UserRole + 1;
 
 /// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.

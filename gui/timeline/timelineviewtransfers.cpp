@@ -207,6 +207,8 @@ bool TimelineView::Private::pressTransfer(QPoint position)
     if (device < 0)
         return false;
     if (position.x() < plotLeft()) {
+        if (laneEdgeAt(position))
+            return false; // the line below the lane resizes it
         currentLane = device;
         view.action(QStringLiteral("laneTransfers"))->trigger();
         return true;
