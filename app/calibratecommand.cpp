@@ -6,6 +6,7 @@
 #include "traces/calibration.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
@@ -18,12 +19,13 @@ struct CalibrateOptions {
     explicit CalibrateOptions(CLI::App& command)
     {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("trace", trace, "a trace of this design")->required()->type_name("TRACE");
+        command.add_option("trace", traces, "traces of this design, one or several")->required()->type_name("TRACE");
         command.add_option("-o,--output", output, "the calibrated design to write")->required()->type_name("FILE");
         command.add_flag("--force", force, "replace the file if it exists");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, trace, output;
+    std::vector<std::string> traces;
+    std::string file, output;
     bool force = false, json = false;
 };
 
@@ -34,9 +36,13 @@ Nanoseconds makespanOf(const Design& design)
     return predictOrFind(located).metrics.makespan;
 }
 
-Json toJson(const CalibrateOptions& options, const Design& before, const Design& after)
+Json toJson(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
 {
-    Json object{{"design", options.output}, {"trace", options.trace}, {"source", after.costs.source}};
+    const Design& after = calibration.design;
+    Json object{{"design", options.output},
+                {"trace", options.traces.front()},
+                {"traces", options.traces},
+                {"source", after.costs.source}};
     object["makespan"] = {{"before_ns", makespanOf(before)}, {"after_ns", makespanOf(after)}};
     object["stages"] = Json::array();
     for (std::size_t stage = 0; stage < after.costs.stages.size(); ++stage) {
@@ -50,12 +56,20 @@ Json toJson(const CalibrateOptions& options, const Design& before, const Design&
     }
     object["link"] = {{"latency_ns", after.costs.link.latency}, {"bytes_per_second", after.costs.link.bytesPerSecond}};
     object["reduce_ns"] = after.costs.reduce;
+    object["fits"] = Json::array();
+    for (const CalibrationFit& fit : calibration.fits)
+        object["fits"].push_back({{"block", std::string(1, letter(fit.op)) + std::to_string(fit.stage)},
+                                  {"value_ns", fit.value},
+                                  {"median_ns", fit.median},
+                                  {"spread_ns", fit.spread},
+                                  {"samples", fit.samples}});
     return object;
 }
 
-void print(const CalibrateOptions& options, const Design& before, const Design& after)
+void print(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
 {
-    fmt::print("{}: costs measured in {}\n\n", options.output, options.trace);
+    const Design& after = calibration.design;
+    fmt::print("{}: costs measured in {}\n\n", options.output, fmt::join(options.traces, ", "));
     const auto change = [](Nanoseconds from, Nanoseconds to) {
         return from == to ? formatDuration(to) : fmt::format("{} -> {}", formatDuration(from), formatDuration(to));
     };
@@ -67,6 +81,17 @@ void print(const CalibrateOptions& options, const Design& before, const Design& 
                       change(a.weightGrad, b.weightGrad), change(a.backward, b.backward), change(a.update, b.update)});
     }
     table.print();
+    double worst = 0;
+    const CalibrationFit* least = nullptr;
+    for (const CalibrationFit& fit : calibration.fits)
+        if (const double share = fit.median > 0 ? static_cast<double>(fit.spread) / static_cast<double>(fit.median) : 0;
+            share > worst) {
+            worst = share;
+            least = &fit;
+        }
+    if (least)
+        fmt::print("\nleast sure {}{}: median {}, half of its {} samples within {}\n", letter(least->op), least->stage,
+                   formatDuration(least->median), least->samples, formatDuration(least->spread));
     fmt::print("\nlink      {}\n", change(before.costs.link.latency, after.costs.link.latency));
     if (after.costs.link.bytesPerSecond > 0)
         fmt::print("          and {:.3g} GB/s\n", after.costs.link.bytesPerSecond * 1e-9);
@@ -82,14 +107,18 @@ void addCalibrateCommand(CLI::App& app, int& exitCode)
     command->callback([options, &exitCode] {
         const LocatedDesign located = readLocatedDesign(options->file);
         predictOrFind(located); // an invalid design is a finding, before its trace is looked at
-        const TraceReader trace(options->trace);
-        const std::string name = std::filesystem::path(options->trace).filename().string();
-        const Design calibrated = calibrate(located.design, trace, name);
-        writeDesign(calibrated, options->output, options->force);
+        std::vector<std::unique_ptr<TraceReader>> readers;
+        std::vector<NamedTrace> traces;
+        for (const std::string& trace : options->traces) {
+            readers.push_back(std::make_unique<TraceReader>(trace));
+            traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
+        }
+        const Calibration calibration = calibrate(located.design, traces);
+        writeDesign(calibration.design, options->output, options->force);
         if (options->json)
-            printJson(toJson(*options, located.design, calibrated));
+            printJson(toJson(*options, located.design, calibration));
         else
-            print(*options, located.design, calibrated);
+            print(*options, located.design, calibration);
         exitCode = exitSuccess;
     });
 }

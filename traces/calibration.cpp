@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 namespace pipewright {
@@ -37,10 +38,12 @@ std::vector<int> centralSteps(const TraceReader& trace, const std::string& trace
 struct Mean {
     double sum = 0;
     std::int64_t count = 0;
+    std::vector<Nanoseconds> samples;
     void add(Nanoseconds value)
     {
         sum += static_cast<double>(value);
         ++count;
+        samples.push_back(value);
     }
     double value() const { return sum / static_cast<double>(count); }
     void assignTo(Nanoseconds& cost) const
@@ -49,6 +52,28 @@ struct Mean {
             cost = std::llround(value());
     }
 };
+
+Nanoseconds medianOf(std::vector<Nanoseconds> values)
+{
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+CalibrationFit fitOf(const Mean& mean, Op op, int stage)
+{
+    CalibrationFit fit;
+    fit.op = op;
+    fit.stage = stage;
+    fit.samples = mean.count;
+    fit.value = std::llround(mean.value());
+    fit.median = medianOf(mean.samples);
+    std::vector<Nanoseconds> distances = mean.samples;
+    for (Nanoseconds& value : distances)
+        value = std::abs(value - fit.median);
+    fit.spread = medianOf(std::move(distances));
+    return fit;
+}
 
 struct StageMeans {
     std::array<Mean, opCount> ofOp;
@@ -166,31 +191,37 @@ void correctHandoffs(const Program& program, double measuredMakespan, Costs& cos
 
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName)
 {
+    return calibrate(design, std::vector<NamedTrace>{{&trace, traceName}}).design;
+}
+
+Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces)
+{
     const Program program = compile(design.schedule, design.costs, design.dataflow);
     std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages));
     Mean reduce, makespan;
     Handoffs handoffs(program);
     Pairs pairs(program);
-    for (const int step : centralSteps(trace, traceName)) {
-        const Timeline timeline = trace.timeline(program, step);
-        for (TaskId id = 0; id < program.tasks.size(); ++id) {
-            const Task& task = program.tasks[id];
-            if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer || pairs.ranTogether(timeline, id))
-                continue;
-            const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-            if (task.kind != TaskKind::Reduce)
-                stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].add(
-                    ofUsualMicrobatch(design.costs, task, duration));
-            else if (task.stage != task.microbatch) // over replicas a reduction takes its links' time
-                reduce.add(duration);
+    for (const auto& [trace, traceName] : traces)
+        for (const int step : centralSteps(*trace, traceName)) {
+            const Timeline timeline = trace->timeline(program, step);
+            for (TaskId id = 0; id < program.tasks.size(); ++id) {
+                const Task& task = program.tasks[id];
+                if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer || pairs.ranTogether(timeline, id))
+                    continue;
+                const Nanoseconds duration = timeline.end[id] - timeline.start[id];
+                if (task.kind != TaskKind::Reduce)
+                    stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].add(
+                        ofUsualMicrobatch(design.costs, task, duration));
+                else if (task.stage != task.microbatch) // over replicas a reduction takes its links' time
+                    reduce.add(duration);
+            }
+            pairs.add(timeline);
+            handoffs.add(timeline);
+            makespan.add(makespanOf(timeline));
         }
-        pairs.add(timeline);
-        handoffs.add(timeline);
-        makespan.add(makespanOf(timeline));
-    }
 
-    Design calibrated = design;
-    Costs& costs = calibrated.costs;
+    Calibration result{design, {}};
+    Costs& costs = result.design.costs;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const auto mean = [&](Op op) -> const Mean& { return stages[stage].ofOp[static_cast<std::size_t>(op)]; };
         StageCosts& cost = costs.stages[stage];
@@ -203,14 +234,20 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
         if (mean(Op::B).count == 0 && mean(Op::I).count > 0 && mean(Op::W).count > 0)
             cost.backward = cost.inputGrad + cost.weightGrad;
     }
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        for (int op = 0; op < opCount; ++op)
+            if (const Mean& mean = stages[stage].ofOp[static_cast<std::size_t>(op)]; mean.count > 0)
+                result.fits.push_back(fitOf(mean, static_cast<Op>(op), static_cast<int>(stage)));
     reduce.assignTo(costs.reduce);
     pairs.assignTo(costs, [&](const Task& task) {
         return stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].count > 0;
     });
     if (handoffs.fit(costs))
         correctHandoffs(program, makespan.value(), costs);
-    costs.source = "measured: " + traceName;
-    return calibrated;
+    costs.source = "measured: ";
+    for (const NamedTrace& trace : traces)
+        costs.source += (&trace == &traces.front() ? "" : ", ") + trace.name;
+    return result;
 }
 
 } // namespace pipewright

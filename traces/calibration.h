@@ -7,7 +7,32 @@
 #include "core/program/design.h"
 #include "traces/tracereader.h"
 
+#include <string>
+#include <vector>
+
 namespace pipewright {
+
+/// How well one cost is known: what was taken over, and the samples it stands for.
+struct CalibrationFit {
+    Op op = Op::F;
+    int stage = 0;
+    Nanoseconds value = 0;    ///< the mean, which the design gets
+    Nanoseconds median = 0, spread = 0; ///< spread: median absolute deviation, in one and the same unit
+    std::int64_t samples = 0;
+};
+
+struct Calibration {
+    Design design;
+    std::vector<CalibrationFit> fits; ///< by stage, then operation
+};
+
+struct NamedTrace {
+    const TraceReader* trace = nullptr;
+    std::string name;
+};
+
+/// From several traces at once, each step of each counting alike. Throws Error as below.
+Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces);
 
 /// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts
 /// when there are others. Predicted with them, the design takes as long as the steps did, as far as its

@@ -54,6 +54,33 @@ private:
     }
 
 private Q_SLOTS:
+    void severalTracesCountTogetherAndSayHowSureTheyAre()
+    {
+        const Design design = smallDesign();
+        const auto recorded = [&](const char* name, Nanoseconds forward) {
+            return record(name, design, 5, [&design, forward](int) {
+                Costs costs = realCosts(design);
+                costs.stages[1].forward = forward;
+                return costs;
+            });
+        };
+        const TraceReader one(recorded("first of two.db", 1'000'000)), other(recorded("second of two.db", 1'400'000));
+        const Calibration both = calibrate(design, {{&one, "one.db"}, {&other, "other.db"}});
+        QCOMPARE(both.design.costs.stages[1].forward, Nanoseconds{1'200'000});
+        QCOMPARE(both.design.costs.stages[0].forward, realCosts(design).stages[0].forward);
+        QCOMPARE(both.design.costs.source, std::string("measured: one.db, other.db"));
+        bool seen = false;
+        for (const CalibrationFit& fit : both.fits) {
+            const bool mixed = fit.op == Op::F && fit.stage == 1;
+            seen = seen || mixed;
+            QVERIFY(fit.samples > 0);
+            QCOMPARE(fit.median, mixed ? Nanoseconds{1'000'000} : fit.value);
+            if (!mixed)
+                QCOMPARE(fit.spread, Nanoseconds{0});
+        }
+        QVERIFY(seen);
+    }
+
     void measuredCostsComeBack_data()
     {
         QTest::addColumn<QString>("family");
