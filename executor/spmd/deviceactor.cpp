@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/spmd/deviceactor.h"
+
+#include "core/spmd/shards.h"
+
+#include <numeric>
+#include <thread>
+
+namespace pipewright::spmd {
+
+DeviceActor::DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
+                         bool emulateSpeed)
+    : m_device(device), m_theory(theory), m_graph(theory.graph()), m_leaves(leaves), m_exchange(exchange),
+      m_emulate(emulateSpeed)
+{
+}
+
+void DeviceActor::begin()
+{
+    m_values.clear();
+    m_gradients.clear();
+    m_parameterGradients.clear();
+}
+
+std::int64_t DeviceActor::firstOf(const Property& property) const
+{
+    const auto lengths = shardLengths(m_theory, property.tensor, property.relation);
+    return std::accumulate(lengths.begin(), lengths.begin() + m_device, std::int64_t(0));
+}
+
+std::int64_t DeviceActor::lengthOf(const Property& property) const
+{
+    return shardLengths(m_theory, property.tensor, property.relation)[static_cast<std::size_t>(m_device)];
+}
+
+Shape DeviceActor::shapeOf(const Property& property) const
+{
+    Shape shape = m_graph.node(property.tensor).shape;
+    if (property.relation.kind == RelationKind::Gather)
+        shape[static_cast<std::size_t>(property.relation.dim)] = lengthOf(property);
+    return shape;
+}
+
+Operands DeviceActor::operandsOf(const Instruction& instruction) const
+{
+    Operands operands;
+    for (const Property& property : instruction.before)
+        operands.push_back(&m_values.at(property));
+    return operands;
+}
+
+LocalPart DeviceActor::partOf(const Instruction& instruction) const
+{
+    LocalPart part;
+    // What stands under a sum over devices counts once: rules write it as 1, and a tensor that others use as well as whole.
+    const Rule& rule = rules()[static_cast<std::size_t>(instruction.rule)];
+    for (std::size_t o = 0; o < instruction.before.size(); ++o)
+        if (rule.operands[o].need == Need::Once)
+            part.countsOnce = m_device == 0;
+    const Node& node = m_graph.node(instruction.tensor);
+    if (operations()[static_cast<std::size_t>(node.operation)].name == "embedding")
+        if (const Property& table = instruction.before[1];
+            table.relation.kind == RelationKind::Gather && table.relation.dim == 0)
+            part.firstRow = firstOf(table);
+    return part;
+}
+
+DeviceActor::Clock::time_point DeviceActor::meet()
+{
+    m_exchange.wait();
+    return Clock::now();
+}
+
+/// Until the device would have done its share of the work of one direction.
+void DeviceActor::waitForComputing(const Instruction& instruction, bool forwards, Clock::time_point from) const
+{
+    if (!m_emulate)
+        return;
+    double seconds = 0;
+    for (const Charge& charge : instruction.charges) {
+        if (charge.communicates || (charge.pass == Pass::Forward) != forwards)
+            continue;
+        const Line line = linesOf(charge, m_theory.machine())[static_cast<std::size_t>(m_device)];
+        double share = 0; // as it was rounded
+        for (std::size_t o = 0; o <= instruction.before.size() && line.segment >= 0; ++o)
+            if (const Property& property = o < instruction.before.size() ? instruction.before[o] : instruction.after;
+                property.relation.kind == RelationKind::Gather) {
+                const auto whole = m_graph.node(property.tensor).shape[static_cast<std::size_t>(property.relation.dim)];
+                share = static_cast<double>(lengthOf(property)) / static_cast<double>(whole);
+            }
+        seconds += line.constant + line.slope * share;
+    }
+    std::this_thread::sleep_until(
+        from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+}
+
+/// Until the collectives of one direction would have ended, all devices having arrived.
+void DeviceActor::waitForMoving(const Instruction& instruction, bool forwards, Clock::time_point arrived) const
+{
+    if (!m_emulate)
+        return;
+    double cost = 0;
+    for (const Charge& charge : instruction.charges)
+        if (charge.communicates && (charge.pass == Pass::Forward) == forwards)
+            cost += seconds(charge, m_theory.machine(), m_theory.ratios());
+    std::this_thread::sleep_until(arrived
+                                  + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(cost)));
+}
+
+void DeviceActor::forward(const Instruction& instruction)
+{
+    const Property& to = instruction.after;
+    if (instruction.computes()) {
+        if (m_emulate)
+            meet(); // charges are what the slowest device takes
+        const auto from = Clock::now();
+        m_values[to] = spmd::forward(m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
+        waitForComputing(instruction, true, from);
+        return;
+    }
+    const bool piece = to.relation.kind == RelationKind::Gather;
+    if (instruction.action == Action::Load) {
+        const HostTensor& whole = m_leaves.at(to.tensor);
+        m_values[to] = piece ? cut(whole, to.relation.dim, firstOf(to), lengthOf(to)) : whole;
+        return;
+    }
+    const Property& from = instruction.before.front();
+    const HostTensor& mine = m_values.at(from);
+    const auto arrived = m_emulate && instruction.action != Action::Slice ? meet() : Clock::now();
+    switch (instruction.action) {
+    case Action::AllGather: m_values[to] = m_exchange.allGather(m_device, mine, from.relation.dim); break;
+    case Action::AllReduce: m_values[to] = m_exchange.allReduce(m_device, mine); break;
+    case Action::ReduceScatter:
+        m_values[to] = m_exchange.reduceScatter(m_device, mine, to.relation.dim, firstOf(to), lengthOf(to));
+        break;
+    case Action::AllToAll:
+        m_values[to] =
+            m_exchange.allToAll(m_device, mine, from.relation.dim, to.relation.dim, firstOf(to), lengthOf(to));
+        break;
+    case Action::Slice: m_values[to] = cut(mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
+    case Action::Load: break;
+    }
+    waitForMoving(instruction, true, arrived);
+}
+
+/// Gradients are dual: of a loss that is a sum over devices it is 1 everywhere, of one that is whole it is a sum, of
+/// which device 0 has all.
+void DeviceActor::backwardStart(const Property& loss)
+{
+    HostTensor one{Shape{}};
+    one.data.front() = loss.relation.kind == RelationKind::Reduce || m_device == 0 ? 1.0f : 0.0f;
+    m_gradients[loss] = std::move(one);
+}
+
+bool DeviceActor::differentiable(int tensor) const
+{
+    return m_graph.node(tensor).leaf != Leaf::Input;
+}
+
+HostTensor DeviceActor::takeGradient(const Property& property)
+{
+    const auto found = m_gradients.find(property);
+    if (found == m_gradients.end())
+        return HostTensor(shapeOf(property)); // nothing came back this way
+    HostTensor gradient = std::move(found->second);
+    m_gradients.erase(found);
+    return gradient;
+}
+
+void DeviceActor::addGradient(const Property& property, HostTensor gradient)
+{
+    const auto [found, isNew] = m_gradients.try_emplace(property, std::move(gradient));
+    if (!isNew)
+        accumulate(found->second, gradient);
+}
+
+void DeviceActor::storeParameterGradient(const Instruction& load)
+{
+    const Property& stored = load.after;
+    if (m_parameterGradients.contains(stored))
+        return;
+    HostTensor gradient = takeGradient(stored);
+    if (stored.relation.kind == RelationKind::Identity && !load.unreduced) {
+        const auto arrived = m_emulate ? meet() : Clock::now();
+        gradient = m_exchange.allReduce(m_device, gradient);
+        waitForMoving(load, false, arrived);
+    }
+    m_parameterGradients[stored] = std::move(gradient);
+}
+
+/// Everyone gathers the rows of the input and of the result's gradient, and makes the whole weight gradient of them.
+void DeviceActor::backwardWithFactors(const Instruction& instruction, const HostTensor& grad)
+{
+    const int dim = instruction.after.relation.dim;
+    const auto arrived = m_emulate ? meet() : Clock::now();
+    const HostTensor rows = m_exchange.allGather(m_device, m_values.at(instruction.before[0]), dim);
+    const HostTensor grads = m_exchange.allGather(m_device, grad, dim);
+    waitForMoving(instruction, false, arrived);
+    Operands operands = operandsOf(instruction);
+    operands[0] = &rows;
+    const Node& node = m_graph.node(instruction.tensor);
+    std::vector<HostTensor> found = spmd::backward(node, operands, HostTensor(node.shape), grads);
+    for (std::size_t o = 1; o < found.size(); ++o)
+        addGradient(instruction.before[o], std::move(found[o]));
+}
+
+void DeviceActor::backward(const Instruction& instruction)
+{
+    const Property& to = instruction.after;
+    if (!instruction.computes() && instruction.action == Action::Load) {
+        if (differentiable(to.tensor))
+            storeParameterGradient(instruction);
+        return;
+    }
+    if (!differentiable(to.tensor))
+        return; // a slice of an input
+    const HostTensor grad = takeGradient(to);
+    if (instruction.computes()) {
+        if (m_emulate)
+            meet();
+        const auto from = Clock::now();
+        const bool factors = rules()[static_cast<std::size_t>(instruction.rule)].factors();
+        auto found = spmd::backward(m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to), grad,
+                                    partOf(instruction));
+        for (std::size_t o = 0; o < found.size(); ++o)
+            if (differentiable(instruction.before[o].tensor) && !(factors && o > 0)) {
+                // What only device 0 counted has its gradient there, unless everyone keeps it whole for itself.
+                const bool once = rules()[static_cast<std::size_t>(instruction.rule)].operands[o].need == Need::Once;
+                if (once && instruction.kinds[o] != Need::Once && m_device != 0)
+                    continue;
+                addGradient(instruction.before[o], std::move(found[o]));
+            }
+        waitForComputing(instruction, false, from);
+        if (factors)
+            backwardWithFactors(instruction, grad);
+        return;
+    }
+    const Property& from = instruction.before.front();
+    const auto arrived = m_emulate && instruction.action != Action::Slice ? meet() : Clock::now();
+    switch (instruction.action) {
+    case Action::AllGather:
+        addGradient(from, m_exchange.reduceScatter(m_device, grad, from.relation.dim, firstOf(from), lengthOf(from)));
+        break;
+    case Action::AllReduce: addGradient(from, m_exchange.allReduce(m_device, grad)); break;
+    case Action::ReduceScatter: addGradient(from, m_exchange.allGather(m_device, grad, to.relation.dim)); break;
+    case Action::AllToAll:
+        addGradient(from, m_exchange.allToAll(m_device, grad, to.relation.dim, from.relation.dim, firstOf(from),
+                                              lengthOf(from)));
+        break;
+    case Action::Slice: {
+        HostTensor whole(m_graph.node(from.tensor).shape);
+        paste(whole, grad, to.relation.dim, firstOf(to));
+        addGradient(from, std::move(whole));
+        break;
+    }
+    case Action::Load: break;
+    }
+    waitForMoving(instruction, false, arrived);
+}
+
+} // namespace pipewright::spmd

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs a synthesised program on the host: one thread per device, real tensors in uneven pieces, forward and
+// then backward as the mirror image, each instruction's gradient by the dual of its communication. A device's
+// speed is emulated: after computing, its thread sleeps until the time that its rate would have taken, and a
+// collective ends no earlier than its cost after the last device arrived.
+//
+// In checking mode every instruction's property is verified on the data of all devices against the value that
+// a single device computes: equal, put together or added up, as its relation says.
+#pragma once
+
+#include "core/spmd/program.h"
+#include "executor/spmd/hosttensor.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace pipewright::spmd {
+
+/// A value for every input and parameter, the same for the same seed: normal numbers, for tokens and classes
+/// whole ones.
+using LeafValues = std::map<int, HostTensor>;
+LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
+
+struct SingleRun {
+    std::vector<HostTensor> values;      ///< of every tensor
+    std::map<int, HostTensor> gradients; ///< of every parameter
+    double loss = 0;
+};
+/// On one device, node by node. Throws Error with whyNotRunnable().
+SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
+
+struct SpmdRunOptions {
+    int steps = 1;
+    bool emulateSpeed = false;
+    const SingleRun* check = nullptr; ///< verify every instruction against it
+    double tolerance = 2e-4;          ///< relative to the largest element
+};
+
+struct SpmdRun {
+    double loss = 0;
+    std::map<int, HostTensor> gradients; ///< of every parameter, put together
+    std::vector<double> stepSeconds;
+    int verified = 0;        ///< instructions whose property was checked
+    double largestError = 0; ///< among them, relative
+    Diagnostics failures;    ///< properties that do not hold, in order
+};
+
+/// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable().
+SpmdRun runProgram(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves,
+                   const SpmdRunOptions& options = {});
+
+/// Largest difference of any gradient from the single device's, relative to the largest element of that
+/// parameter's gradient, or to a thousandth of the largest of all where that is more.
+double gradientError(const SpmdRun& run, const SingleRun& single);
+
+} // namespace pipewright::spmd
