@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages_build="g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsqlite3-dev libsqlitecpp-dev libcli11-dev libopenblas-pthread-dev"
 packages_gui="qt6-base-dev libqt6opengl6-dev qt6-charts-dev qt6-svg-dev libgl-dev fonts-inter fonts-jetbrains-mono fonts-dejavu-core"
 packages_tests="librapidcheck-dev libbenchmark-dev procps"
-packages_nice="ccache"
+packages_nice="ccache libopenmpi-dev openmpi-bin"
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
