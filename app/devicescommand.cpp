@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/ranks.h"
+
+#include "executor/cuda/loader.h"
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -47,26 +49,46 @@ HostDevice lookAtHost()
     return host;
 }
 
-/// Why the CUDA backend cannot run here; the driver is looked for even while the build has no backend, since
-/// both have to be put right.
-std::string whyNoCuda()
+/// What a run on the GPUs would still lack, when driver and plugin are there.
+constexpr const char* whyNoCudaRuns = "GPUs are found, but --backend cuda does not run designs yet";
+
+void printCuda(const CudaStatus& cuda)
 {
-    std::string reason = "this build has no CUDA backend yet";
-    if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))
-        dlclose(driver);
-    else
-        reason += ", and no NVIDIA driver was found (libcuda.so.1)";
-    return reason;
+    fmt::print("cuda  off  {}\n", cuda.table ? whyNoCudaRuns : cuda.reason);
+    for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
+        const PipewrightCudaDevice& gpu = cuda.devices[i];
+        fmt::print("           GPU {}: {}, {} of memory, {} multiprocessors\n", i, gpu.name, formatSize(gpu.memory),
+                   gpu.multiprocessors);
+    }
+    for (const CudaLibrary& library : cuda.libraries)
+        fmt::print("           {}: {}\n", library.name,
+                   library.path.empty() ? "not found, so no " + library.purpose : library.path);
 }
 
-constexpr const char* whyNoMpi = "this build has no MPI backend yet";
+Json toJson(const CudaStatus& cuda)
+{
+    Json entry{{"available", false}, {"reason", cuda.table ? whyNoCudaRuns : cuda.reason}};
+    if (!cuda.plugin.empty())
+        entry["plugin"] = cuda.plugin;
+    if (cuda.driverVersion > 0)
+        entry["driver_version"] = cuda.driverVersion;
+    for (const PipewrightCudaDevice& gpu : cuda.devices)
+        entry["gpus"].push_back({{"name", gpu.name},
+                                 {"memory_bytes", gpu.memory},
+                                 {"multiprocessors", gpu.multiprocessors},
+                                 {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}});
+    for (const CudaLibrary& library : cuda.libraries)
+        entry["libraries"][library.name] = library.path.empty() ? Json() : Json(library.path);
+    return entry;
+}
 
 void print(const HostDevice& host)
 {
     fmt::print("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
                host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
-    fmt::print("cuda  off  {}\n", whyNoCuda());
-    fmt::print("mpi   off  {}\n", whyNoMpi);
+    printCuda(probeCuda());
+    const std::string whyNoMpi = whyNoRanks();
+    fmt::print("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
 }
 
 Json toJson(const HostDevice& host)
@@ -75,9 +97,12 @@ Json toJson(const HostDevice& host)
     if (host.cores > 0)
         entry["cores"] = host.cores;
     entry["memory_bytes"] = host.memory;
+    const std::string whyNoMpi = whyNoRanks();
+    const Json mpi = whyNoMpi.empty() ? Json{{"available", true}, {"name", ranksDescription()}}
+                                      : Json{{"available", false}, {"reason", whyNoMpi}};
     return {{"host", std::move(entry)},
-            {"cuda", {{"available", false}, {"reason", whyNoCuda()}}},
-            {"mpi", {{"available", false}, {"reason", whyNoMpi}}}};
+            {"cuda", toJson(probeCuda())},
+            {"mpi", mpi}};
 }
 
 } // namespace

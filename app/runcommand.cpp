@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/progress.h"
+#include "app/ranks.h"
 #include "app/table.h"
 
 #include "core/base/units.h"
@@ -90,7 +91,7 @@ void requireOneOf(const std::string& option, const std::string& value, const std
 void checkBackend(const std::string& backend)
 {
     requireOneOf("--backend", backend, {"host", "cuda", "mpi"});
-    if (backend != "host")
+    if (backend == "cuda")
         throw Error("--backend", "the " + backend + " backend is not part of this build",
                     "use --backend host; pipewright devices says what can run here");
 }
@@ -129,7 +130,7 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
                                      : RunOptions::Maths::Automatic;
 }
 
-RunOptions runOptions(const RunCommandOptions& given)
+RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 {
     checkBackend(given.backend);
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
@@ -137,7 +138,7 @@ RunOptions runOptions(const RunCommandOptions& given)
     requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
     if (given.steps < 1)
         throw Error("--steps", fmt::format("{} steps", given.steps), "do at least one");
-    if (!given.force && std::filesystem::exists(given.trace))
+    if (speaks && !given.force && std::filesystem::exists(given.trace))
         throw Error(given.trace, "the file exists already", "name another file, or pass --force to replace it");
 
     RunOptions options;
@@ -190,18 +191,29 @@ void print(const RunResult& result)
 
 int runDesign(const RunCommandOptions& given)
 {
-    RunOptions options = runOptions(given);
+    const bool several = given.backend == "mpi";
+    const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
+    RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
+    if (several)
+        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline);
     cancelOnSignals();
     RunResult result;
-    {
-        ProgressPrinter progress(given.progress, given.steps);
+    try {
+        ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);
         options.progress = [&](const RunProgress& now) { progress.show(now); };
         result = run(located.design, options);
         if (!result.cancelled)
             progress.finish();
+    } catch (const Error& error) {
+        // Everyone knows; one says it, unless just that one is gone.
+        if (ranks.rank == 0 || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
+            throw;
+        return exitBadInput;
     }
+    if (!result.speaks)
+        return result.cancelled ? exitFinding : exitSuccess;
     if (given.json)
         fmt::print("{}\n", result.toJson());
     else
@@ -222,7 +234,18 @@ void addRunCommand(CLI::App& app, int& exitCode)
 {
     CLI::App* command = app.add_subcommand("run", "Executes a design and records a trace");
     const auto options = std::make_shared<RunCommandOptions>(*command);
-    command->callback([options, &exitCode] { exitCode = runDesign(*options); });
+    command->callback([options, &exitCode] {
+        try {
+            exitCode = runDesign(*options);
+            leaveVerdict(exitCode);
+        } catch (const Finding&) {
+            leaveVerdict(exitFinding);
+            throw;
+        } catch (const Error&) {
+            leaveVerdict(exitBadInput);
+            throw;
+        }
+    });
 }
 
 } // namespace pipewright::app

@@ -64,6 +64,7 @@ struct RunState {
     std::vector<Fault> faults;
     int step = 0;
     Nanoseconds stepStart = 0;
+    bool linksFinishLater = false; ///< copies are asked for when they have arrived, see Link::finished
     std::atomic<bool> stopped{false};
 
     // Virtual clock: when a buffer that a block made is ready, when an exchange began and ended. Each place
@@ -120,6 +121,7 @@ private:
     void recordMemory();
     void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
     void recordCopy(int exchange, const Copied& copied);
+    void recordFinished(int link);
     void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
     void makeProgress() { m_progress.fetch_add(1, std::memory_order_seq_cst); }
     Nanoseconds now() const;
@@ -134,6 +136,7 @@ private:
     Nanoseconds m_clock = 0;
     Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
     std::exception_ptr m_failure;
+    std::vector<Copied> m_finished;
 
     alignas(64) std::atomic<std::uint64_t> m_progress{0};
     std::atomic<State> m_state{State::Idle};

@@ -90,7 +90,18 @@ bool Actor::waitFor(State state, int exchange)
     if (!m_stream->wait(event))
         return false; // the state stays: it says what this device was waiting for
     setState(State::Running);
+    if (m_run.linksFinishLater && state == State::WaitsForArrival)
+        recordFinished(m_run.plan.exchanges[static_cast<std::size_t>(exchange)].link);
     return true;
+}
+
+void Actor::recordFinished(int link)
+{
+    m_finished.clear();
+    m_run.links[static_cast<std::size_t>(link)]->finished(m_finished);
+    for (const Copied& copied : m_finished)
+        if (m_run.program->tasks[copied.task].kind == TaskKind::Transfer)
+            recordTask(copied.task, copied.start, copied.end);
 }
 
 /// Until the sender of that exchange has said when it leaves the link they share. False when stopped.

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
@@ -24,8 +25,8 @@ struct Region {
 
 struct Capabilities {
     bool hostAddressable = false; ///< regions can be read and written by the calling thread
-    /// Calls return before their effect (streams run by themselves). When false, Stream::wait blocks the
-    /// caller, and a deadlock can be proven from who waits for what.
+    /// Things happen that no thread of this process does (streams run by themselves, data is under way). When
+    /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
 };
 
@@ -102,6 +103,9 @@ public:
     virtual Copied send(Stream& stream, const Posting& posting) = 0;
     virtual Copied receive(Stream& stream, const Posting& posting) = 0;
     virtual Heads heads() const = 0;
+    /// Appends the copies that ended since the last call and that neither send() nor receive() returned, to
+    /// the receiver's process. A receive whose event has happened is among them, at the latest, by then.
+    virtual void finished(std::vector<Copied>&) {}
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
 };
@@ -112,12 +116,19 @@ struct LinkOptions {
     std::size_t postings = 0;  ///< most sends (and receives) between two resets; nothing is allocated later
 };
 
+class Peers;
+
 class Backend {
 public:
     virtual ~Backend() = default;
-    virtual std::string name() const = 0; ///< "host", "cuda"
+    virtual std::string name() const = 0; ///< "host", "cuda", "mpi"
     virtual int devices() const = 0;
     virtual Device& device(int index) = 0;
+    /// Whether this process runs the device. Of others, only the persistent memory has a copy here.
+    virtual bool isLocal(int) const { return true; }
+    /// The other processes of the run; null when there are none.
+    virtual Peers* peers() { return nullptr; }
+    /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
 };
 

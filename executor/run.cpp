@@ -7,6 +7,7 @@
 #include "executor/clock.h"
 #include "executor/gradientcheck.h"
 #include "executor/host/hostbackend.h"
+#include "executor/mpi/rankrecords.h"
 #include "executor/runtime.h"
 #include "executor/timedwork.h"
 
@@ -106,6 +107,13 @@ Design scaledDesign(const Design& design, const RunOptions& options)
     return result;
 }
 
+std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
+{
+    if (options.createBackend)
+        return options.createBackend(devices);
+    return options.deviceMemory > 0 ? createHostBackend(devices, options.deviceMemory) : createHostBackend(devices);
+}
+
 Nanoseconds median(std::vector<Nanoseconds> times)
 {
     if (times.empty())
@@ -136,12 +144,15 @@ public:
         : m_options(options), m_trains(shouldTrain(design, options, m_result.notes)),
           m_design(m_trains ? trainableDesign(design) : scaledDesign(design, options)),
           m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
-          m_backend(options.deviceMemory > 0
-                        ? createHostBackend(static_cast<int>(m_program.devices.size()), options.deviceMemory)
-                        : createHostBackend(static_cast<int>(m_program.devices.size())))
+          m_backend(backendFor(options, static_cast<int>(m_program.devices.size()))), m_peers(m_backend->peers())
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
+        m_result.speaks = !m_peers || m_peers->self() == 0;
+        for (int d = 0; m_peers && d < m_peers->count(); ++d) {
+            m_result.clockOffsets.push_back(m_peers->clockOffset(d));
+            m_result.clockUncertainties.push_back(m_peers->clockUncertainty(d));
+        }
         m_result.backend = m_backend->name();
         m_result.devices = m_backend->devices();
         for (const Program::Device& device : m_program.devices)
@@ -152,11 +163,13 @@ public:
 
     RunResult run()
     {
-        createTrace();
         std::optional<Runtime> runtime;
         try {
+            createTrace();
             runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
-        } catch (...) {
+        } catch (const std::exception& error) {
+            if (m_peers)
+                m_peers->fail(error.what());
             discardTrace();
             throw;
         }
@@ -167,7 +180,9 @@ public:
             m_recorder->finish();
             m_result.droppedRecords = m_recorder->dropped();
         }
-        if (!m_result.cancelled && m_trains && m_options.checkGradients)
+        if (m_peers && !m_result.cancelled)
+            mergeResults(*runtime);
+        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
             checkGradients();
         if (m_writer && !m_result.cancelled)
             m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
@@ -216,6 +231,11 @@ private:
     {
         if (m_options.trace.empty())
             return;
+        if (!m_result.speaks) {
+            m_posting.emplace(*m_peers);
+            createRecorder(*m_posting);
+            return;
+        }
         if (m_options.overwriteTrace)
             removeTrace(m_options.trace);
         TraceHeader header{m_result.backend, m_result.maths, {}, 0};
@@ -225,17 +245,51 @@ private:
         header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
         m_writer.emplace(m_options.trace, m_design, m_program, header);
         m_sink.emplace(*m_writer);
-        m_recorder = std::make_unique<Recorder>(*m_sink, m_backend->devices(),
-                                                std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
+        if (m_peers)
+            m_gathering.emplace(*m_peers, *m_sink);
+        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_sink);
         m_result.trace = m_options.trace;
+    }
+
+    void createRecorder(RecordSink& sink)
+    {
+        m_recorder = std::make_unique<Recorder>(sink, m_backend->devices(),
+                                                std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
+    }
+
+    /// Brings the buffers of one kind to process 0; all processes call it at the same place.
+    void fetchBuffers(const Runtime& runtime, BufferKind kind)
+    {
+        postBuffers(*m_peers, m_program, runtime.regions(), kind);
+        m_peers->meet({});
+        if (m_result.speaks)
+            unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions());
+    }
+
+    void mergeResults(const Runtime& runtime)
+    {
+        if (m_trains && m_options.checkGradients)
+            fetchBuffers(runtime, BufferKind::Gradients);
+        postSummary(*m_peers, {m_result.peakBytes[static_cast<std::size_t>(m_peers->self())], m_result.droppedRecords});
+        m_peers->meet({});
+        if (!m_result.speaks)
+            return;
+        if (m_gathering)
+            m_gathering->commit(); // the last records: all recorders have ended
+        for (const auto& [from, summary] :
+             unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions())) {
+            m_result.peakBytes[static_cast<std::size_t>(from)] = summary.peak;
+            m_result.droppedRecords += summary.dropped;
+        }
     }
 
     /// A run that never began leaves nothing behind; one that broke off keeps what it recorded.
     void discardTrace()
     {
+        m_recorder.reset();
         if (!m_writer)
             return;
-        m_recorder.reset();
+        m_gathering.reset();
         m_sink.reset();
         m_writer.reset();
         removeTrace(m_options.trace);
@@ -246,8 +300,11 @@ private:
         // The reference costs about as much as all devices' work of a step on one thread.
         const double checkWeight = m_trains && m_options.checkGradients ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (m_trains && m_options.checkGradients && step + 1 == m_options.steps)
+            if (m_trains && m_options.checkGradients && step + 1 == m_options.steps) {
+                if (m_peers)
+                    fetchBuffers(runtime, BufferKind::Parameters);
                 keepParameters();
+            }
             if (m_recorder)
                 m_recorder->makeRoom(recordsPerStep(m_program));
             const StepOutcome outcome = runtime.runStep(step);
@@ -291,6 +348,7 @@ private:
     Design m_design;
     Program m_program;
     std::unique_ptr<Backend> m_backend;
+    Peers* m_peers;
     std::vector<Nanoseconds> m_durations;
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;
@@ -298,6 +356,8 @@ private:
     std::vector<std::vector<float>> m_lastParameters; ///< before the last step
     std::optional<TraceWriter> m_writer;
     std::optional<TraceSink> m_sink;
+    std::optional<GatheringSink> m_gathering; ///< process 0 of several
+    std::optional<PostingSink> m_posting;     ///< the others
     std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
 };
 
@@ -340,6 +400,10 @@ std::string RunResult::toJson() const
                                   {"max_relative_error", gradients->maxRelativeError}};
     else
         json["gradient_check"] = nullptr;
+    if (!clockOffsets.empty()) {
+        json["clock_offset_ns"] = clockOffsets;
+        json["clock_uncertainty_ns"] = clockUncertainties;
+    }
     if (cancelled)
         json["cancelled"] = true;
     json["trace"] = trace.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(trace);

@@ -50,6 +50,7 @@ struct RunOptions {
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread
     std::vector<Fault> faults = {};
+    std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;        ///< file to create; empty: none
     bool overwriteTrace = false;
 };
@@ -69,12 +70,14 @@ struct RunResult {
     std::optional<GradientCheck> gradients; ///< of the last step
     std::string trace;
     bool cancelled = false;
+    bool speaks = true; ///< several processes: this is the one that knows the whole result
+    std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
     Diagnostics notes; ///< what a person should know about how it was run
 
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
 };
 
-/// On the host backend. Throws Error when the design cannot run, and when a run cannot be finished; what was
+/// Throws Error when the design cannot run, and when a run cannot be finished; what was
 /// recorded until then stays readable in the trace.
 RunResult run(const Design& design, const RunOptions& options);
 

@@ -23,6 +23,7 @@ Bytes aligned(Bytes bytes)
 Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
     : m_backend(backend)
     , m_options(std::move(options))
+    , m_peers(backend.peers())
 {
     m_run.program = &program;
     m_run.work = &work;
@@ -45,6 +46,12 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, the "
                                + backend.name() + " backend " + std::to_string(backend.devices()),
                     "use a design with fewer devices");
+    if (m_peers && static_cast<int>(program.devices.size()) != backend.devices())
+        throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, and there are "
+                               + std::to_string(backend.devices()) + " processes",
+                    "start one process per device");
+    if (m_peers && m_run.virtualClock)
+        throw Error("clock", "several processes have no common virtual clock", "use --backend host, or the real clock");
     allocate();
     work.prepare(program, m_run.regions);
     startActors();
@@ -58,6 +65,8 @@ Runtime::~Runtime()
     m_round.notify_all();
     for (std::thread& thread : m_threads)
         thread.join();
+    if (m_peers)
+        m_peers->endRun();
 }
 
 /// One block per device for what comes and goes, one for what stays.
@@ -70,10 +79,12 @@ void Runtime::allocate()
         Device& device = m_backend.device(static_cast<int>(d));
         auto lives = lifetimes(program, static_cast<int>(d));
         const ArenaPlan arena = planArena(program, lives);
-        const auto& transient = m_memory.emplace_back(device.allocate(arena.bytes));
+        // What comes and goes on another process's device is only known by its size here.
+        const bool local = m_backend.isLocal(static_cast<int>(d));
+        const auto& transient = m_memory.emplace_back(device.allocate(local ? arena.bytes : 0));
         for (std::size_t i = 0; i < lives.size(); ++i) {
             const BufferId buffer = lives[i].buffer;
-            m_run.regions[buffer] = {transient->region().data + arena.offsets[i], program.buffers[buffer].bytes};
+            m_run.regions[buffer] = {local ? transient->region().data + arena.offsets[i] : nullptr, program.buffers[buffer].bytes};
         }
 
         Bytes persistent = 0, total = 0;
@@ -89,7 +100,7 @@ void Runtime::allocate()
         const auto& lasting = m_memory.emplace_back(device.allocate(total));
         for (const auto& [buffer, offset] : places)
             m_run.regions[buffer] = {lasting->region().data + offset, program.buffers[buffer].bytes};
-        m_arenaBytes.push_back(arena.bytes);
+        m_arenaBytes.push_back(arena.bytes); // the plan's, on every device
         m_persistentBytes.push_back(persistent);
         allLifetimes.push_back(std::move(lives));
     }
@@ -103,16 +114,22 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
     // A transfer that blocks both devices is a rendezvous.
     const int slots = program.blockingTransfers ? 0 : m_options.eagerSlots;
     for (const PlannedLink& link : m_run.plan.links)
-        m_run.links.push_back(m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings}));
+        m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to)
+                                  ? m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings})
+                                  : nullptr);
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        m_actorOfDevice.push_back(m_actors.size());
+        if (!m_backend.isLocal(static_cast<int>(d)))
+            continue;
         Device& device = m_backend.device(static_cast<int>(d));
+        m_run.linksFinishLater = m_run.linksFinishLater || device.capabilities().asynchronous;
         const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
         m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device.createStream(), check));
         m_actors.back()->meter().addPersistent(m_persistentBytes[d]);
     }
     for (const Exchange& exchange : m_run.plan.exchanges) {
         const auto event = [&](int device) {
-            return m_backend.device(device).createEvent(m_actors[static_cast<std::size_t>(device)]->stream());
+            return m_backend.isLocal(device) ? m_backend.device(device).createEvent(actor(device).stream()) : nullptr;
         };
         m_run.arrived.push_back(event(exchange.to));
         m_run.sent.push_back(event(exchange.from));
@@ -152,19 +169,21 @@ void Runtime::actorThread(std::size_t device)
 
 StepOutcome Runtime::runStep(int step)
 {
+    for (const auto& link : m_run.links)
+        if (link)
+            link->reset();
+    for (const auto* events : {&m_run.arrived, &m_run.sent})
+        for (const auto& event : *events)
+            if (event)
+                event->reset();
     // Here too, not only while watching: a step may be over before anyone watches.
-    if (cancelled()) {
+    const bool cancelledBefore = m_peers ? m_peers->meet({.cancelled = cancelled()}).cancelled : cancelled();
+    if (cancelledBefore) {
         StepOutcome outcome;
         outcome.start = outcome.end = steadyNow();
         outcome.loss = noLoss;
         outcome.cancelled = true;
         return outcome;
-    }
-    for (const auto& link : m_run.links)
-        link->reset();
-    for (std::size_t i = 0; i < m_run.arrived.size(); ++i) {
-        m_run.arrived[i]->reset();
-        m_run.sent[i]->reset();
     }
     for (std::atomic<bool>& left : m_run.leftLink)
         left.store(false, std::memory_order_relaxed);
@@ -203,20 +222,32 @@ StepOutcome Runtime::runStep(int step)
     }
     outcome.cancelled = verdict == Verdict::Cancelled;
     outcome.loss = outcome.cancelled ? noLoss : m_run.work->endStep(step);
+    if (m_peers && !outcome.cancelled) {
+        publish();
+        const StepShare all = m_peers->meet({outcome.start, outcome.end, outcome.loss, false});
+        outcome.start = all.start;
+        outcome.end = all.end;
+        outcome.loss = all.loss;
+    }
     return outcome;
 }
 
 /// Returns when no actor runs any more.
 Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
 {
-    const bool provable = !m_backend.device(0).capabilities().asynchronous;
+    const bool provable = !m_run.linksFinishLater;
     std::uint64_t lastProgress = totalProgress();
     Nanoseconds lastChange = steadyNow();
     Verdict verdict = Verdict::Finished;
     std::unique_lock lock(m_mutex);
     while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval), [this] { return m_running == 0; })) {
         lock.unlock();
-        if (cancelled()) {
+        publish();
+        if (m_peers && !m_peers->trouble().empty()) {
+            verdict = Verdict::Failed;
+            reason = m_peers->trouble();
+            snapshot = takeSnapshot();
+        } else if (cancelled()) {
             verdict = Verdict::Cancelled;
         } else {
             // A snapshot counts only if nothing moved while it was taken.
@@ -245,8 +276,8 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     }
     lock.unlock();
     snapshot = takeSnapshot();
-    const auto stuck = std::any_of(snapshot.actors.begin(), snapshot.actors.end(), [](const ActorStatus& actor) {
-        return actor.state != ActorStatus::State::Done;
+    const auto stuck = std::any_of(m_actors.begin(), m_actors.end(), [](const auto& actor) {
+        return actor->status().state != ActorStatus::State::Done;
     });
     if (stuck) {
         reason = "not every device finished its list";
@@ -257,16 +288,38 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
 
 bool Runtime::cancelled() const
 {
-    return m_options.cancel != nullptr && m_options.cancel->load(std::memory_order_relaxed);
+    const bool asked = m_options.cancel != nullptr && m_options.cancel->load(std::memory_order_relaxed);
+    if (asked && m_peers)
+        m_peers->cancel();
+    return asked || (m_peers && m_peers->cancelled());
+}
+
+/// Lets the other processes know where the own device stands.
+void Runtime::publish() const
+{
+    for (const auto& actor : m_actors)
+        if (m_peers) {
+            const ActorStatus status = actor->status();
+            m_peers->publish({actor->progress(), status.instruction, status.exchange, static_cast<std::uint8_t>(status.state),
+                              status.ready});
+        }
 }
 
 RunSnapshot Runtime::takeSnapshot() const
 {
     RunSnapshot snapshot;
-    for (const auto& actor : m_actors)
-        snapshot.actors.push_back(actor->status());
+    for (int d = 0; d < static_cast<int>(m_run.program->devices.size()); ++d) {
+        if (m_backend.isLocal(d)) {
+            snapshot.actors.push_back(actor(d).status());
+            continue;
+        }
+        const Standing standing = m_peers->standing(d);
+        const auto state = m_peers->gone(d) ? ActorStatus::State::Dead : static_cast<ActorStatus::State>(standing.state);
+        snapshot.actors.push_back({state, standing.instruction, standing.exchange,
+                                   standing.ready});
+    }
     for (const auto& link : m_run.links)
-        snapshot.links.push_back(link->heads());
+        snapshot.links.push_back(link ? link->heads() : Link::Heads{});
     return snapshot;
 }
 
@@ -275,6 +328,9 @@ std::uint64_t Runtime::totalProgress() const
     std::uint64_t sum = 0;
     for (const auto& actor : m_actors)
         sum += actor->progress();
+    for (int d = 0; m_peers && d < m_backend.devices(); ++d)
+        if (!m_backend.isLocal(d))
+            sum += m_peers->standing(d).progress;
     return sum;
 }
 
@@ -310,14 +366,22 @@ void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
     }
     const Diagnostics stall = explainStall(m_run, snapshot);
     diagnostics.insert(diagnostics.end(), stall.begin(), stall.end());
+    if (m_peers && m_peers->trouble().empty()) {
+        // The others repeat it: what is known of the own device is new to them.
+        std::string why = diagnostics.front().what;
+        for (std::size_t i = 1; i < diagnostics.size(); ++i)
+            if (diagnostics[i].where == "device " + std::to_string(m_peers->self()))
+                why += "; " + diagnostics[i].where + " " + diagnostics[i].what;
+        m_peers->fail(why);
+    }
     throw Error(std::move(diagnostics));
 }
 
 std::vector<Bytes> Runtime::peakBytes() const
 {
-    std::vector<Bytes> peaks;
+    std::vector<Bytes> peaks(m_run.program->devices.size());
     for (const auto& actor : m_actors)
-        peaks.push_back(actor->meter().peak());
+        peaks[static_cast<std::size_t>(actor->device())] = actor->meter().peak();
     return peaks;
 }
 

@@ -5,6 +5,7 @@
 // Error that says who waited for whom when nothing can go on any more.
 #pragma once
 
+#include "executor/peers.h"
 #include "executor/stall.h"
 
 #include <condition_variable>
@@ -45,7 +46,7 @@ public:
     /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
     StepOutcome runStep(int step);
 
-    std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far
+    std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
     std::vector<Bytes> arenaBytes() const { return m_arenaBytes; } ///< per device, without persistent buffers
     const std::vector<Region>& regions() const { return m_run.regions; } ///< per buffer
 
@@ -58,6 +59,8 @@ private:
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);
     bool cancelled() const;
+    void publish() const;
+    Actor& actor(int device) const { return *m_actors[m_actorOfDevice[static_cast<std::size_t>(device)]]; }
     RunSnapshot takeSnapshot() const;
     std::uint64_t totalProgress() const;
     void stopActors();
@@ -68,7 +71,9 @@ private:
     RunState m_run;
     std::vector<std::unique_ptr<Allocation>> m_memory;
     std::vector<Bytes> m_arenaBytes, m_persistentBytes;
-    std::vector<std::unique_ptr<Actor>> m_actors;
+    std::vector<std::unique_ptr<Actor>> m_actors;  ///< of the devices of this process
+    std::vector<std::size_t> m_actorOfDevice;
+    Peers* m_peers = nullptr;
     std::vector<std::thread> m_threads;
 
     std::atomic<std::uint32_t> m_round{0}; ///< actors run one step whenever it changes

@@ -80,7 +80,7 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     const DevicePlan& ownPlan = run.plan.devices[static_cast<std::size_t>(self)];
     if (const std::uint32_t own = instructionOf(ownPlan, status.exchange, !forArrival); own > status.instruction)
         return text + fmt::format(", which it {} only later, at instruction {}", forArrival ? "asks for" : "sends", own);
-    if (otherStatus.instruction > needed)
+    if (otherStatus.instruction > needed && otherStatus.state != State::Dead)
         return text + fmt::format(", which is posted on both sides but not carried by the link from device {} to device {} ({})",
                                   what.from, what.to, doing(program, other, otherStatus));
     return text + fmt::format(", {} ({})", missing, doing(program, other, otherStatus));

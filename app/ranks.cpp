@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/ranks.h"
+
+#include "core/base/diagnostic.h"
+#include "executor/mpi/rankbackend.h"
+#include "executor/mpi/socketmesh.h"
+#ifdef PIPEWRIGHT_HAS_MPI
+#include "executor/mpi/mpimesh.h"
+#endif
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pipewright::app {
+
+namespace {
+
+constexpr const char* installHint =
+    "install libopenmpi-dev and openmpi-bin and build again, or start the processes with torchrun or srun";
+
+constexpr const char* verdictVariable = "PIPEWRIGHT_VERDICT";
+
+std::string launcher()
+{
+    const char* path = std::getenv("PATH");
+    return findLauncher(path ? path : "");
+}
+
+/// As it was given to this process, with the program by its full path.
+std::vector<std::string> ownCommand()
+{
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::vector<std::string> words;
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\0', begin) + 1)
+        words.emplace_back(text.c_str() + begin);
+    char self[4096] = {};
+    if (!words.empty() && readlink("/proc/self/exe", self, sizeof self - 1) > 0)
+        words.front() = self;
+    return words;
+}
+
+[[noreturn]] void launch(int devices)
+{
+    if (const std::string why = whyNoRanks(); !why.empty())
+        throw Error("--backend", why, installHint);
+    const std::string program = launcher();
+    std::vector<std::string> words = launchCommand(program, devices, ownCommand(), geteuid() == 0);
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    // mpirun is told to let survivors speak, and then calls every end a good one: rank 0 leaves its own verdict.
+    char verdict[] = "/tmp/pipewright-XXXXXX";
+    if (const int file = mkstemp(verdict); file >= 0)
+        close(file);
+    setenv(verdictVariable, verdict, 1);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD})
+        sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        execv(program.c_str(), arguments.data());
+        _exit(127);
+    }
+    for (int signal = 0; child > 0 && sigwait(&signals, &signal) == 0 && signal != SIGCHLD;)
+        kill(child, signal);
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
+    int code = 2;
+    std::ifstream(verdict) >> code;
+    unlink(verdict);
+    std::exit(code);
+}
+
+} // namespace
+
+RankEnvironment ownRank()
+{
+    return rankEnvironment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+}
+
+void leaveVerdict(int exitCode)
+{
+    const char* path = std::getenv(verdictVariable);
+    if (path && ownRank().launcher == RankEnvironment::Launcher::Mpi && ownRank().rank == 0)
+        std::ofstream(path, std::ios::trunc) << exitCode;
+}
+
+std::string whyNoRanks()
+{
+#ifdef PIPEWRIGHT_HAS_MPI
+    return launcher().empty() ? "mpirun was not found in PATH" : std::string();
+#else
+    return "this build has no MPI (libopenmpi-dev was not found, or PIPEWRIGHT_MPI is off)";
+#endif
+}
+
+std::string ranksDescription()
+{
+#ifdef PIPEWRIGHT_HAS_MPI
+    return mpiVersion() + ", started with " + launcher();
+#else
+    return {};
+#endif
+}
+
+std::function<std::unique_ptr<Backend>(int devices)> rankBackendOrLaunch(const RankEnvironment& ranks, int devices,
+                                                                         Nanoseconds deadline)
+{
+    if (ranks.launcher == RankEnvironment::Launcher::None)
+        launch(devices);
+    return [ranks, deadline](int) {
+        if (ranks.launcher == RankEnvironment::Launcher::Sockets)
+            return createRankBackend(connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, deadline),
+                                     deadline);
+#ifdef PIPEWRIGHT_HAS_MPI
+        return createRankBackend(createMpiMesh(), deadline);
+#else
+        throw Error("--backend", whyNoRanks(), installHint);
+#endif
+    };
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Streams, events and links of GPUs. An event has two parts: whether the host knows what it stands for (both
+// sides of the copy are posted), and the GPU's own event from then on.
+#pragma once
+
+#include "executor/backend.h"
+#include "executor/cuda/table.h"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace pipewright {
+
+struct CudaGpu {
+    const PipewrightCudaTable* table = nullptr;
+    int index = 0;
+    void check(int code, const char* what) const; ///< throws Error
+};
+
+class CudaStream final : public Stream {
+public:
+    explicit CudaStream(const CudaGpu& gpu);
+    ~CudaStream() override;
+    CudaStream(const CudaStream&) = delete;
+    CudaStream& operator=(const CudaStream&) = delete;
+
+    bool wait(Event& event) override;
+    bool synchronize() override;
+    void interrupt() override;
+    void resume() override { m_interrupted.store(false, std::memory_order_release); }
+
+    void signal(); ///< wakes the host thread that waits here
+    void* handle() const { return m_handle; }
+    const CudaGpu& gpu() const { return m_gpu; }
+
+private:
+    CudaGpu m_gpu;
+    void* m_handle = nullptr;
+    std::atomic<std::uint32_t> m_signal{0};
+    std::atomic<bool> m_interrupted{false};
+};
+
+class CudaEvent final : public Event {
+public:
+    CudaEvent(const CudaGpu& gpu, CudaStream& waiter);
+    ~CudaEvent() override;
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+
+    bool complete() const override;
+    void reset() override { m_posted.store(false, std::memory_order_release); }
+    bool posted() const { return m_posted.load(std::memory_order_acquire); }
+    /// From now on it stands for all that `stream` has been given; not before `readyAt` (steadyNow; 0: at once).
+    void post(void* stream, Nanoseconds readyAt);
+    void* handle() const { return m_handle; }
+    Nanoseconds readyAt() const { return m_readyAt; }
+
+private:
+    CudaGpu m_gpu;
+    CudaStream& m_waiter;
+    void* m_handle = nullptr;
+    Nanoseconds m_readyAt = 0;
+    std::atomic<bool> m_posted{false};
+};
+
+class CudaLink final : public Link {
+public:
+    CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options);
+    ~CudaLink() override;
+    CudaLink(const CudaLink&) = delete;
+    CudaLink& operator=(const CudaLink&) = delete;
+
+    Copied send(Stream& stream, const Posting& posting) override;
+    Copied receive(Stream& stream, const Posting& posting) override;
+    Heads heads() const override;
+    void finished(std::vector<Copied>& to) override;
+    void reset() override;
+
+private:
+    struct Side {
+        Posting posting;
+        void* ready = nullptr; ///< the GPU's event: its device has come so far
+        int slot = -1;         ///< a stored send
+    };
+    struct Copy {
+        TaskId task = none;
+        CudaEvent* arrived = nullptr;
+        Nanoseconds issued = 0, atLeast = 0;
+    };
+    void issueLocked();
+    std::byte* slot(int index) const;
+
+    CudaGpu m_from, m_to;
+    const LinkOptions m_options;
+    const Bytes m_stride;
+    void* m_stream = nullptr;    ///< where copies are issued, on the sender's GPU
+    void* m_arrival = nullptr;   ///< on the receiver's GPU, whose events can be recorded only there
+    void* m_storage = nullptr;   ///< of stored sends, on the sender's GPU
+    std::vector<void*> m_events; ///< per posting: sender ready, receiver ready, copy over; made beforehand
+    mutable std::mutex m_mutex;  ///< guards what follows
+    std::vector<Side> m_sends, m_receives;
+    std::vector<int> m_freeSlots;
+    std::vector<Copy> m_copies;
+    std::size_t m_matched = 0;
+    bool m_mismatch = false;
+};
+
+} // namespace pipewright

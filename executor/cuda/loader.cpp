@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/loader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int oldestDriver = 13000; ///< the toolkit's major version; an older driver cannot run what it compiles
+
+std::string loaderError()
+{
+    const char* text = dlerror();
+    return text ? text : "no reason given";
+}
+
+template<typename Function>
+Function* symbol(void* library, const char* name)
+{
+    return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+/// Empty when the driver is there, new enough, and has a GPU.
+std::string whyNoDriver(const std::string& name, int& version)
+{
+    void* driver = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!driver)
+        return "no NVIDIA driver was found (" + name + ")";
+    const auto initialise = symbol<int(unsigned)>(driver, "cuInit");
+    const auto getVersion = symbol<int(int*)>(driver, "cuDriverGetVersion");
+    const auto count = symbol<int(int*)>(driver, "cuDeviceGetCount");
+    if (!initialise || !getVersion || !count)
+        return name + " is no NVIDIA driver";
+    if (getVersion(&version) == 0 && version < oldestDriver)
+        return fmt::format(
+            "the NVIDIA driver is for CUDA {}.{}, and {}.{} is needed: install a newer driver (R580 or later)",
+            version / 1000, version % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10);
+    if (const int code = initialise(0); code != 0)
+        return code == 34    ? name + " is the toolkit's stand-in, not a driver"
+               : code == 100 ? std::string("the driver finds no GPU")
+               : code == 999 ? std::string("the driver cannot start (error 999): is a GPU passed into this container?")
+               : code == 803 ? std::string("driver and kernel module have different versions: restart the machine")
+                             : fmt::format("the driver cannot start (error {})", code);
+    int gpus = 0;
+    if (count(&gpus) != 0 || gpus == 0)
+        return "the driver finds no GPU";
+    return {};
+}
+
+std::string folderOfProgram()
+{
+    std::error_code error;
+    return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
+std::string findPlugin()
+{
+    const std::string beside = folderOfProgram();
+    for (const std::string& folder : {beside, beside + "/../lib/pipewright", beside + "/../lib"}) {
+        std::string path = folder + "/pipewright_cuda.so";
+        if (std::filesystem::exists(path))
+            return path;
+    }
+    return {};
+}
+
+bool isShared(const std::string& path)
+{
+    std::array<char, 4> magic{};
+    std::ifstream file(path, std::ios::binary);
+    return file.read(magic.data(), magic.size()) && magic == std::array<char, 4>{0x7f, 'E', 'L', 'F'};
+}
+
+} // namespace
+
+std::string whyTableDoesNotFit(const PipewrightCudaTable* table)
+{
+    if (!table)
+        return "it has no function table";
+    if (table->abi != PIPEWRIGHT_CUDA_ABI)
+        return fmt::format("it is of version {}, and this program is of version {}", table->abi,
+                           int(PIPEWRIGHT_CUDA_ABI));
+    if (table->size != sizeof(PipewrightCudaTable))
+        return fmt::format("its table has {} bytes where this program's has {}: they are of different builds",
+                           table->size, sizeof(PipewrightCudaTable));
+    // All that follows the two numbers are functions.
+    const auto* entry = reinterpret_cast<void* const*>(&table->buildInfo);
+    const std::size_t count = (sizeof(PipewrightCudaTable) - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*);
+    for (std::size_t i = 0; i < count; ++i)
+        if (!entry[i])
+            return fmt::format("function {} of its table is missing", i);
+    return {};
+}
+
+CudaStatus probeCuda(const CudaSearch& search)
+{
+    CudaStatus status;
+    status.plugin = search.plugin.empty() ? findPlugin() : search.plugin;
+    const std::string noDriver = whyNoDriver(search.driver, status.driverVersion);
+    if (!noDriver.empty() && search.needDriver) {
+        status.reason = noDriver;
+        if (status.plugin.empty())
+            status.reason += ", and this installation has no CUDA plugin (pipewright_cuda.so)";
+        return status;
+    }
+    if (status.plugin.empty()) {
+        status.reason = "this installation has no CUDA plugin (pipewright_cuda.so): build where nvcc is found";
+        return status;
+    }
+    void* plugin = dlopen(status.plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!plugin) {
+        const std::string why = loaderError();
+        status.reason = isShared(status.plugin) || !std::filesystem::exists(status.plugin)
+                            ? "the CUDA plugin cannot be opened: " + why
+                            : "the CUDA plugin cannot be opened: " + status.plugin + " is no shared library";
+        return status;
+    }
+    const auto entry = reinterpret_cast<PipewrightCudaEntry>(dlsym(plugin, PIPEWRIGHT_CUDA_ENTRY));
+    if (!entry) {
+        status.reason = status.plugin + " is no CUDA plugin of Pipewright";
+        return status;
+    }
+    const PipewrightCudaTable* table = entry();
+    if (const std::string why = whyTableDoesNotFit(table); !why.empty()) {
+        status.reason = "the CUDA plugin " + status.plugin + " does not fit: " + why;
+        return status;
+    }
+    status.buildInfo = table->buildInfo();
+    std::int32_t count = 0;
+    if (table->deviceCount(&count) != 0 || count == 0) {
+        status.reason = fmt::format("the CUDA plugin finds no GPU it can use: {}", table->lastError());
+        return status;
+    }
+    for (std::int32_t device = 0; device < count; ++device) {
+        PipewrightCudaDevice info{};
+        if (table->deviceInfo(device, &info) != 0) {
+            status.reason = fmt::format("GPU {} cannot be used: {}", device, table->lastError());
+            return status;
+        }
+        status.devices.push_back(info);
+    }
+    std::vector<std::string> folders = search.folders;
+    folders.push_back(std::filesystem::path(status.plugin).parent_path().string());
+    status.libraries = findCudaLibraries(folders);
+    status.table = table;
+    return status;
+}
+
+std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders)
+{
+    struct Wanted {
+        const char *name, *purpose, *file, *wheel;
+    };
+    static constexpr Wanted wanted[] = {{"cuBLASLt", "fast matrix products", "libcublasLt.so.13", "cu13"},
+                                        {"NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"},
+                                        {"CUPTI", "traces of what runs on the GPU", "libcupti.so.13", "cu13"}};
+    const char* wheels = std::getenv("CUDA_WHEELS");
+    const char* path = std::getenv("LD_LIBRARY_PATH");
+    std::vector<CudaLibrary> libraries;
+    for (const Wanted& each : wanted) {
+        std::vector<std::string> places = folders;
+        const std::string loaderPath = path ? path : "";
+        for (std::size_t begin = 0; begin < loaderPath.size();) {
+            const std::size_t end = std::min(loaderPath.find(':', begin), loaderPath.size());
+            places.push_back(loaderPath.substr(begin, end - begin));
+            begin = end + 1;
+        }
+        for (const char* usual :
+             {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu"})
+            places.emplace_back(usual);
+        if (wheels)
+            places.push_back(std::string(wheels) + "/nvidia/" + each.wheel + "/lib");
+        CudaLibrary& library = libraries.emplace_back(CudaLibrary{each.name, each.purpose});
+        for (const std::string& place : places)
+            if (const std::string file = place + "/" + each.file; !place.empty() && std::filesystem::exists(file)) {
+                library.path = file;
+                break;
+            }
+    }
+    return libraries;
+}
+
+} // namespace pipewright

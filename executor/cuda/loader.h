@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Finds out, step by step, whether CUDA can be used here, and says in words what is missing at the first step
+// that fails: the driver, its version, a GPU, the plugin, the plugin's version. Then the libraries that only
+// single features need are looked for one by one. Nothing is linked, so the program starts anywhere.
+#pragma once
+
+#include "executor/cuda/table.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+/// Where to look; a test looks elsewhere.
+struct CudaSearch {
+    std::string driver = "libcuda.so.1";
+    std::string plugin{};               ///< a file; empty: beside the program, then in ../lib/pipewright
+    std::vector<std::string> folders{}; ///< for NVIDIA's libraries, before those below
+    bool needDriver = true;             ///< false: try the plugin even without one
+};
+
+/// A library that one feature needs.
+struct CudaLibrary {
+    std::string name;    ///< "NCCL"
+    std::string purpose; ///< "transfers between processes"
+    std::string path{};  ///< where it was found; empty: it was not
+};
+
+struct CudaStatus {
+    const PipewrightCudaTable* table = nullptr; ///< null: `reason` says why
+    std::string reason{};
+    std::string plugin{}, buildInfo{};
+    int driverVersion = 0; ///< 13000 for 13.0; 0: unknown
+    std::vector<PipewrightCudaDevice> devices{};
+    std::vector<CudaLibrary> libraries{};
+};
+
+/// Opens at most the driver and the plugin, and never closes them again: CUDA does not like that.
+CudaStatus probeCuda(const CudaSearch& search = {});
+
+/// cuBLASLt, NCCL and CUPTI, each in `folders`, beside the plugin, where the loader looks, in the toolkit's
+/// default prefix, and in Python's wheel folders below CUDA_WHEELS when that is set.
+std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders);
+
+/// An exact table of this build? Otherwise why not.
+std::string whyTableDoesNotFit(const PipewrightCudaTable* table);
+
+} // namespace pipewright

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The CUDA plugin: the runtime's calls behind the C table. Linked with the static CUDA runtime alone, so it opens
+// on a machine without driver and toolkit and says there what is missing.
+#include "executor/cuda/table.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <string>
+
+namespace {
+
+thread_local std::string lastErrorText = "no error";
+
+/// The number, with the words kept for lastError().
+int check(cudaError_t code)
+{
+    if (code != cudaSuccess) {
+        lastErrorText = std::string(cudaGetErrorName(code)) + ": " + cudaGetErrorString(code);
+        cudaGetLastError(); // so that it is not found again at the next call
+    }
+    return static_cast<int>(code);
+}
+
+cudaStream_t stream(void* handle)
+{
+    return static_cast<cudaStream_t>(handle);
+}
+
+cudaEvent_t event(void* handle)
+{
+    return static_cast<cudaEvent_t>(handle);
+}
+
+const char* buildInfo()
+{
+    static const std::string text =
+        "CUDA " + std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
+    return text.c_str();
+}
+
+const char* lastError()
+{
+    return lastErrorText.c_str();
+}
+
+int deviceCount(int32_t* count)
+{
+    *count = 0;
+    return check(cudaGetDeviceCount(count));
+}
+
+int deviceInfo(int32_t device, PipewrightCudaDevice* info)
+{
+    cudaDeviceProp properties{};
+    if (const int code = check(cudaGetDeviceProperties(&properties, device)); code != 0)
+        return code;
+    *info = {};
+    std::strncpy(info->name, properties.name, sizeof info->name - 1);
+    info->memory = static_cast<int64_t>(properties.totalGlobalMem);
+    info->multiprocessors = properties.multiProcessorCount;
+    info->major = properties.major;
+    info->minor = properties.minor;
+    info->copyEngines = properties.asyncEngineCount;
+    return 0;
+}
+
+int allocate(int32_t device, int64_t bytes, void** data)
+{
+    *data = nullptr;
+    if (const int code = check(cudaSetDevice(device)); code != 0)
+        return code;
+    // Nothing is allocated during a step, so the plain allocator is enough. No bytes still get a place.
+    return check(cudaMalloc(data, static_cast<size_t>(bytes > 0 ? bytes : 1)));
+}
+
+int release(int32_t device, void* data)
+{
+    if (const int code = check(cudaSetDevice(device)); code != 0)
+        return code;
+    return check(cudaFree(data));
+}
+
+int createStream(int32_t device, void** result)
+{
+    if (const int code = check(cudaSetDevice(device)); code != 0)
+        return code;
+    return check(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(result), cudaStreamNonBlocking));
+}
+
+int destroyStream(void* handle)
+{
+    return check(cudaStreamDestroy(stream(handle)));
+}
+
+/// Not ready is an answer, no error.
+int answer(cudaError_t code, int32_t* done)
+{
+    *done = code == cudaSuccess;
+    return code == cudaErrorNotReady ? 0 : check(code);
+}
+
+int streamDone(void* handle, int32_t* done)
+{
+    return answer(cudaStreamQuery(stream(handle)), done);
+}
+
+int createEvent(int32_t device, void** result)
+{
+    if (const int code = check(cudaSetDevice(device)); code != 0)
+        return code;
+    return check(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(result)));
+}
+
+int destroyEvent(void* handle)
+{
+    return check(cudaEventDestroy(event(handle)));
+}
+
+int recordEvent(void* handle, void* on)
+{
+    return check(cudaEventRecord(event(handle), stream(on)));
+}
+
+int eventDone(void* handle, int32_t* done)
+{
+    return answer(cudaEventQuery(event(handle)), done);
+}
+
+int streamWaits(void* handle, void* on)
+{
+    return check(cudaStreamWaitEvent(stream(handle), event(on), 0));
+}
+
+int elapsed(void* from, void* to, float* milliseconds)
+{
+    return check(cudaEventElapsedTime(milliseconds, event(from), event(to)));
+}
+
+int copy(void* to, int32_t toDevice, const void* from, int32_t fromDevice, int64_t bytes, void* on)
+{
+    const auto size = static_cast<size_t>(bytes);
+    if (toDevice < 0 || fromDevice < 0 || toDevice == fromDevice)
+        return check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream(on)));
+    return check(cudaMemcpyPeerAsync(to, toDevice, from, fromDevice, size, stream(on)));
+}
+
+const PipewrightCudaTable table{PIPEWRIGHT_CUDA_ABI,
+                                sizeof(PipewrightCudaTable),
+                                buildInfo,
+                                lastError,
+                                deviceCount,
+                                deviceInfo,
+                                allocate,
+                                release,
+                                createStream,
+                                destroyStream,
+                                streamDone,
+                                createEvent,
+                                destroyEvent,
+                                recordEvent,
+                                eventDone,
+                                streamWaits,
+                                elapsed,
+                                copy};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const PipewrightCudaTable* pipewrightCudaTable()
+{
+    return &table;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Messages between the processes of a run: a small fixed header, and maybe bytes that are written right where
+// the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh.
+// Over sockets and over MPI; all that is built on top (links, meetings, failures) is the same for both.
+#pragma once
+
+#include "executor/backend.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace pipewright {
+
+struct Message {
+    std::uint32_t kind = 0;
+    std::uint32_t link = 0, sequence = 0, task = none;
+    std::int64_t bytes = 0; ///< that follow; set by Mesh::send
+    std::int64_t time = 0;
+    std::int64_t a = 0, b = 0;
+};
+
+class MeshHandler {
+public:
+    virtual ~MeshHandler() = default;
+    /// Where the bytes that follow go; regions as large together as `message.bytes`.
+    virtual std::vector<Region> place(int from, const Message& message) = 0;
+    virtual void received(int from, const Message& message) = 0; ///< its bytes too
+    virtual void sent(std::uint64_t ticket) = 0;                 ///< the payload may be overwritten
+    virtual void lost(int rank) = 0;                             ///< the process is gone
+};
+
+class Mesh {
+public:
+    virtual ~Mesh() = default;
+    virtual int rank() const = 0;
+    virtual int size() const = 0;
+    /// The payload stays valid until the handler is told `ticket`. Does not block.
+    virtual void send(int to, Message message, std::vector<Region> payload, std::uint64_t ticket) = 0;
+    /// Moves what can be moved. False when there was nothing to do.
+    virtual bool poll(MeshHandler& handler) = 0;
+    /// Until something may have arrived, wake() was called, or some time has passed.
+    virtual void idle(Nanoseconds atMost) = 0;
+    virtual void wake() {} ///< from any thread
+    /// All went well: the others are waited for. Otherwise the mesh ends without them.
+    virtual void close(bool orderly) = 0;
+};
+
+Bytes totalBytes(const std::vector<Region>& regions);
+
+} // namespace pipewright

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A mesh over MPI: headers under one tag, what follows them under another, both in MPI's own order. A library
+// of its own, linked by the program only, since it is there only where MPI was found.
+#pragma once
+
+#include "executor/mpi/mesh.h"
+
+#include <string>
+
+namespace pipewright {
+
+/// Initialises MPI; once per process, for all of its life. Throws Error when MPI offers too few thread guarantees.
+std::unique_ptr<Mesh> createMpiMesh();
+
+std::string mpiVersion(); ///< "Open MPI v4.1.4"; of the library that was loaded
+
+} // namespace pipewright

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Who a process is, said so that another one on the same machine can tell whether it still runs: its number may
+// be given to another process, but not with the same start time.
+#pragma once
+
+#include <cstdint>
+
+namespace pipewright {
+
+struct ProcessIdentity {
+    std::int64_t process = 0;
+    std::int64_t machine = 0; ///< equal on the same machine since its last start, in the same process namespace
+    std::int64_t born = 0;    ///< start time, in the kernel's ticks
+};
+
+ProcessIdentity ownIdentity();
+/// Of a process on this machine.
+bool isRunning(const ProcessIdentity& identity);
+
+} // namespace pipewright

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/mpi/rankhub.h"
+
+#include "core/base/diagnostic.h"
+#include "executor/clock.h"
+#include "executor/mpi/processes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+constexpr Nanoseconds lookInterval = 50'000'000;
+constexpr int pings = 20;
+
+} // namespace
+
+RankHub::RankHub(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
+    : m_mesh(std::move(mesh)), m_self(m_mesh->rank()), m_deadline(deadline),
+      m_others(static_cast<std::size_t>(m_mesh->size())), m_shares(m_others.size())
+{
+    const ProcessIdentity identity = ownIdentity();
+    Message hello{.kind = Hello, .time = identity.born, .a = identity.process, .b = identity.machine};
+    Other& own = other(m_self);
+    own.process = identity.process;
+    own.machine = identity.machine;
+    own.born = identity.born;
+    own.known = own.clockKnown = true;
+    for (Other& each : m_others)
+        each.heard = steadyNow();
+    for (int r = 0; r < count(); ++r)
+        if (r != m_self)
+            send(r, hello);
+    m_thread = std::thread([this] { talk(); });
+    try {
+        std::unique_lock lock(m_mutex);
+        waitFor(lock, "has come", [this] {
+            return std::all_of(m_others.begin(), m_others.end(), [](const Other& each) { return each.known; });
+        });
+        lock.unlock();
+        if (m_self != 0)
+            send(0, {.kind = Ping, .time = steadyNow()});
+        lock.lock();
+        waitFor(lock, "has compared its clock", [this] {
+            return m_self != 0 ? other(m_self).clockKnown && m_pings >= pings
+                               : std::all_of(m_others.begin(), m_others.end(),
+                                             [](const Other& each) { return each.clockKnown; });
+        });
+    } catch (...) {
+        shutDown(false);
+        throw;
+    }
+}
+
+RankHub::~RankHub()
+{
+    bool orderly = true;
+    {
+        const std::lock_guard lock(m_mutex);
+        orderly = !m_failed && !cancelled() && troubleLocked().empty();
+    }
+    for (int r = 0; orderly && r < count(); ++r)
+        if (r != m_self)
+            send(r, {.kind = Bye});
+    shutDown(orderly);
+}
+
+void RankHub::endRun()
+{
+    std::unique_lock lock(m_mutex);
+    if (m_silenced || (!m_failed && !cancelled() && troubleLocked().empty()))
+        return;
+    // What was said last still goes out; data for a process that is gone never will.
+    m_changed.wait_for(lock, std::chrono::milliseconds(300), [this] { return m_letters.empty() && m_underWay == 0; });
+    m_silenced = true;
+    m_mesh->wake();
+    m_changed.wait(lock, [this] { return m_silent; });
+}
+
+/// What was said before is still sent, for a while.
+void RankHub::shutDown(bool orderly)
+{
+    {
+        std::unique_lock lock(m_mutex);
+        m_changed.wait_for(lock, std::chrono::seconds(1),
+                           [this] { return m_silenced || (m_letters.empty() && m_underWay == 0); });
+        m_quit = true;
+    }
+    m_changed.notify_all();
+    m_mesh->wake();
+    if (m_thread.joinable())
+        m_thread.join();
+    m_mesh->close(orderly);
+}
+
+void RankHub::setLink(std::uint32_t link, LinkEnd* end)
+{
+    const std::lock_guard lock(m_mutex);
+    if (end)
+        m_links[link] = end;
+    else
+        m_links.erase(link);
+}
+
+void RankHub::send(int to, const Message& message, std::vector<Region> payload, std::function<void()> sent)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        m_letters.push_back({to, message, std::move(payload), std::move(sent)});
+    }
+    m_mesh->wake();
+}
+
+void RankHub::talk()
+{
+    Nanoseconds pause = 20'000;
+    for (;;) {
+        {
+            std::unique_lock lock(m_mutex);
+            if (m_silenced) {
+                m_silent = true;
+                m_changed.notify_all();
+                m_changed.wait(lock, [this] { return m_quit; });
+            }
+            if (m_quit)
+                return;
+        }
+        sendLetters();
+        const bool busy = m_mesh->poll(*this);
+        if (const Nanoseconds now = steadyNow(); now - m_lastLook >= lookInterval) {
+            m_lastLook = now;
+            lookAfterOthers();
+        }
+        pause = busy ? 20'000 : std::min<Nanoseconds>(2 * pause, 500'000);
+        if (!busy)
+            m_mesh->idle(pause);
+    }
+}
+
+void RankHub::sendLetters()
+{
+    std::vector<Letter> letters;
+    {
+        const std::lock_guard lock(m_mutex);
+        letters.swap(m_letters);
+        m_underWay += letters.size();
+    }
+    for (Letter& letter : letters) {
+        const std::uint64_t ticket = m_nextTicket++;
+        m_tickets.emplace(ticket, std::move(letter.sent));
+        m_mesh->send(letter.to, letter.message, std::move(letter.payload), ticket);
+    }
+}
+
+void RankHub::sent(std::uint64_t ticket)
+{
+    const auto found = m_tickets.find(ticket);
+    if (found == m_tickets.end())
+        return;
+    if (found->second)
+        found->second();
+    m_tickets.erase(found);
+    {
+        const std::lock_guard lock(m_mutex);
+        --m_underWay;
+    }
+    m_changed.notify_all();
+}
+
+void RankHub::lost(int rank)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        other(rank).lost = true;
+    }
+    m_changed.notify_all();
+}
+
+/// Says how the own device stands, and looks whether the others still live.
+void RankHub::lookAfterOthers()
+{
+    std::unique_lock lock(m_mutex);
+    const Standing own = other(m_self).standing;
+    const std::int64_t machine = other(m_self).machine;
+    const Message status{.kind = Status,
+                         .link = own.state,
+                         .sequence = own.instruction,
+                         .task = own.ready ? 1u : 0u,
+                         .a = static_cast<std::int64_t>(own.progress),
+                         .b = own.exchange};
+    for (int r = 0; r < count(); ++r) {
+        Other& each = other(r);
+        if (r == m_self || each.lost || each.left)
+            continue;
+        m_letters.push_back({r, status, {}, {}});
+        const bool gone = each.known && each.machine == machine && !isRunning({each.process, each.machine, each.born});
+        if (gone || steadyNow() - each.heard > m_deadline) {
+            each.lost = true;
+            m_changed.notify_all();
+        }
+    }
+}
+
+std::vector<Region> RankHub::place(int from, const Message& message)
+{
+    auto& bytes = m_incoming[from].emplace_back(); // stays where it is while others are added
+    if (message.kind == LinkData) {
+        LinkEnd* end = nullptr;
+        {
+            const std::lock_guard lock(m_mutex);
+            if (const auto found = m_links.find(message.link); found != m_links.end())
+                end = found->second;
+        }
+        if (end)
+            if (auto places = end->place(message); totalBytes(places) == message.bytes)
+                return places;
+    }
+    bytes.resize(static_cast<std::size_t>(message.bytes));
+    return {{bytes.data(), message.bytes}};
+}
+
+void RankHub::received(int from, const Message& message)
+{
+    std::vector<std::byte> bytes;
+    if (message.bytes > 0) {
+        bytes = std::move(m_incoming[from].front());
+        m_incoming[from].pop_front();
+    }
+    LinkEnd* end = nullptr;
+    {
+        const std::lock_guard lock(m_mutex);
+        Other& sender = other(from);
+        sender.heard = steadyNow();
+        switch (static_cast<Kind>(message.kind)) {
+        case Hello:
+            sender.process = message.a;
+            sender.machine = message.b;
+            sender.born = message.time;
+            sender.known = true;
+            break;
+        case Bye: sender.left = true; break;
+        case Ping: m_letters.push_back({from, {.kind = Pong, .time = message.time, .a = steadyNow()}, {}, {}}); break;
+        case Pong:
+        case Clock: receivedClock(from, message); break;
+        case Status:
+            sender.standing = {static_cast<std::uint64_t>(message.a), message.sequence,
+                               static_cast<std::int32_t>(message.b), static_cast<std::uint8_t>(message.link),
+                               message.task != 0};
+            break;
+        case Meet:
+            m_shares[static_cast<std::size_t>(from)] = {message.time, message.a, std::bit_cast<double>(message.b),
+                                                        message.task != 0};
+            ++m_come;
+            break;
+        case Met:
+            m_agreed = {message.time, message.a, std::bit_cast<double>(message.b), message.task != 0};
+            ++m_metRound;
+            break;
+        case Cancel: m_cancelled.store(true, std::memory_order_release); break;
+        case Failed: sender.failure.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); break;
+        case Posted: m_parcels.push_back({from, message.link, message.sequence, std::move(bytes)}); break;
+        case LinkReady:
+        case LinkData:
+        case LinkMismatch:
+            if (const auto found = m_links.find(message.link); found != m_links.end())
+                end = found->second;
+            break;
+        }
+    }
+    if (end)
+        end->received(message);
+    m_changed.notify_all();
+}
+
+/// Process 0 answers pings; the others keep the answer that came back fastest, and tell it at the end. Two
+/// processes of one machine share its clock, whatever the answers say.
+void RankHub::receivedClock(int from, const Message& message)
+{
+    Other& own = other(m_self);
+    if (message.kind == Clock) {
+        other(from).offset = message.a;
+        other(from).uncertainty = message.b;
+        other(from).clockKnown = true;
+        return;
+    }
+    const Nanoseconds now = steadyNow(), roundTrip = now - message.time;
+    if (m_pings == 0 || roundTrip / 2 < own.uncertainty) {
+        own.uncertainty = roundTrip / 2;
+        own.offset = message.a - (message.time + roundTrip / 2);
+    }
+    if (++m_pings < pings) {
+        m_letters.push_back({0, {.kind = Ping, .time = steadyNow()}, {}, {}});
+        return;
+    }
+    if (other(0).machine == own.machine)
+        own.offset = own.uncertainty = 0;
+    m_letters.push_back({0, {.kind = Clock, .a = own.offset, .b = own.uncertainty}, {}, {}});
+}
+
+void RankHub::publish(const Standing& standing)
+{
+    const std::lock_guard lock(m_mutex);
+    other(m_self).standing = standing;
+}
+
+Standing RankHub::standing(int device) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_others[static_cast<std::size_t>(device)].standing;
+}
+
+bool RankHub::gone(int device) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_others[static_cast<std::size_t>(device)].lost;
+}
+
+/// Waits for `condition`, as long as every process lives and any device makes progress.
+template<typename Condition>
+void RankHub::waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition)
+{
+    const auto progress = [this] {
+        std::uint64_t sum = 0;
+        for (const Other& each : m_others)
+            sum += each.standing.progress + (each.known ? 1 : 0);
+        return sum;
+    };
+    std::uint64_t last = progress();
+    Nanoseconds changed = steadyNow();
+    while (!m_changed.wait_for(lock, std::chrono::milliseconds(20), condition)) {
+        if (const std::string why = troubleLocked(); !why.empty())
+            throw Error("ranks", why, "look for what ended that process before this message");
+        if (const std::uint64_t now = progress(); now != last) {
+            last = now;
+            changed = steadyNow();
+        }
+        if (steadyNow() - changed > m_deadline)
+            throw Error("ranks", fmt::format("not every process {} within {}", what, formatDuration(m_deadline)),
+                        "give the run a longer deadline if that is only slow");
+    }
+}
+
+StepShare RankHub::meet(const StepShare& own)
+{
+    StepShare mine = own;
+    mine.cancelled = mine.cancelled || cancelled();
+    std::unique_lock lock(m_mutex);
+    mine.start += other(m_self).offset;
+    mine.end += other(m_self).offset;
+    const std::uint64_t round = ++m_round;
+    if (m_self == 0) {
+        m_shares[0] = mine;
+        waitFor(lock, "has come to the end of the step", [this] { return m_come + 1 == m_others.size(); });
+        finishMeeting();
+        lock.unlock();
+        m_mesh->wake();
+        return m_agreed;
+    }
+    m_letters.push_back({0,
+                         {.kind = Meet,
+                          .task = mine.cancelled ? 1u : 0u,
+                          .time = mine.start,
+                          .a = mine.end,
+                          .b = std::bit_cast<std::int64_t>(mine.loss)},
+                         {},
+                         {}});
+    m_mesh->wake();
+    waitFor(lock, "has come to the end of the step", [&] { return m_metRound == round; });
+    return m_agreed;
+}
+
+/// On process 0, when all have come: nobody comes again before being answered.
+void RankHub::finishMeeting()
+{
+    m_come = 0;
+    m_agreed = m_shares[0];
+    for (std::size_t r = 1; r < m_shares.size(); ++r) {
+        m_agreed.start = std::min(m_agreed.start, m_shares[r].start);
+        m_agreed.end = std::max(m_agreed.end, m_shares[r].end);
+        m_agreed.loss += m_shares[r].loss;
+        m_agreed.cancelled = m_agreed.cancelled || m_shares[r].cancelled;
+    }
+    const Message met{.kind = Met,
+                      .task = m_agreed.cancelled ? 1u : 0u,
+                      .time = m_agreed.start,
+                      .a = m_agreed.end,
+                      .b = std::bit_cast<std::int64_t>(m_agreed.loss)};
+    for (int r = 1; r < count(); ++r)
+        m_letters.push_back({r, met, {}, {}});
+}
+
+void RankHub::cancel()
+{
+    if (m_cancelled.exchange(true, std::memory_order_acq_rel))
+        return;
+    for (int r = 0; r < count(); ++r)
+        if (r != m_self)
+            send(r, {.kind = Cancel});
+}
+
+void RankHub::fail(const std::string& why)
+{
+    const auto text = std::make_shared<std::string>(why);
+    {
+        const std::lock_guard lock(m_mutex);
+        m_failed = true;
+    }
+    for (int r = 0; r < count(); ++r)
+        if (r != m_self)
+            send(r, {.kind = Failed}, {{reinterpret_cast<std::byte*>(text->data()), static_cast<Bytes>(text->size())}},
+                 [text] {});
+}
+
+std::string RankHub::trouble() const
+{
+    const std::lock_guard lock(m_mutex);
+    return troubleLocked();
+}
+
+std::string RankHub::troubleLocked() const
+{
+    for (std::size_t r = 0; r < m_others.size(); ++r)
+        if (!m_others[r].failure.empty())
+            return fmt::format("the process of device {} ended the run: {}", r, m_others[r].failure);
+    for (std::size_t r = 0; r < m_others.size(); ++r)
+        if (m_others[r].lost && !m_others[r].left)
+            return fmt::format("the process of device {} (rank {}, process {}) is gone: it was killed or has crashed",
+                               r, r, m_others[r].process);
+    return {};
+}
+
+void RankHub::post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes)
+{
+    if (m_self == 0)
+        return;
+    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    send(0, {.kind = Posted, .link = kind, .sequence = number}, {{copy->data(), static_cast<Bytes>(copy->size())}},
+         [copy] {});
+}
+
+std::vector<Parcel> RankHub::takeParcels()
+{
+    const std::lock_guard lock(m_mutex);
+    return std::exchange(m_parcels, {});
+}
+
+Nanoseconds RankHub::clockOffset(int process) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_others[static_cast<std::size_t>(process)].offset;
+}
+
+Nanoseconds RankHub::clockUncertainty(int process) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_others[static_cast<std::size_t>(process)].uncertainty;
+}
+
+} // namespace pipewright

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One thread per process that does all the talking: carries messages between the mesh and the links, keeps
+// the other processes' standings, holds meetings, and notices when one of them is gone. A process on this
+// machine is known to be gone as soon as its number is, one elsewhere when its connection ends, or when it has
+// been silent for the deadline.
+#pragma once
+
+#include "executor/mpi/mesh.h"
+#include "executor/peers.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace pipewright {
+
+/// The side of a link that a process holds, for the hub.
+class LinkEnd {
+public:
+    virtual ~LinkEnd() = default;
+    virtual std::vector<Region> place(const Message& message) = 0;
+    virtual void received(const Message& message) = 0;
+};
+
+class RankHub final : public Peers, private MeshHandler {
+public:
+    /// Returns when all processes have been heard of. Throws Error when that takes longer than `deadline`, which
+    /// is also how long nothing may move later.
+    RankHub(std::unique_ptr<Mesh> mesh, Nanoseconds deadline);
+    ~RankHub() override;
+    RankHub(const RankHub&) = delete;
+    RankHub& operator=(const RankHub&) = delete;
+
+    int self() const override { return m_self; }
+    int count() const override { return static_cast<int>(m_others.size()); }
+    void publish(const Standing& standing) override;
+    Standing standing(int device) const override;
+    bool gone(int device) const override;
+    StepShare meet(const StepShare& own) override;
+    void cancel() override;
+    bool cancelled() const override { return m_cancelled.load(std::memory_order_acquire); }
+    void fail(const std::string& why) override;
+    std::string trouble() const override;
+    void endRun() override;
+    void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) override;
+    std::vector<Parcel> takeParcels() override;
+    Nanoseconds clockOffset(int process) const override;
+    Nanoseconds clockUncertainty(int process) const override;
+
+    enum Kind : std::uint32_t {
+        Hello,
+        Bye,
+        Ping,
+        Pong,
+        Clock,
+        Status,
+        Meet,
+        Met,
+        Cancel,
+        Failed,
+        Posted,
+        LinkReady,
+        LinkData,
+        LinkMismatch
+    };
+
+    /// For messages of kind LinkReady … with this number. Null: forget it.
+    void setLink(std::uint32_t link, LinkEnd* end);
+    /// From any thread. `sent` is called by the hub's thread when the payload may be overwritten.
+    void send(int to, const Message& message, std::vector<Region> payload = {}, std::function<void()> sent = {});
+
+private:
+    struct Other {
+        std::int64_t process = 0, machine = 0, born = 0; ///< number, hash of the boot, start time
+        bool known = false, lost = false, clockKnown = false;
+        bool left = false; ///< in order, at the end
+        Nanoseconds heard = 0;
+        Standing standing;
+        Nanoseconds offset = 0, uncertainty = 0;
+        std::string failure;
+    };
+    struct Letter {
+        int to = 0;
+        Message message;
+        std::vector<Region> payload;
+        std::function<void()> sent;
+    };
+
+    std::vector<Region> place(int from, const Message& message) override;
+    void received(int from, const Message& message) override;
+    void sent(std::uint64_t ticket) override;
+    void lost(int rank) override;
+
+    void talk();
+    void sendLetters();
+    void lookAfterOthers();
+    void finishMeeting();
+    void receivedClock(int from, const Message& message);
+    Other& other(int rank) { return m_others[static_cast<std::size_t>(rank)]; }
+    std::string troubleLocked() const;
+    void shutDown(bool orderly);
+    template<typename Condition>
+    void waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition);
+
+    std::unique_ptr<Mesh> m_mesh;
+    const int m_self;
+    const Nanoseconds m_deadline;
+    std::atomic<bool> m_cancelled{false};
+
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    std::vector<Other> m_others; ///< the own process among them
+    std::vector<Letter> m_letters;
+    std::map<std::uint32_t, LinkEnd*> m_links;
+    std::vector<Parcel> m_parcels;
+    std::uint64_t m_round = 0, m_metRound = 0;
+    std::vector<StepShare> m_shares;
+    std::size_t m_come = 0;
+    StepShare m_agreed;
+    bool m_quit = false, m_failed = false, m_silenced = false, m_silent = false;
+    std::size_t m_underWay = 0; ///< letters taken but not sent
+
+    // The hub's thread only.
+    std::map<std::uint64_t, std::function<void()>> m_tickets;
+    std::uint64_t m_nextTicket = 0;
+    /// Per process: what follows the messages under way, in their order; nothing for what goes to a link.
+    std::map<int, std::deque<std::vector<std::byte>>> m_incoming;
+    Nanoseconds m_lastLook = 0;
+    int m_pings = 0;
+    std::thread m_thread;
+};
+
+} // namespace pipewright

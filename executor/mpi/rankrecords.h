@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One trace, one gradient check, one result of many processes: what each records goes to process 0 while the
+// run goes on, stamped with process 0's clock there; buffers and peaks follow when they are asked for.
+#pragma once
+
+#include "executor/backend.h"
+#include "executor/peers.h"
+#include "executor/recorder.h"
+
+#include <span>
+
+namespace pipewright {
+
+/// For the recorder of every process but 0.
+class PostingSink final : public RecordSink {
+public:
+    explicit PostingSink(Peers& peers) : m_peers(peers) {}
+    void append(const std::vector<TaskRecord>& records) override;
+    void append(const std::vector<MemoryRecord>& records) override;
+    void append(const StepRecord&) override {} // process 0's are everyone's
+    void commit() override {}
+
+private:
+    Peers& m_peers;
+};
+
+/// For the recorder of process 0: everyone's records, in the order in which they come.
+class GatheringSink final : public RecordSink {
+public:
+    GatheringSink(Peers& peers, RecordSink& to) : m_peers(peers), m_to(to) {}
+    void append(const std::vector<TaskRecord>& records) override { m_to.append(records); }
+    void append(const std::vector<MemoryRecord>& records) override { m_to.append(records); }
+    void append(const StepRecord& record) override { m_to.append(record); }
+    void commit() override;
+    /// The parcels that are no records, since the last call.
+    std::vector<Parcel> takeOthers();
+
+private:
+    void takeParcels();
+
+    Peers& m_peers;
+    RecordSink& m_to;
+    std::mutex m_mutex; ///< guards what follows
+    std::vector<TaskRecord> m_tasks;
+    std::vector<MemoryRecord> m_memory;
+    std::vector<Parcel> m_others;
+};
+
+/// What a process tells at the end.
+struct RankSummary {
+    Bytes peak = 0;
+    std::int64_t dropped = 0;
+};
+void postSummary(Peers& peers, const RankSummary& summary);
+/// All buffers of that kind on the own device.
+void postBuffers(Peers& peers, const Program& program, std::span<const Region> regions, BufferKind kind);
+/// Process 0: puts buffers into `regions`, and returns the summaries, by process.
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels, std::span<const Region> regions);
+
+} // namespace pipewright

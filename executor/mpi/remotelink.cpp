@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/mpi/remotelink.h"
+
+#include "executor/clock.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+/// Tells lists of sizes apart.
+std::int64_t shapeOf(std::span<const Region> regions)
+{
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const Region& region : regions)
+        hash = (hash ^ static_cast<std::uint64_t>(region.bytes)) * 0x100000001b3u;
+    return static_cast<std::int64_t>(hash);
+}
+
+Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
+{
+    return atLeast > 0 ? start + atLeast : 0;
+}
+
+HostEvent& hostEvent(Event* event)
+{
+    return static_cast<HostEvent&>(*event);
+}
+
+class SendingEnd final : public Link, private LinkEnd {
+public:
+    SendingEnd(RankHub& hub, std::uint32_t number, int to, const LinkOptions& options)
+        : m_hub(hub), m_number(number), m_to(to), m_options(options),
+          m_stride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64),
+          m_storage(static_cast<std::size_t>(options.storedSends) * m_stride)
+    {
+        fillSlots();
+        m_hub.setLink(number, this);
+    }
+    ~SendingEnd() override { m_hub.setLink(m_number, nullptr); }
+
+    Copied send(Stream&, const Posting& posting) override
+    {
+        const std::lock_guard lock(m_mutex);
+        Sent sent{posting, -1};
+        const std::vector<Region> regions(posting.regions.begin(), posting.regions.end());
+        if (totalBytes(regions) <= m_options.slotBytes && !m_freeSlots.empty()) {
+            sent.slot = m_freeSlots.back();
+            m_freeSlots.pop_back();
+            std::byte* to = slot(sent.slot);
+            for (const Region& region : regions) {
+                if (region.bytes > 0)
+                    std::memcpy(to, region.data, static_cast<std::size_t>(region.bytes));
+                to += region.bytes;
+            }
+            hostEvent(posting.done).set();
+        }
+        m_sends.push_back(sent);
+        matchLocked();
+        return {};
+    }
+    Copied receive(Stream&, const Posting&) override { return {}; } // the other process's
+    Heads heads() const override
+    {
+        const std::lock_guard lock(m_mutex);
+        return {m_matched < m_sends.size() ? m_sends[m_matched].posting.task : none,
+                m_matched < m_asked.size() ? m_asked[m_matched].task : none, m_mismatch};
+    }
+    void reset() override
+    {
+        const std::lock_guard lock(m_mutex);
+        m_sends.clear();
+        m_asked.clear();
+        m_matched = 0;
+        m_mismatch = false;
+        fillSlots();
+    }
+
+private:
+    struct Sent {
+        Posting posting;
+        int slot = -1; ///< where it is stored; -1: in the sender's buffers
+    };
+
+    std::vector<Region> place(const Message&) override { return {}; }
+    void received(const Message& message) override
+    {
+        const std::lock_guard lock(m_mutex);
+        m_asked.push_back(message);
+        matchLocked();
+    }
+
+    void matchLocked()
+    {
+        while (!m_mismatch && m_matched < m_sends.size() && m_matched < m_asked.size()) {
+            const Sent& sent = m_sends[m_matched];
+            const Message& asked = m_asked[m_matched];
+            Message answer{.kind = RankHub::LinkData,
+                           .link = m_number,
+                           .sequence = static_cast<std::uint32_t>(m_matched),
+                           .task = sent.posting.task,
+                           .time = steadyNow() + m_hub.clockOffset(m_hub.self())};
+            if (sent.posting.task != asked.task || shapeOf(sent.posting.regions) != asked.a) {
+                m_mismatch = true;
+                answer.kind = RankHub::LinkMismatch;
+                m_hub.send(m_to, answer);
+                return;
+            }
+            ++m_matched;
+            std::vector<Region> from(sent.posting.regions.begin(), sent.posting.regions.end());
+            if (sent.slot >= 0)
+                from = {{slot(sent.slot), totalBytes(from)}};
+            m_hub.send(m_to, answer, std::move(from), [this, sent, start = steadyNow()] { left(sent, start); });
+        }
+    }
+
+    /// On the hub's thread: the data is out.
+    void left(const Sent& sent, Nanoseconds start)
+    {
+        if (sent.slot < 0) {
+            hostEvent(sent.posting.done).set(sent.posting.blocks ? readyTime(start, sent.posting.atLeast) : 0);
+            return;
+        }
+        const std::lock_guard lock(m_mutex);
+        if (m_freeSlots.size() < static_cast<std::size_t>(m_options.storedSends)
+            && std::find(m_freeSlots.begin(), m_freeSlots.end(), sent.slot) == m_freeSlots.end())
+            m_freeSlots.push_back(sent.slot);
+    }
+
+    void fillSlots()
+    {
+        m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
+        std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
+    }
+    std::byte* slot(int index) { return m_storage.data() + static_cast<std::size_t>(index) * m_stride; }
+
+    RankHub& m_hub;
+    const std::uint32_t m_number;
+    const int m_to;
+    const LinkOptions m_options;
+    const std::size_t m_stride;
+    std::vector<std::byte> m_storage;
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::vector<Sent> m_sends;
+    std::vector<Message> m_asked;
+    std::vector<int> m_freeSlots;
+    std::size_t m_matched = 0;
+    bool m_mismatch = false;
+};
+
+class ReceivingEnd final : public Link, private LinkEnd {
+public:
+    ReceivingEnd(RankHub& hub, std::uint32_t number, int from) : m_hub(hub), m_number(number), m_from(from)
+    {
+        m_hub.setLink(number, this);
+    }
+    ~ReceivingEnd() override { m_hub.setLink(m_number, nullptr); }
+
+    Copied send(Stream&, const Posting&) override { return {}; } // the other process's
+    Copied receive(Stream&, const Posting& posting) override
+    {
+        std::uint32_t sequence = 0;
+        {
+            const std::lock_guard lock(m_mutex);
+            sequence = static_cast<std::uint32_t>(m_receives.size());
+            m_receives.push_back(posting);
+        }
+        m_hub.send(m_from, {.kind = RankHub::LinkReady,
+                            .link = m_number,
+                            .sequence = sequence,
+                            .task = posting.task,
+                            .a = shapeOf(posting.regions)});
+        return {};
+    }
+    Heads heads() const override
+    {
+        const std::lock_guard lock(m_mutex);
+        return {m_mismatch ? m_sentInstead : none, m_arrived < m_receives.size() ? m_receives[m_arrived].task : none,
+                m_mismatch};
+    }
+    void finished(std::vector<Copied>& to) override
+    {
+        const std::lock_guard lock(m_mutex);
+        to.insert(to.end(), m_finished.begin(), m_finished.end());
+        m_finished.clear();
+    }
+    void reset() override
+    {
+        const std::lock_guard lock(m_mutex);
+        m_receives.clear();
+        m_finished.clear();
+        m_arrived = 0;
+        m_mismatch = false;
+    }
+
+private:
+    std::vector<Region> place(const Message& message) override
+    {
+        const std::lock_guard lock(m_mutex);
+        if (message.sequence >= m_receives.size())
+            return {};
+        const auto regions = m_receives[message.sequence].regions;
+        return {regions.begin(), regions.end()};
+    }
+    void received(const Message& message) override
+    {
+        Posting posting;
+        Nanoseconds start = 0;
+        {
+            const std::lock_guard lock(m_mutex);
+            if (message.kind == RankHub::LinkMismatch) {
+                m_mismatch = true;
+                m_sentInstead = message.task;
+                return;
+            }
+            if (message.sequence >= m_receives.size())
+                return;
+            posting = m_receives[message.sequence];
+            m_arrived = message.sequence + 1;
+            // The sender said when it began, on the common clock; never after it arrived.
+            start = std::min(steadyNow(), message.time - m_hub.clockOffset(m_hub.self()));
+            m_finished.push_back({posting.task, start, std::max(steadyNow(), start + posting.atLeast)});
+        }
+        hostEvent(posting.done).set(readyTime(start, posting.atLeast));
+    }
+
+    RankHub& m_hub;
+    const std::uint32_t m_number;
+    const int m_from;
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::vector<Posting> m_receives;
+    std::vector<Copied> m_finished;
+    std::size_t m_arrived = 0;
+    bool m_mismatch = false;
+    TaskId m_sentInstead = none;
+};
+
+} // namespace
+
+std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options)
+{
+    const auto number = static_cast<std::uint32_t>(from * hub.count() + to);
+    if (from == hub.self())
+        return std::make_unique<SendingEnd>(hub, number, to, options);
+    return std::make_unique<ReceivingEnd>(hub, number, from);
+}
+
+} // namespace pipewright

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A link between two processes, as one of them sees it. A receiver says when it is ready for its n-th
+// transfer, with task and sizes; the sender answers with the data once its n-th send is posted and agrees, or
+// with the news that it does not. So nothing moves before both sides are posted, data goes straight to where
+// it belongs, and a wrong order is seen instead of repaired. With slots the source is free at once, and the
+// copy waits in the sender's process.
+#pragma once
+
+#include "executor/host/hoststream.h"
+#include "executor/mpi/rankhub.h"
+
+namespace pipewright {
+
+/// `from` or `to` is the hub's own process.
+std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options);
+
+} // namespace pipewright

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace pipewright::kernels::cuda {
+
+namespace {
+
+__global__ void softmaxRows(int classes, float* values, const std::int32_t* targets, float* rowLoss)
+{
+    float* row = values + std::size_t(blockIdx.x) * classes;
+    const float target = row[targets[blockIdx.x]];
+    float largest = -INFINITY;
+    for (int i = threadIdx.x; i < classes; i += blockSize)
+        largest = fmaxf(largest, row[i]);
+    largest = blockMax(largest); // a barrier too: `target` was read before anything changes
+    float sum = 0;
+    for (int i = threadIdx.x; i < classes; i += blockSize) {
+        row[i] = expf(row[i] - largest);
+        sum += row[i];
+    }
+    sum = blockSum(sum);
+    for (int i = threadIdx.x; i < classes; i += blockSize)
+        row[i] /= sum;
+    if (threadIdx.x == 0)
+        rowLoss[blockIdx.x] = largest + logf(sum) - target;
+}
+
+__global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss)
+{
+    double sum = 0;
+    for (int row = 0; row < rows; ++row)
+        sum += rowLoss[row];
+    loss[0] = float(sum * scale);
+}
+
+__global__ void gradient(std::size_t count, int classes, const float* probabilities, const std::int32_t* targets, float scale,
+                         float* grad)
+{
+    const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
+    if (i < count)
+        grad[i] = scale * probabilities[i] - (int(i % classes) == targets[i / classes] ? scale : 0.0f);
+}
+
+} // namespace
+
+void crossEntropyForward(cudaStream_t stream, int rows, int classes, std::span<float> logitsToProbabilities,
+                         std::span<const std::int32_t> targets, float scale, std::span<float> loss, std::span<float> rowLoss)
+{
+    if (rows > 0)
+        softmaxRows<<<unsigned(rows), blockSize, 0, stream>>>(classes, logitsToProbabilities.data(), targets.data(), rowLoss.data());
+    sumRows<<<1, 1, 0, stream>>>(rows, rowLoss.data(), scale, loss.data());
+}
+
+void crossEntropyInputGrad(cudaStream_t stream, int, int classes, std::span<const float> probabilities,
+                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad)
+{
+    if (!logitsGrad.empty())
+        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, stream>>>(logitsGrad.size(), classes, probabilities.data(),
+                                                                        targets.data(), scale, logitsGrad.data());
+}
+
+} // namespace pipewright::kernels::cuda

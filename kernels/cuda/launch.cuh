@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What several kernels share: how many blocks, and sums over a block whose order is fixed.
+#pragma once
+
+#include <cstddef>
+
+namespace pipewright::kernels::cuda {
+
+constexpr unsigned blockSize = 256;
+
+inline unsigned blocksFor(std::size_t elements)
+{
+    return static_cast<unsigned>((elements + blockSize - 1) / blockSize);
+}
+
+__device__ inline float warpSum(float value)
+{
+    for (int offset = 16; offset > 0; offset /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, offset);
+    return value;
+}
+
+__device__ inline float warpMax(float value)
+{
+    for (int offset = 16; offset > 0; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    return value;
+}
+
+/// Of blockSize threads; all get it.
+template <typename Combine>
+__device__ float blockCombine(float value, float neutral, Combine combineWarp)
+{
+    __shared__ float partial[blockSize / 32];
+    value = combineWarp(value);
+    __syncthreads(); // an earlier call's reads are over
+    if (threadIdx.x % 32 == 0)
+        partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    return combineWarp(threadIdx.x % 32 < blockSize / 32 ? partial[threadIdx.x % 32] : neutral);
+}
+
+__device__ inline float blockSum(float value)
+{
+    return blockCombine(value, 0.0f, [](float each) { return warpSum(each); });
+}
+
+__device__ inline float blockMax(float value)
+{
+    return blockCombine(value, -INFINITY, [](float each) { return warpMax(each); });
+}
+
+} // namespace pipewright::kernels::cuda

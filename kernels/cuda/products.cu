@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/products.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace pipewright::kernels::cuda {
+
+namespace {
+
+constexpr int tile = 16;
+
+/// The plain product, one element per thread, the sum over `inner` in order.
+__global__ void plainProduct(int rows, int columns, int inner, const float* a, int aStride, bool aTransposed, const float* b,
+                             int bStride, bool bTransposed, float beta, float* result)
+{
+    __shared__ float left[tile][tile + 1], right[tile][tile + 1];
+    const int row = int(blockIdx.y * tile + threadIdx.y), column = int(blockIdx.x * tile + threadIdx.x);
+    float sum = 0;
+    for (int first = 0; first < inner; first += tile) {
+        const int i = first + int(threadIdx.x), j = first + int(threadIdx.y);
+        left[threadIdx.y][threadIdx.x] = row < rows && i < inner
+            ? (aTransposed ? a[std::size_t(i) * aStride + row] : a[std::size_t(row) * aStride + i])
+            : 0.0f;
+        right[threadIdx.y][threadIdx.x] = column < columns && j < inner
+            ? (bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
+            : 0.0f;
+        __syncthreads();
+        for (int k = 0; k < tile; ++k)
+            sum += left[threadIdx.y][k] * right[k][threadIdx.x];
+        __syncthreads();
+    }
+    if (row < rows && column < columns) {
+        float& place = result[std::size_t(row) * columns + column];
+        place = sum + (beta == 0 ? 0.0f : beta * place);
+    }
+}
+
+__global__ void addBias(std::size_t count, int columns, const float* bias, float* output)
+{
+    const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
+    if (i < count)
+        output[i] += bias[i % columns];
+}
+
+__global__ void sumColumns(int rows, int columns, const float* values, float* sums)
+{
+    const int column = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (column >= columns)
+        return;
+    float sum = 0;
+    for (int row = 0; row < rows; ++row)
+        sum += values[std::size_t(row) * columns + column];
+    sums[column] += sum;
+}
+
+} // namespace
+
+#define PIPEWRIGHT_CUBLASLT(use)                                                                                               \
+    use(cublasLtCreate) use(cublasLtDestroy) use(cublasLtMatmul) use(cublasLtMatmulDescCreate) use(cublasLtMatmulDescDestroy)   \
+        use(cublasLtMatmulDescSetAttribute) use(cublasLtMatrixLayoutCreate) use(cublasLtMatrixLayoutDestroy)                    \
+            use(cublasLtMatmulPreferenceCreate) use(cublasLtMatmulPreferenceDestroy)                                           \
+                use(cublasLtMatmulPreferenceSetAttribute) use(cublasLtMatmulAlgoGetHeuristic)
+
+struct Products::Library {
+#define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
+    PIPEWRIGHT_CUBLASLT(PIPEWRIGHT_DECLARE)
+#undef PIPEWRIGHT_DECLARE
+
+    /// All that decides about an algorithm.
+    using Key = std::tuple<int, int, int, int, int, bool, bool, bool, Precision>;
+    struct Plan {
+        cublasLtMatmulDesc_t operation = nullptr;
+        cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
+        cublasLtMatmulAlgo_t algorithm{};
+        bool usable = false;
+    };
+
+    std::string open(const std::string& path)
+    {
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
+        if (!library)
+            return dlerror();
+#define PIPEWRIGHT_LOAD(name)                                                                                                  \
+    if (name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); !name)                                                 \
+        return path + " has no " #name;
+        PIPEWRIGHT_CUBLASLT(PIPEWRIGHT_LOAD)
+#undef PIPEWRIGHT_LOAD
+        const cublasStatus_t status = cublasLtCreate(&handle);
+        return status == CUBLAS_STATUS_SUCCESS ? std::string() : "cublasLtCreate: error " + std::to_string(status);
+    }
+
+    ~Library()
+    {
+        for (auto& [key, plan] : plans) {
+            cublasLtMatmulDescDestroy(plan.operation);
+            for (cublasLtMatrixLayout_t layout : {plan.a, plan.b, plan.result})
+                cublasLtMatrixLayoutDestroy(layout);
+        }
+        if (handle)
+            cublasLtDestroy(handle);
+    }
+
+    /// The plan's `a` is our second factor: see below.
+    const Plan& planFor(const Key& key)
+    {
+        const auto [found, isNew] = plans.try_emplace(key);
+        Plan& plan = found->second;
+        if (!isNew)
+            return plan;
+        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision] = key;
+        const cublasComputeType_t compute = precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
+        cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F);
+        const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N, transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+        // A row-major matrix is the transpose of a column-major one: the product of the transposes, swapped.
+        cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows, aStride);
+        cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns, bTransposed ? columns : inner, bStride);
+        cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns);
+        std::swap(plan.a, plan.b);
+        cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposeB, sizeof transposeB);
+        cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &transposeA, sizeof transposeA);
+
+        cublasLtMatmulPreference_t preference = nullptr;
+        cublasLtMatmulPreferenceCreate(&preference);
+        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspaceBytes,
+                                             sizeof workspaceBytes);
+        // Sums split over blocks must not be added in the order in which these happen to end.
+        const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+        cublasLtMatmulHeuristicResult_t choice{};
+        int count = 0;
+        const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.a, plan.b, plan.result, plan.result,
+                                                                     preference, 1, &choice, &count);
+        cublasLtMatmulPreferenceDestroy(preference);
+        plan.usable = status == CUBLAS_STATUS_SUCCESS && count == 1;
+        plan.algorithm = choice.algo;
+        return plan;
+    }
+
+    bool multiply(cudaStream_t stream, const Key& key, const float* a, const float* b, float beta, float* result)
+    {
+        const Plan& plan = planFor(key);
+        const float one = 1;
+        return plan.usable
+            && cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result, result, plan.result,
+                              &plan.algorithm, workspace, workspaceBytes, stream)
+            == CUBLAS_STATUS_SUCCESS;
+    }
+
+    cublasLtHandle_t handle = nullptr;
+    void* workspace = nullptr;
+    std::size_t workspaceBytes = 0;
+    std::map<Key, Plan> plans;
+};
+
+Products::Products(const std::string& library, void* workspace, std::size_t workspaceBytes)
+{
+    if (library.empty()) {
+        m_whyNot = "no cuBLASLt was named";
+        return;
+    }
+    auto opened = std::make_unique<Library>();
+    opened->workspace = workspace;
+    opened->workspaceBytes = workspaceBytes;
+    m_whyNot = opened->open(library);
+    if (m_whyNot.empty())
+        m_library = std::move(opened);
+}
+
+Products::~Products() = default;
+
+const std::string& Products::whyNot() const
+{
+    return m_whyNot;
+}
+
+void Products::product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b, float beta,
+                       float* result)
+{
+    if (m_library
+        && m_library->multiply(stream, {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0, precision},
+                               a.data, b.data, beta, result))
+        return;
+    const dim3 blocks(unsigned(columns + tile - 1) / tile, unsigned(rows + tile - 1) / tile);
+    plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(rows, columns, inner, a.data, a.stride, a.transposed, b.data, b.stride,
+                                                          b.transposed, beta, result);
+}
+
+void Products::linearForward(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
+                             std::span<const float> weight, std::span<const float> bias, std::span<float> output, Store store)
+{
+    product(stream, precision, shape.rows, shape.outputs, shape.inputs, {input.data(), shape.inputs, false},
+            {weight.data(), shape.inputs, true}, store == Store::Add ? 1.0f : 0.0f, output.data());
+    if (!bias.empty() && !output.empty())
+        addBias<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), shape.outputs, bias.data(), output.data());
+}
+
+void Products::linearInputGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> outputGrad,
+                               std::span<const float> weight, std::span<float> inputGrad)
+{
+    product(stream, precision, shape.rows, shape.inputs, shape.outputs, {outputGrad.data(), shape.outputs, false},
+            {weight.data(), shape.inputs, false}, 0.0f, inputGrad.data());
+}
+
+void Products::linearWeightGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
+                                std::span<const float> outputGrad, std::span<float> weightGrad, std::span<float> biasGrad)
+{
+    product(stream, precision, shape.outputs, shape.inputs, shape.rows, {outputGrad.data(), shape.outputs, true},
+            {input.data(), shape.inputs, false}, 1.0f, weightGrad.data());
+    if (!biasGrad.empty())
+        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, stream>>>(shape.rows, shape.outputs, outputGrad.data(), biasGrad.data());
+}
+
+} // namespace pipewright::kernels::cuda

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One process per device, as a person starts it: plainly, where the program brings its own mpirun, and with
+// nothing but the variables that torchrun sets.
+#include "app/program.h"
+#include "traces/tracereader.h"
+
+#include <QtTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class TestRankRuns : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    bool hasMpi() const { return m_work.run("devices --json").json()["mpi"].toObject()["available"].toBool(); }
+
+    void makeDesign(int devices) const
+    {
+        QCOMPARE(m_work.run(QString("new 1f1b --devices %1 --microbatches 8 -o design.json --force").arg(devices)).code,
+                 0);
+    }
+
+    /// Starts all ranks as torchrun would, and gives what rank 0 said.
+    Outcome runUnderTorchrun(int ranks, const QString& words) const
+    {
+        static int port = 20000 + static_cast<int>(QCoreApplication::applicationPid() % 20000);
+        port += 10;
+        std::vector<std::unique_ptr<QProcess>> processes;
+        for (int r = 0; r < ranks; ++r) {
+            auto process = std::make_unique<QProcess>();
+            QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+            environment.insert("RANK", QString::number(r));
+            environment.insert("WORLD_SIZE", QString::number(ranks));
+            environment.insert("MASTER_ADDR", "127.0.0.1");
+            environment.insert("MASTER_PORT", QString::number(port));
+            process->setProcessEnvironment(environment);
+            process->setWorkingDirectory(m_work.path({}));
+            process->start(PIPEWRIGHT_PROGRAM, words.split(' '));
+            processes.push_back(std::move(process));
+        }
+        for (auto& process : processes)
+            process->waitForFinished(200'000);
+        QProcess& first = *processes.front();
+        return {first.exitStatus() == QProcess::NormalExit ? first.exitCode() : -1,
+                QString::fromUtf8(first.readAllStandardOutput()), QString::fromUtf8(first.readAllStandardError())};
+    }
+
+private Q_SLOTS:
+    void ranksGiveTheBitsOfThreads_data()
+    {
+        QTest::addColumn<int>("ranks");
+        QTest::addColumn<bool>("mpi");
+        for (const int ranks : {2, 4})
+            for (const bool mpi : {true, false})
+                QTest::addRow("%d ranks, %s", ranks, mpi ? "mpirun" : "torchrun's variables") << ranks << mpi;
+    }
+    void ranksGiveTheBitsOfThreads()
+    {
+        QFETCH(int, ranks);
+        QFETCH(bool, mpi);
+        if (mpi && !hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(ranks);
+        const QJsonObject threads =
+            m_work.run("run design.json --backend host --steps 3 --json --force -o host.db").json();
+        const QString words = "run design.json --backend mpi --steps 3 --json --progress none --force -o ranks.db";
+        const Outcome outcome = mpi ? m_work.run(words) : runUnderTorchrun(ranks, words);
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject result = outcome.json();
+        QCOMPARE(result["backend"].toString(), "mpi");
+        QVERIFY(result["gradient_check"]["bit_equal"].toBool());
+        QCOMPARE(result["loss"], threads["loss"]);
+        QCOMPARE(result["peak_bytes"], threads["peak_bytes"]);
+        QCOMPARE(result["clock_offset_ns"].toArray().size(), ranks);
+        const QJsonObject comparison = m_work.run("compare design.json ranks.db --tolerance 1000 --json").json();
+        QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
+    }
+
+    void aKilledRankEndsTheRunIsNamedAndLeavesATrace_data()
+    {
+        QTest::addColumn<bool>("mpi");
+        QTest::newRow("mpirun") << true;
+        QTest::newRow("torchrun's variables") << false;
+    }
+    void aKilledRankEndsTheRunIsNamedAndLeavesATrace()
+    {
+        QFETCH(bool, mpi);
+        if (mpi && !hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(3);
+        const QString words =
+            "run design.json --backend mpi --steps 50 --maths timed --deadline 20s --inject killed:1:3:4 "
+            "--progress none --force -o killed.db";
+        const Outcome outcome = mpi ? m_work.run(words) : runUnderTorchrun(3, words);
+        QVERIFY(outcome.code != 0);
+        QVERIFY2(outcome.errors.contains("the process of device 1 (rank 1, process "), qPrintable(outcome.errors));
+        QVERIFY2(outcome.errors.contains("is gone: it was killed or has crashed"), qPrintable(outcome.errors));
+        const TraceReader reader(m_work.path("killed.db").toStdString());
+        QVERIFY(!reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{3});
+    }
+};
+
+QTEST_GUILESS_MAIN(TestRankRuns)
+#include "tst_rankruns.moc"

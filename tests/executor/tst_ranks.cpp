@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several processes' worth of ranks in one, with sockets between them: meetings, failures, lost ranks, whole
+// runs; and how a process finds out which rank it is.
+#include "core/predict/predict.h"
+#include "core/schedules.h"
+#include "core/workload/stagecosts.h"
+#include "core/workload/transformer.h"
+#include "executor/mpi/launch.h"
+#include "executor/mpi/rankbackend.h"
+#include "executor/mpi/rankhub.h"
+#include "executor/mpi/socketmesh.h"
+#include "executor/run.h"
+#include "traces/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <map>
+
+using namespace pipewright;
+
+namespace {
+
+constexpr Nanoseconds deadline = 20'000'000'000;
+
+/// Runs `action(rank)` on a thread per rank, and returns what each threw.
+template<typename Action>
+std::vector<std::string> onAll(int ranks, Action action)
+{
+    std::vector<std::string> failures(static_cast<std::size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (int r = 0; r < ranks; ++r)
+        threads.emplace_back([&, r] {
+            try {
+                action(r);
+            } catch (const Error& error) {
+                failures[static_cast<std::size_t>(r)] = error.what();
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    return failures;
+}
+
+std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadline)
+{
+    auto meshes = createLocalMeshes(ranks);
+    std::vector<std::unique_ptr<RankHub>> all(meshes.size());
+    onAll(ranks, [&](int r) {
+        all[static_cast<std::size_t>(r)] =
+            std::make_unique<RankHub>(std::move(meshes[static_cast<std::size_t>(r)]), limit);
+    });
+    return all;
+}
+
+Design tinyGpt(std::string_view family, int devices)
+{
+    Design design;
+    design.schedule = makeSchedule(family, test::possibleParameters(*findFamily(family), devices, 8));
+    ModelShape shape;
+    shape.layers = 8;
+    shape.hidden = 32;
+    shape.heads = shape.keyValueHeads = 2;
+    shape.headSize = 16;
+    shape.ffn = 64;
+    shape.sequence = 16;
+    shape.microbatchSize = 2;
+    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
+    return design;
+}
+
+} // namespace
+
+class TestRanks : public QObject {
+    Q_OBJECT
+
+private slots:
+    void allLeaveAMeetingWithTheSame()
+    {
+        auto all = hubs(3);
+        std::vector<StepShare> left(3);
+        for (int round = 0; round < 50; ++round) {
+            const auto failures = onAll(3, [&](int r) {
+                left[static_cast<std::size_t>(r)] =
+                    all[static_cast<std::size_t>(r)]->meet({100 - r, 200 + r, 0.5 * r, r == 1 && round == 7});
+            });
+            QCOMPARE(failures, std::vector<std::string>(3));
+            for (const StepShare& share : left) {
+                QCOMPARE(share.start, 98);
+                QCOMPARE(share.end, 202);
+                QCOMPARE(share.loss, 1.5);
+                QCOMPARE(share.cancelled, round == 7);
+            }
+        }
+    }
+
+    void whatWasPostedBeforeAMeetingHasArrived()
+    {
+        auto all = hubs(3);
+        std::vector<std::byte> large(3'000'000, std::byte{7});
+        onAll(3, [&](int r) {
+            all[static_cast<std::size_t>(r)]->post(4, 5, large);
+            all[static_cast<std::size_t>(r)]->meet({});
+        });
+        const auto parcels = all[0]->takeParcels();
+        QCOMPARE(parcels.size(), std::size_t{2});
+        for (const Parcel& parcel : parcels)
+            QVERIFY(parcel.kind == 4 && parcel.number == 5 && parcel.bytes == large);
+    }
+
+    void whoFailsTellsAllOthersWhy()
+    {
+        auto all = hubs(3);
+        all[2]->fail("the loss is not a number");
+        const auto failures = onAll(2, [&](int r) { all[static_cast<std::size_t>(r)]->meet({}); });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("the process of device 2 ended the run: the loss is not a number")
+                         != std::string::npos,
+                     failure.c_str());
+    }
+
+    void aRankThatIsGoneIsNamed()
+    {
+        auto all = hubs(3);
+        all[1]->cancel();
+        all[1].reset(); // without a word of leave: its sockets end, as with its process
+        for (int r : {0, 2})
+            QTRY_VERIFY_WITH_TIMEOUT(all[static_cast<std::size_t>(r)]->trouble().find("device 1 (rank 1, process ")
+                                         != std::string::npos,
+                                     5000);
+    }
+
+    void whoLeavesAtTheEndIsNoTrouble()
+    {
+        auto all = hubs(3);
+        onAll(3, [&](int r) { all[static_cast<std::size_t>(r)]->meet({}); });
+        all[1].reset();
+        QTest::qWait(200);
+        for (int r : {0, 2})
+            QCOMPARE(all[static_cast<std::size_t>(r)]->trouble(), std::string());
+    }
+
+    void whoDoesNotComeIsGivenUpAfterTheDeadline()
+    {
+        auto all = hubs(2, 200'000'000);
+        const auto failures = onAll(1, [&](int r) { all[static_cast<std::size_t>(r)]->meet({}); });
+        QVERIFY2(failures[0].find("not every process has come to the end of the step") != std::string::npos,
+                 failures[0].c_str());
+    }
+
+    void ranksTrainToTheBitsOfThreads_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        for (const int devices : {2, 4})
+            for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera", "gpipe"})
+                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices;
+    }
+    void ranksTrainToTheBitsOfThreads()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, devices);
+        const Design design = tinyGpt(family.toStdString(), devices);
+        RunOptions options;
+        options.steps = 4;
+        options.checkMemory = true;
+        const RunResult threads = run(design, options);
+        const QTemporaryDir folder;
+        options.trace = folder.filePath("ranks.db").toStdString();
+        auto meshes = createLocalMeshes(devices);
+        std::vector<RunResult> results(static_cast<std::size_t>(devices));
+        const auto failures = onAll(devices, [&](int r) {
+            RunOptions own = options;
+            own.eagerSlots = r % 2; // sending is each rank's own affair
+            own.createBackend = [&, r](int) {
+                return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline);
+            };
+            results[static_cast<std::size_t>(r)] = run(design, own);
+        });
+        QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));
+        const RunResult& ranks = results[0];
+        QVERIFY(ranks.speaks && !results[1].speaks);
+        QCOMPARE(ranks.backend, std::string("mpi"));
+        QCOMPARE(ranks.losses, threads.losses); // to the bit: every step depends on all before
+        QVERIFY(ranks.gradients && ranks.gradients->bitEqual && threads.gradients->bitEqual);
+        QCOMPARE(ranks.peakBytes, threads.peakBytes);
+        QCOMPARE(ranks.droppedRecords, 0);
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        const Program program = predict(reader.design()).program;
+        for (int step = 0; step < options.steps; ++step) {
+            const Timeline timeline = reader.timeline(program, step);
+            for (TaskId task = 0; task < program.tasks.size(); ++task) {
+                QVERIFY2(timeline.start[task] != notRun, program.label(task).c_str());
+                if (program.tasks[task].kind == TaskKind::Compute && program.afterData[task] != none)
+                    QVERIFY(timeline.start[task] >= timeline.end[program.afterData[task]]);
+            }
+        }
+    }
+
+    void trouble_data()
+    {
+        QTest::addColumn<int>("kind");
+        QTest::addColumn<QString>("culprit");
+        QTest::newRow("dies") << static_cast<int>(Fault::Kind::Dies) << "device 1 stopped at instruction 4";
+        QTest::newRow("throws") << static_cast<int>(Fault::Kind::Throws) << "device 1 failed at instruction 4";
+        QTest::newRow("a link stalls") << static_cast<int>(Fault::Kind::LinkStalls) << "no device has made progress";
+    }
+    /// Whatever happens to one rank, all end, and the speaker names it and keeps the trace so far.
+    void trouble()
+    {
+        QFETCH(int, kind);
+        QFETCH(QString, culprit);
+        const QTemporaryDir folder;
+        const Design design = tinyGpt("1f1b", 3);
+        RunOptions options;
+        options.steps = 6;
+        options.deadline = 500'000'000;
+        options.faults = {{static_cast<Fault::Kind>(kind), 1, 3, 4, 0}};
+        options.trace = folder.filePath("broken.db").toStdString();
+        auto meshes = createLocalMeshes(3);
+        const auto failures = onAll(3, [&](int r) {
+            RunOptions own = options;
+            own.createBackend = [&, r](int) {
+                return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline);
+            };
+            run(design, own);
+        });
+        for (const std::string& failure : failures) {
+            QVERIFY2(failure.find("step 3: error:") != std::string::npos, failure.c_str());
+            QVERIFY2(failure.find("device 1") != std::string::npos, failure.c_str());
+        }
+        QVERIFY2(failures[0].find(culprit.toStdString()) != std::string::npos, failures[0].c_str());
+        const TraceReader reader(options.trace);
+        QVERIFY(!reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{3});
+    }
+
+    void launchersAreRecognised()
+    {
+        const auto look = [](std::map<std::string, const char*> variables) {
+            return rankEnvironment([variables](const char* name) -> const char* {
+                const auto found = variables.find(name);
+                return found == variables.end() ? nullptr : found->second;
+            });
+        };
+        using Launcher = RankEnvironment::Launcher;
+        QVERIFY(look({}).launcher == Launcher::None);
+        QVERIFY(look({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}).launcher
+                == Launcher::None); // in a batch script, not in a step
+        const RankEnvironment open = look({{"OMPI_COMM_WORLD_RANK", "3"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
+        QVERIFY(open.launcher == Launcher::Mpi);
+        QCOMPARE(open.rank, 3);
+        const RankEnvironment torch =
+            look({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}});
+        QVERIFY(torch.launcher == Launcher::Sockets);
+        QCOMPARE(torch.rank, 1);
+        QCOMPARE(torch.size, 4);
+        QCOMPARE(torch.address, std::string("node7"));
+        QCOMPARE(torch.port, 29501);
+        const RankEnvironment slurm = look({{"SLURM_PROCID", "2"},
+                                            {"SLURM_NTASKS", "8"},
+                                            {"SLURM_STEP_ID", "0"},
+                                            {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.4"},
+                                            {"SLURM_JOB_ID", "40123"}});
+        QCOMPARE(slurm.rank, 2);
+        QCOMPARE(slurm.size, 8);
+        QCOMPARE(slurm.port, 20123);
+        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+                                 Error);
+        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "0"}, {"WORLD_SIZE", "4"}}), Error);
+        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+                                 Error);
+    }
+
+    void missingRanksAreNamedWhereTheyMeet()
+    {
+        try {
+            connectSocketMesh(0, 3, "localhost", 0, 200'000'000);
+            QFAIL("met nobody");
+        } catch (const Error& error) {
+            QVERIFY2(std::string_view(error.what()).find("missing are ranks 1 2") != std::string_view::npos,
+                     error.what());
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestRanks)
+#include "tst_ranks.moc"

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every GPU kernel against its fp64 reference, each run twice to see that it repeats its bits, and the speed of a
+// large product. Needs a GPU and nothing of Qt; prints one line per kernel and returns 1 when one is wrong.
+#include "executor/cuda/loader.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/products.h"
+#include "kernels/numbers.h"
+#include "kernels/reference/reference.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+using namespace pipewright;
+using namespace pipewright::test;
+namespace gpu = pipewright::kernels::cuda;
+
+namespace {
+
+int failures = 0;
+
+void require(cudaError_t code, const char* what)
+{
+    if (code == cudaSuccess)
+        return;
+    std::printf("%s: %s\n", what, cudaGetErrorString(code));
+    std::exit(2);
+}
+
+template <typename Element>
+class Memory {
+public:
+    explicit Memory(std::size_t count) : m_count(count)
+    {
+        require(cudaMalloc(&m_data, count * sizeof(Element) + 1), "cudaMalloc");
+        require(cudaMemset(m_data, 0, count * sizeof(Element)), "cudaMemset");
+    }
+    explicit Memory(const std::vector<Element>& values) : Memory(values.size())
+    {
+        require(cudaMemcpy(m_data, values.data(), m_count * sizeof(Element), cudaMemcpyHostToDevice), "copy to the GPU");
+    }
+    ~Memory() { cudaFree(m_data); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    std::span<Element> span() { return {m_data, m_count}; }
+    std::vector<Element> read() const
+    {
+        std::vector<Element> values(m_count);
+        require(cudaMemcpy(values.data(), m_data, m_count * sizeof(Element), cudaMemcpyDeviceToHost), "run the kernel");
+        return values;
+    }
+
+private:
+    Element* m_data = nullptr;
+    std::size_t m_count;
+};
+using Floats = Memory<float>;
+
+/// `compute` returns what a kernel gave. The error is that of the whole tensor, relative to its largest value.
+template <typename Compute>
+void check(const char* name, const Values& expected, double tolerance, Compute compute)
+{
+    const std::vector<float> first = compute(), second = compute();
+    double largest = 1e-30, worst = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        largest = std::max(largest, std::abs(expected[i]));
+        worst = std::max(worst, std::isfinite(first[i]) ? std::abs(first[i] - expected[i]) : 1e30);
+    }
+    const bool repeats = std::memcmp(first.data(), second.data(), first.size() * sizeof(float)) == 0;
+    const bool right = worst <= tolerance * largest && first.size() == expected.size();
+    failures += !(right && repeats);
+    std::printf("%-28s error %.2e of %.0e %s%s\n", name, worst / largest, tolerance, right ? "ok" : "WRONG",
+                repeats ? "" : ", and NOT THE SAME BITS TWICE");
+}
+
+
+void checkRows()
+{
+    const int rows = 300, columns = 200, classes = 130, length = 20, vocabulary = 90;
+    const Values x = someValues(std::size_t(rows) * columns, 1, 2), dy = someValues(x.size(), 2), gamma = someValues(columns, 3), beta = someValues(columns, 4);
+    Floats input(single(x)), grad(single(dy)), scale(single(gamma)), shift(single(beta));
+    check("gelu forward", reference::geluForward(x), 1e-6, [&] {
+        Floats y(x.size());
+        gpu::geluForward(nullptr, input.span(), y.span());
+        return y.read();
+    });
+    check("gelu input grad", reference::geluInputGrad(x, dy), 1e-6, [&] {
+        Floats dx(x.size());
+        gpu::geluInputGrad(nullptr, input.span(), grad.span(), dx.span());
+        return dx.read();
+    });
+    check("layer norm forward", reference::layerNormForward(rows, columns, x, gamma, beta), 1e-5, [&] {
+        Floats y(x.size());
+        gpu::layerNormForward(nullptr, rows, columns, input.span(), scale.span(), shift.span(), y.span());
+        return y.read();
+    });
+    check("layer norm input grad", reference::layerNormInputGrad(rows, columns, x, gamma, dy), 1e-5, [&] {
+        Floats dx(x.size());
+        gpu::layerNormInputGrad(nullptr, rows, columns, input.span(), scale.span(), grad.span(), dx.span());
+        return dx.read();
+    });
+    const auto norm = reference::layerNormWeightGrad(rows, columns, x, dy);
+    for (const bool second : {false, true})
+        check(second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, 1e-5, [&] {
+            Floats dg(columns), db(columns);
+            gpu::layerNormWeightGrad(nullptr, rows, columns, input.span(), grad.span(), dg.span(), db.span());
+            return second ? db.read() : dg.read();
+        });
+    const auto tokens = someTokens(rows, vocabulary, 5), targets = someTokens(rows, classes, 6);
+    const Values table = someValues(std::size_t(vocabulary) * columns, 7), positions = someValues(std::size_t(length) * columns, 8);
+    Memory<std::int32_t> words(tokens), wanted(targets);
+    Floats tableValues(single(table)), positionValues(single(positions));
+    check("embedding forward", reference::embeddingForward(length, columns, tokens, table, positions), 1e-7, [&] {
+        Floats y(x.size());
+        gpu::embeddingForward(nullptr, length, columns, words.span(), tableValues.span(), positionValues.span(), y.span());
+        return y.read();
+    });
+    const auto embedding = reference::embeddingWeightGrad(length, columns, vocabulary, tokens, dy);
+    check("embedding weight grad", embedding.weight, 1e-5, [&] {
+        Floats dt(table.size()), dp(positions.size());
+        gpu::embeddingWeightGrad(nullptr, length, columns, words.span(), grad.span(), dt.span(), dp.span());
+        return dt.read();
+    });
+    const Values logits = someValues(std::size_t(rows) * classes, 9, 5);
+    const auto entropy = reference::crossEntropyForward(rows, classes, logits, targets, 0.01);
+    check("cross entropy loss", {entropy.loss}, 1e-5, [&] {
+        Floats p(single(logits)), loss(1), scratch(rows);
+        gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(), scratch.span());
+        return loss.read();
+    });
+    check("cross entropy input grad", reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), 1e-5, [&] {
+        Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
+        gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(), scratch.span());
+        gpu::crossEntropyInputGrad(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, d.span());
+        return d.read();
+    });
+    Values p = x, m = dy, v(x.size(), 0.25);
+    reference::adamWStep({}, 3, p, dy, m, v);
+    check("AdamW", p, 1e-6, [&] {
+        Floats parameters(single(x)), first(single(dy)), second(std::vector<float>(x.size(), 0.25f));
+        gpu::adamWStep(nullptr, {}, 3, parameters.span(), grad.span(), first.span(), second.span());
+        return parameters.read();
+    });
+    Values q = x, momentum = dy;
+    reference::sgdMomentumStep({}, q, dy, momentum);
+    check("SGD with momentum", q, 1e-6, [&] {
+        Floats parameters(single(x)), moved(single(dy));
+        gpu::sgdMomentumStep(nullptr, {}, parameters.span(), grad.span(), moved.span());
+        return parameters.read();
+    });
+}
+
+void checkAttention()
+{
+    const kernels::AttentionShape shape{2, 70, 3, 48};
+    const std::size_t elements = shape.tokens() * shape.hidden();
+    const Values q = someValues(elements, 1), k = someValues(elements, 2), v = someValues(elements, 3), dy = someValues(elements, 4);
+    Floats query(single(q)), key(single(k)), value(single(v)), grad(single(dy));
+    const auto expected = reference::attentionForward(shape, q, k, v);
+    Floats logSum(shape.tokens() * shape.heads), output(elements);
+    check("attention forward", expected.output, 1e-5, [&] {
+        gpu::attentionForward(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span());
+        return output.read();
+    });
+    check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), 1e-5, [&] {
+        Floats d(3 * elements), dots(shape.tokens() * shape.heads);
+        gpu::attentionInputGrad(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span(), grad.span(),
+                                d.span(), dots.span());
+        return d.read();
+    });
+}
+
+void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double tolerance)
+{
+    const kernels::LinearShape shape{190, 96, 136};
+    const Values x = someValues(std::size_t(190) * 96, 1), w = someValues(std::size_t(136) * 96, 2), b = someValues(136, 3),
+                 dy = someValues(std::size_t(190) * 136, 4);
+    Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
+    check((std::string("linear forward, ") + name).c_str(), reference::linearForward(shape, x, w, b), tolerance, [&] {
+        Floats y(dy.size());
+        products.linearForward(nullptr, precision, shape, input.span(), weight.span(), bias.span(), y.span());
+        return y.read();
+    });
+    check((std::string("linear input grad, ") + name).c_str(), reference::linearInputGrad(shape, dy, w), tolerance, [&] {
+        Floats dx(x.size());
+        products.linearInputGrad(nullptr, precision, shape, grad.span(), weight.span(), dx.span());
+        return dx.read();
+    });
+    check((std::string("linear weight grad, ") + name).c_str(), reference::linearWeightGrad(shape, x, dy).weight, tolerance, [&] {
+        Floats dw(w.size()), db(b.size());
+        products.linearWeightGrad(nullptr, precision, shape, input.span(), grad.span(), dw.span(), db.span());
+        return dw.read();
+    });
+}
+
+void measureProduct(gpu::Products& products, gpu::Precision precision, const char* name)
+{
+    const int size = 8192, repeats = 10;
+    const auto elements = std::size_t(size) * size;
+    const std::vector<float> values = single(someValues(elements, 1));
+    Floats a(values), b(values), c(elements);
+    cudaEvent_t begin = nullptr, end = nullptr;
+    require(cudaEventCreate(&begin), "create an event");
+    require(cudaEventCreate(&end), "create an event");
+    for (int i = 0; i < repeats + 2; ++i) {
+        if (i == 2) // warm by now
+            require(cudaEventRecord(begin), "record an event");
+        products.linearForward(nullptr, precision, {size, size, size}, a.span(), b.span(), {}, c.span());
+    }
+    require(cudaEventRecord(end), "record an event");
+    require(cudaEventSynchronize(end), "run the product");
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
+    std::printf("product of %d^3, %s: %.1f TFLOP/s\n", size, name, 2.0 * size * size * size * repeats / milliseconds / 1e9);
+}
+
+} // namespace
+
+int main()
+{
+    int gpus = 0;
+    if (const cudaError_t code = cudaGetDeviceCount(&gpus); code != cudaSuccess || gpus == 0) {
+        std::printf("no GPU to check: %s\n", cudaGetErrorString(code));
+        return 2;
+    }
+    std::string library;
+    for (const CudaLibrary& found : findCudaLibraries({}))
+        if (found.name == "cuBLASLt")
+            library = found.path;
+    checkRows();
+    checkAttention();
+    Memory<char> workspace(64u << 20);
+    gpu::Products plain({}, nullptr, 0), fast(library, workspace.span().data(), workspace.span().size());
+    checkProducts(plain, "own kernel", gpu::Precision::Float32, 1e-5);
+    if (!fast.whyNot().empty()) {
+        std::printf("cuBLASLt cannot be used: %s\n", fast.whyNot().c_str());
+    } else {
+        checkProducts(fast, "fp32", gpu::Precision::Float32, 1e-5);
+        checkProducts(fast, "bf16", gpu::Precision::BFloat16, 2e-2);
+        measureProduct(fast, gpu::Precision::Float32, "fp32");
+        measureProduct(fast, gpu::Precision::BFloat16, "bf16");
+    }
+    std::printf("%d wrong\n", failures);
+    return failures > 0;
+}
