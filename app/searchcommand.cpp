@@ -123,6 +123,9 @@ public:
     }
     void show(const SearchProgress& now)
     {
+        if (now.seconds >= m_shown && now.seconds < m_shown + 0.1)
+            return;
+        m_shown = now.seconds;
         const double share = m_seconds > 0 ? std::min(1.0, now.seconds / m_seconds) : 0;
         if (m_json) {
             Json object{{"progress", share}, {"elapsed_s", now.seconds}};
@@ -139,7 +142,7 @@ public:
     }
 
 private:
-    double m_seconds;
+    double m_seconds, m_shown = -1;
     bool m_json = false, m_bar = false, m_drawn = false;
 };
 

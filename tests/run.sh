@@ -47,7 +47,7 @@ run_fuzzers() {
 fuzz_seconds=15 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
-    build tsan executor_tests tst_search tst_searchpartition -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    build tsan executor_tests tst_search tst_searchpartition tst_searchrepetition -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests tsan -R '^(executor\.|core\.tst_search)' || failed=1
     build asan library_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests asan -R '^(core|kernels|traces|executor)\.' || failed=1

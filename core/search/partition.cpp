@@ -74,8 +74,13 @@ public:
     const Diagnostics& whyNone() const { return m_whyNone; }
 
 private:
-    bool over() const
+    bool over()
     {
+        if (const auto now = Clock::now(); m_options.search.progress && now >= m_told + std::chrono::milliseconds(25)) {
+            m_told = now;
+            m_options.search.progress(
+                {std::chrono::duration<double>(now - m_began).count(), m_best < impossible ? m_best : 0, 0});
+        }
         return m_options.search.stop.stop_requested()
                || (m_options.search.timeLimit.count() > 0 && Clock::now() >= m_until);
     }
@@ -175,6 +180,7 @@ private:
             const bool better = next.before(cut);
             if (better)
                 cut = std::move(next);
+            m_best = std::min(m_best, cut.value);
             return better;
         };
         const auto stages = cut.devices.size();
@@ -218,7 +224,8 @@ private:
     const Design& m_design;
     const PartitionOptions& m_options;
     const Clock::time_point m_began = Clock::now();
-    Clock::time_point m_until;
+    Clock::time_point m_until, m_told = m_began;
+    Nanoseconds m_best = impossible; ///< for the progress only
     std::mt19937_64 m_random;
     bool m_devicesDiffer = false, m_free = false;
     Diagnostics m_whyNone;
@@ -260,6 +267,11 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
                                                              : options.search.timeLimit;
         if (hint != nullptr)
             own.hints.push_back(*hint);
+        if (options.search.progress)
+            own.progress = [&](SearchProgress now) {
+                now.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+                options.search.progress(now);
+            };
         Design candidate = withPlacement(design, cut.devices, cut.layers);
         try {
             SearchResult result = pipewright::search(candidate, own);

@@ -35,8 +35,6 @@ std::vector<int> placementOf(PlacementShape shape, int devices)
     return deviceOfStage;
 }
 
-namespace {
-
 void placeInTurn(Schedule& schedule)
 {
     for (std::vector<Block>& lane : schedule.order)
@@ -56,8 +54,6 @@ void placeInTurn(Schedule& schedule)
         }
     }
 }
-
-} // namespace
 
 Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage)
 {

@@ -25,6 +25,9 @@ std::string_view nameOf(PlacementShape shape); ///< "linear", …
 /// The device of every stage. `Given` and `Free` have none of their own: empty.
 std::vector<int> placementOf(PlacementShape shape, int devices);
 
+/// Orders the blocks one microbatch after the other; what needs the least memory.
+void placeInTurn(Schedule& schedule);
+
 /// The design with these stages on these devices: costs of a formula are computed anew, given or measured times
 /// follow the layers wherever they go. Pins and building block are dropped. Throws Error: no model, a skip
 /// connection (its stages have no meaning in another cut), or layers that do not add up.

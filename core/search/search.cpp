@@ -45,7 +45,7 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
         });
     {
         std::unique_lock lock(mutex);
-        while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return running.load() == 0; }))
+        while (!changed.wait_for(lock, std::chrono::milliseconds(25), [&] { return running.load() == 0; }))
             if (options.progress) {
                 const Nanoseconds best = incumbent.best();
                 options.progress({incumbent.seconds(), best == Incumbent::noValue ? 0 : best, incumbent.bound()});

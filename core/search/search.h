@@ -21,7 +21,7 @@ namespace pipewright {
 struct SearchPoint {
     double seconds = 0; ///< since the search began
     Nanoseconds value = 0;
-    std::string source; ///< who found it: "zb-h1", "rules", "local search", "constraint programming"
+    std::string source; ///< who found it: "zb-h1", "rules", "local search", "repetition", "constraint programming"
 };
 
 struct SearchProgress {
@@ -40,7 +40,7 @@ struct SearchOptions {
     std::vector<Block> locked; ///< placed blocks that keep their order among each other
     std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
     std::stop_token stop;
-    std::function<void(const SearchProgress&)> progress; ///< from the calling thread, about ten times a second
+    std::function<void(const SearchProgress&)> progress; ///< from the calling thread, some forty times a second; may ask for a stop
 };
 
 struct SearchResult {

@@ -3,6 +3,8 @@
 
 #include "core/predict/redesign.h"
 #include "core/search/exactsearch.h"
+#include "core/search/periodic.h"
+#include "core/search/twins.h"
 
 #include <algorithm>
 
@@ -16,6 +18,10 @@ constexpr std::int64_t tasksOfRound = 400'000;
 /// Beyond these, trying every order would only keep a thread from better things.
 constexpr std::size_t mostTasksToExhaust = 96;
 constexpr std::int64_t nodesToExhaust = 400'000;
+
+/// Of the time, for what is then repeated; and at how many places of it.
+constexpr double shareOfFewer = 0.3;
+constexpr int placesToRepeat = 12;
 
 } // namespace
 
@@ -32,6 +38,8 @@ void SearchWorker::run(const std::function<bool()>& stop)
     tryGiven();
     tryRules(stop);
     tryFamilies(stop);
+    if (mine(0))
+        repeatFewer(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
         exhaust(stop);
     if (mine(m_options.threads - 1)) // not the one that tries every order
@@ -150,6 +158,35 @@ void SearchWorker::exhaust(const std::function<bool()>& stop)
     ExactSearch exact(m_given, m_options, m_incumbent);
     if (exact.run(nodesToExhaust, stop) && m_incumbent.best() != Incumbent::noValue)
         m_incumbent.proveBound(m_incumbent.best(), "every other order was tried or ruled out");
+}
+
+/// A search of few microbatches, and its best schedule repeated in the middle, at several places.
+void SearchWorker::repeatFewer(const std::function<bool()>& stop)
+{
+    const int few = fewMicrobatches(m_given.microbatches, m_given.devices);
+    if (few == 0 || stop() || twinsBefore(m_given).empty())
+        return;
+    const Design design = withMicrobatches(m_design, few);
+    const SearchModel model(design, m_options.limit);
+    SearchOptions options = m_options;
+    options.threads = 1;
+    options.hints.clear();
+    Incumbent incumbent(design, model, options, lowerBounds(model, options.objective).front().value);
+    const double limit = std::chrono::duration<double>(options.timeLimit).count() * shareOfFewer;
+    SearchWorker(design, model, options, incumbent, 0).run([&] {
+        return stop() || incumbent.proved() || (limit > 0 && incumbent.seconds() >= limit);
+    });
+    const Lanes lanes = incumbent.lanes();
+    LaneTimes times(model);
+    if (lanes.empty() || !times.run(lanes))
+        return;
+    for (int period = 1; period <= 4; ++period)
+        for (int at = 0; at < placesToRepeat && !stop(); ++at) {
+            const Nanoseconds cut =
+                incumbent.best() * (placesToRepeat + 2 * at) / (4 * placesToRepeat); // within the middle half
+            if (const auto longer = repeated(model, lanes, times.starts(), m_model, cut, period))
+                offer(*longer, "repetition");
+        }
 }
 
 void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)

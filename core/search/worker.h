@@ -22,6 +22,7 @@ private:
     void tryFamilies(const std::function<bool()>& stop);
     void tryRules(const std::function<bool()>& stop);
     void exhaust(const std::function<bool()>& stop);
+    void repeatFewer(const std::function<bool()>& stop);
     void varyRules(int runs, const std::function<bool()>& stop);
     void searchLanes(const std::function<bool()>& stop);
     bool tryPolicy(const Policy& policy); ///< true when it is no worse than the best policy so far

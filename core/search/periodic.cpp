@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/periodic.h"
+
+#include "core/search/placement.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+int fewMicrobatches(int microbatches, int devices)
+{
+    const int least = 3 * devices, few = least + (microbatches - least) % 12;
+    return microbatches >= 2 * least && few < microbatches ? few : 0;
+}
+
+Design withMicrobatches(const Design& design, int microbatches)
+{
+    Design other = design;
+    other.buildingBlock.reset();
+    other.schedule.family = "custom";
+    other.schedule.microbatches = microbatches;
+    other.schedule.pins.clear();
+    other.costs.microbatches.clear();
+    placeInTurn(other.schedule);
+    return other;
+}
+
+namespace {
+
+/// A pass of a stage: 3 x stage + F, B or W.
+std::size_t passOf(const SearchModel& model, std::int32_t task)
+{
+    const SearchTask& t = model.tasks[static_cast<std::size_t>(task)];
+    return static_cast<std::size_t>(3 * t.stage) + (t.op == Op::F ? 0 : t.op == Op::W ? 2 : 1);
+}
+
+} // namespace
+
+std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const std::vector<Nanoseconds>& starts,
+                              const SearchModel& many, Nanoseconds cut, int period)
+{
+    const int copies = (many.microbatches - few.microbatches) / period;
+    if ((many.microbatches - few.microbatches) % period != 0)
+        return std::nullopt;
+    const auto passes = static_cast<std::size_t>(3 * few.stages);
+    std::vector<int> next(passes, 0); // microbatches count up, whatever their names were
+    Lanes result(lanes.size());
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        const std::vector<std::int32_t>& lane = lanes[d];
+        const auto from = static_cast<std::size_t>(
+            std::find_if(lane.begin(), lane.end(),
+                         [&](std::int32_t t) { return starts[static_cast<std::size_t>(t)] >= cut; })
+            - lane.begin());
+        const std::size_t length =
+            lane.size() / static_cast<std::size_t>(few.microbatches) * static_cast<std::size_t>(period);
+        if (from + length > lane.size())
+            return std::nullopt;
+        std::vector<int> count(passes, 0);
+        for (std::size_t i = from; i < from + length; ++i)
+            if (++count[passOf(few, lane[i])] > period)
+                return std::nullopt;
+        const auto add = [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                const std::size_t pass = passOf(few, lane[i]);
+                const auto stage = static_cast<int>(pass / 3);
+                const int microbatch = next[pass]++;
+                result[d].push_back(pass % 3 == 0   ? many.forward(stage, microbatch)
+                                    : pass % 3 == 1 ? many.backward(stage, microbatch)
+                                                    : many.weightGrad(stage, microbatch));
+            }
+        };
+        add(0, from + length);
+        for (int copy = 0; copy < copies; ++copy)
+            add(from, from + length);
+        add(from + length, lane.size());
+    }
+    return result;
+}
+
+} // namespace pipewright

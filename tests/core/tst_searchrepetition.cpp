@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Schedules of many microbatches from those of few, by repeating the middle.
+#include "core/predict/designbuilder.h"
+#include "core/search/periodic.h"
+#include "core/search/search.h"
+
+#include <QTest>
+
+#include <algorithm>
+
+using namespace pipewright;
+
+namespace {
+
+Design design(const std::string& family, int devices, int microbatches)
+{
+    DesignRequest request;
+    request.family = family;
+    request.devices = devices;
+    request.microbatches = microbatches;
+    request.forward = 5'000'000;
+    request.inputGrad = 6'000'000;
+    request.weightGrad = 4'000'000;
+    request.saved = 1000;
+    return makeDesign(request);
+}
+
+} // namespace
+
+class SearchRepetitionTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void fewIsFarLessAndDividesTheRest()
+    {
+        QCOMPARE(fewMicrobatches(20, 4), 0); // no gain
+        for (const int microbatches : {24, 47, 64, 255, 1024}) {
+            const int few = fewMicrobatches(microbatches, 4);
+            QVERIFY(few >= 12 && few < 24 && few < microbatches);
+            QCOMPARE((microbatches - few) % 12, 0);
+        }
+    }
+
+    void whatRepeatsKeepsMemoryAndPace_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::newRow("linear") << "zb-h1";
+        QTest::newRow("full backward") << "1f1b";
+        QTest::newRow("v") << "v-zb";
+    }
+
+    /// A published order of few, repeated, is as the same family of many: a device's work more per microbatch.
+    void whatRepeatsKeepsMemoryAndPace()
+    {
+        QFETCH(QString, family);
+        const int few = 16, many = 40;
+        const Design base = design(family.toStdString(), 4, many), small = design(family.toStdString(), 4, few);
+        const SearchModel model(base, {std::nullopt, 3.0}), smallModel(small, {std::nullopt, 3.0});
+        const Lanes lanes = *smallModel.lanesOf(small.schedule);
+        LaneTimes smallTimes(smallModel), times(model);
+        QVERIFY(smallTimes.run(lanes));
+        const Nanoseconds span = smallTimes.value(lanes, SearchObjective::Span), work = 15'000'000LL * (many - few);
+        int made = 0;
+        for (int at = 4; at < 12; ++at) {
+            const auto longer = repeated(smallModel, lanes, smallTimes.starts(), model, span * at / 16, 1);
+            if (!longer)
+                continue;
+            QVERIFY(lanesAllowed(model, *longer));
+            QVERIFY(times.run(*longer)); // complete, and nothing waits for itself
+            for (std::size_t d = 0; d < lanes.size(); ++d)
+                QCOMPARE(lanePeak(model, (*longer)[d]), lanePeak(smallModel, lanes[d]));
+            made += times.value(*longer, SearchObjective::Span) == span + work;
+        }
+        QVERIFY(made > 0);
+        QVERIFY(!repeated(smallModel, lanes, smallTimes.starts(), model, span * 2, 1));
+        QVERIFY(!repeated(smallModel, lanes, smallTimes.starts(), model, span / 2, 5)); // 24 are not so many fives
+    }
+
+    void scarceMemoryAndManyMicrobatches()
+    {
+        SearchOptions given;
+        given.objective = SearchObjective::Span;
+        given.limit.factor = 0.75;
+        given.timeLimit = std::chrono::milliseconds(0);
+        given.rounds = 4;
+        const Design base = design("zb-h1", 8, 128);
+        const SearchResult result = search(base, given);
+        QVERIFY(std::any_of(result.history.begin(), result.history.end(),
+                            [](const SearchPoint& p) { return p.source == "repetition"; }));
+        Design found = base;
+        found.schedule = result.schedule;
+        QVERIFY(lanesAllowed(SearchModel(base, given.limit), *SearchModel(base, given.limit).lanesOf(found.schedule)));
+    }
+};
+
+QTEST_APPLESS_MAIN(SearchRepetitionTest)
+#include "tst_searchrepetition.moc"
