@@ -61,7 +61,7 @@ public:
         bool afterLoop = false;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            if (!afterLoop && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
+            if (!afterLoop && !m_program.versioned() && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
                 afterLoop = true;
                 drainChannels();
             }
@@ -69,9 +69,11 @@ public:
             case TaskKind::Compute: compute(t, task); break;
             case TaskKind::Transfer: transfer(t, task); break;
             case TaskKind::Reduce: reduce(t, task); break;
-            case TaskKind::Update: add(task.device, InstructionKind::Update, t, none); break;
+            case TaskKind::Update: update(t, task); break;
             }
         }
+        if (m_program.versioned())
+            drainChannels();
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
             m_program.devices[d].peakActivations =
                 static_cast<double>(m_mostChunks[d]) / (m_program.chunks * m_program.sequencePieces);
@@ -162,6 +164,16 @@ private:
         }
         add(task.device, InstructionKind::Compute, t, none, kept, workspace);
         countActivation(task);
+        freeAfter(task.device, t);
+    }
+
+    /// May set weights aside, and use up some.
+    void update(TaskId t, const Task& task)
+    {
+        Bytes kept = 0;
+        for (const BufferId b : m_program.writes(t))
+            kept += m_bytes[b];
+        add(task.device, InstructionKind::Update, t, none, kept);
         freeAfter(task.device, t);
     }
 

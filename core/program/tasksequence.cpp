@@ -3,28 +3,22 @@
 
 #include "core/program/globalorder.h"
 #include "core/program/overlaps.h"
-#include "core/program/taskwriter.h"
+#include "core/program/weightversions.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace pipewright {
 
 namespace {
 
-/// A value where one device can read it: the buffer, and the task after which it is there (none when the
-/// device's own order already says so).
-struct Arrival {
-    BufferId buffer = none;
-    TaskId task = none;
-};
-
 class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
-                    const Dataflow& dataflow, const CompileOptions& options)
+                    const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice)
     {
@@ -36,12 +30,15 @@ public:
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(cells / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
-            m_skipOutputs.push_back({input.input, input.block, input.skip});
+            if (!isOfWeights(input.skip))
+                m_skipOutputs.push_back({input.input, input.block, input.skip});
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
             return std::tie(a.producer, a.consumer) < std::tie(b.producer, b.consumer);
         });
         reserve();
         addPersistentBuffers();
+        if (weights.versioned())
+            m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
     void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
@@ -130,7 +127,10 @@ private:
         TaskId& firstOfPair = m_firstOfPair[static_cast<std::size_t>(device)];
         const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
         readyInputs(index + m_graph.unitSize(index) - 1);
-        const TaskId task = beginTask(TaskKind::Compute, block.op, block.stage, block.microbatch, device, -1,
+        if (m_weights)
+            m_weights->prepare(index, last);
+        const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
+        const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last);
         m_program.tasks[task].replica = static_cast<std::uint16_t>(block.replica);
         if (second)
@@ -142,6 +142,8 @@ private:
             m_program.extraDependencies.push_back({task, none, earliestStart});
         if (block.op == Op::F)
             addForward(task, index, block, device);
+        else if (block.op == Op::U)
+            addUpdate(task, index);
         else
             addBackward(task, index, block, device);
     }
@@ -164,6 +166,7 @@ private:
         }
         readSkips(task, index, device);
         readEarlierPieces(block);
+        readWeights(task, index);
         endReads();
         write(m_savedUntilInputGrad[here], BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
         write(m_savedUntilWeightGrad[here], BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
@@ -172,6 +175,7 @@ private:
             hand(BufferKind::Output, block, device, consumer, costs.output, -1, m_output[here]);
         }
         handSkips(index, block, device);
+        writeWeights(task, index);
         writeWorkspace(block, device, costs.workspaceForward);
         groupValues(task);
     }
@@ -197,6 +201,7 @@ private:
         if (block.op == Op::W)
             operand(m_savedFromInputGrad[here]);
         readSkips(task, index, device);
+        readWeights(task, index);
         endReads();
         if (inputGrad)
             write(m_savedFromInputGrad[here], BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
@@ -208,11 +213,43 @@ private:
                  m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, m_gradient[here]);
         }
         handSkips(index, block, device);
+        writeWeights(task, index);
         const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
                                 : block.op == Op::I ? costs.workspaceInputGrad
                                                     : costs.workspaceWeightGrad;
         writeWorkspace(block, device, workspace);
         groupValues(task);
+    }
+
+    // --- versions of weights, where the schedule has U blocks -------------------------------------------
+
+    void addUpdate(TaskId task, BlockIndex index)
+    {
+        readWeights(task, index);
+        endReads();
+        writeWeights(task, index);
+        groupValues(task);
+    }
+
+    void readWeights(TaskId task, BlockIndex index)
+    {
+        if (m_weights)
+            m_weights->read(task, index);
+    }
+
+    void writeWeights(TaskId task, BlockIndex index)
+    {
+        if (!m_weights)
+            return;
+        m_weightsOut.clear();
+        m_weights->write(task, index, m_weightsOut);
+        for (const WeightTasks::Outgoing& out : m_weightsOut)
+            m_outgoing.push_back({out.device, out.consumer == noBlock ? none : m_rank[out.consumer], {out.buffer, out.arrival, 0}});
+    }
+
+    static bool isOfWeights(std::uint32_t skip)
+    {
+        return !(skip & sharedGradientInput) && (skip & (partialGradientInput | updatedWeightsInput));
     }
 
     void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
@@ -318,6 +355,8 @@ private:
         auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
                                       [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
         for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {
+            if (isOfWeights(input->skip))
+                continue;
             const Block& block = m_graph.blocks[index];
             const bool gradient = block.op != Op::F;
             const Arrival& arrival =
@@ -363,7 +402,7 @@ private:
         });
         for (const Pending& pending : m_pending) {
             const Task producer = m_program.tasks[pending.producer];
-            const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
+            const Op op = producer.op == Op::B ? Op::I : producer.op;
             const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
                                           pending.destination, none);
             m_program.tasks[task].replica = producer.replica;
@@ -378,9 +417,7 @@ private:
             endReads();
             for (const PendingValue& value : values) {
                 const Buffer source = m_program.buffers[value.source];
-                const BufferKind kind =
-                    source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
-                const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
+                const BufferId received = addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
                                                     source.consumerStage, source.skip);
                 m_program.buffers[received].replica = source.replica;
                 operand(received);
@@ -425,6 +462,10 @@ private:
 
     void finishStep()
     {
+        if (m_weights) {
+            m_weights->finish(m_lastOnDevice);
+            return;
+        }
         for (std::int32_t r = 0; r < m_program.replicas; ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
                 if (m_options.commuteSharedGradients)
@@ -473,6 +514,8 @@ private:
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
     std::vector<Outgoing> m_outgoing;
+    std::optional<WeightTasks> m_weights; ///< when the schedule has U blocks
+    std::vector<WeightTasks::Outgoing> m_weightsOut;
     std::vector<Pending> m_pending;
     std::vector<PendingValue> m_pendingValues;
     std::uint32_t m_firstConsumer = none; ///< of all that is pending
@@ -482,9 +525,10 @@ private:
 } // namespace
 
 void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
-                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
+                       const WeightPlan& weights, const CompileOptions& options)
 {
-    SequenceBuilder(program, schedule, graph, costs, dataflow, options).run(run, earliestStart);
+    SequenceBuilder(program, schedule, graph, costs, dataflow, weights, options).run(run, earliestStart);
 }
 
 } // namespace pipewright
