@@ -69,6 +69,18 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(ac
     group.add_option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
         ->delimiter(',')
         ->type_name("N,N,…");
+    group.add_option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)")->type_name("T");
+    group.add_option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
+        ->type_name("sgd|adam|adamw|rmsprop");
+    group.add_option("--prediction-steps", m_predictionSteps, "pipeoptim: how far weights are predicted (paper)")
+        ->type_name("paper|exact|code");
+    group.add_option("--rounding", m_rounding, "xpipe: what becomes of fractions of a step (half-even)")
+        ->type_name("half-even|half-up|half-down|floor|ceiling");
+    group.add_option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)")->type_name("1|2");
+    group.add_flag("--vertical-sync", m_verticalSync, "pipedream: every stage reads the version that stage 0 read");
+    group.add_option("--workers", m_workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)")->type_name("N");
+    group.add_option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, or one activation each")
+        ->type_name("pipeline|workers|single|triangle");
     group.add_option("--name", m_name, "name of the design");
 }
 
@@ -100,6 +112,22 @@ DesignRequest InlineDesign::request() const
     request.pieces = number("--pieces", m_pieces);
     if (given("--memory-limit"))
         request.memoryLimit = parseFactor(m_memoryLimit, "--memory-limit");
+    request.accumulate = number("--accumulate", m_accumulate);
+    request.workers = number("--workers", m_workers);
+    request.weights.verticalSync = m_verticalSync;
+    request.weights.specTrain = m_specTrain;
+    const auto named = [&](const char* option, const std::string& value, auto find, auto& field) {
+        if (!given(option))
+            return;
+        const auto found = find(value);
+        if (!found)
+            throw Error(option, "\"" + value + "\" is not known", "use one of " + m_options->get_option(option)->get_type_name());
+        field = *found;
+    };
+    named("--optimizer", m_optimizer, updateRuleNamed, request.optimizer);
+    named("--prediction-steps", m_predictionSteps, predictionStepsNamed, request.weights.steps);
+    named("--rounding", m_rounding, stepRoundingNamed, request.weights.rounding);
+    named("--layout", m_layout, workerLayoutNamed, request.layout);
     request.forward = duration("--forward", m_forward);
     request.inputGrad = duration("--input-grad", m_inputGrad);
     request.weightGrad = duration("--weight-grad", m_weightGrad);

@@ -32,6 +32,9 @@ private:
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
     std::string m_model, m_device, m_cluster, m_name;
     std::vector<int> m_layersPerStage;
+    std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;
+    int m_accumulate = 0, m_workers = 0, m_specTrain = 1;
+    bool m_verticalSync = false;
     bool m_perChunk = false;
     double m_overlapFactor = 1;
 };

@@ -53,6 +53,7 @@ int run(int argc, char** argv)
     addExportCommand(app, exitCode);
     addImportCommand(app, exitCode);
     addSearchCommand(app, exitCode);
+    addExperimentCommand(app, exitCode);
     addDevicesCommand(app, exitCode);
     try {
         app.parse(argc, argv);

@@ -4,6 +4,7 @@
 #include "app/table.h"
 
 #include "core/predict/criticalpath.h"
+#include "core/program/weightreport.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,37 @@
 namespace pipewright::app {
 
 namespace {
+
+/// What the update blocks amount to, per stage, and block by block in the order of stages and microbatches.
+Json weightsToJson(const Program& program)
+{
+    Json object;
+    object["rule"] = nameOf(program.weightPolicy.rule);
+    object["optimizer"] = nameOf(program.weightPolicy.optimizer);
+    object["per_stage"] = Json::array();
+    for (const StageWeights& stage : weightReport(program))
+        object["per_stage"].push_back({{"stage", stage.stage},
+                                       {"updates", stage.updates},
+                                       {"staleness", stage.staleness},
+                                       {"mean_staleness", stage.meanStaleness},
+                                       {"forward_steps", stage.forwardSteps},
+                                       {"backward_steps", stage.backwardSteps},
+                                       {"versions", stage.versions},
+                                       {"copies", stage.copies},
+                                       {"weight_bytes", stage.bytes},
+                                       {"in_flight", stage.inFlight}});
+    const WeightTraffic traffic = weightTraffic(program);
+    object["gradient_traffic_bytes"] = traffic.gradients;
+    object["weight_traffic_bytes"] = traffic.weights;
+    object["reads"] = Json::array();
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            object["reads"].push_back({{"block", toString(program.tasks[t].block())},
+                                       {"version", program.weights[t].version},
+                                       {"steps", program.weights[t].steps},
+                                       {"update", program.weights[t].update}});
+    return object;
+}
 
 Json toJson(const Design& design, const Prediction& prediction)
 {
@@ -40,6 +72,8 @@ Json toJson(const Design& design, const Prediction& prediction)
                                         {"peak_activations", d.peakActivations},
                                         {"peak_bytes", d.peakBytes}});
     }
+    if (program.versioned())
+        object["weights"] = weightsToJson(program);
     object["critical_path"] = Json::array();
     for (const TaskId id : criticalPath(program, prediction.timeline)) {
         const Task& task = program.tasks[id];
@@ -70,6 +104,16 @@ void print(const Design& design, const Prediction& prediction)
                       fmt::format("{:.4g}", d.peakActivations), formatSize(d.peakBytes)});
     }
     table.print();
+    if (!program.versioned())
+        return;
+    fmt::print("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
+    Table weights({"stage", "updates", "staleness", "mean", "predicted F", "B", "versions", "copies", "in flight"});
+    for (const StageWeights& stage : weightReport(program))
+        weights.addRow({std::to_string(stage.stage), std::to_string(stage.updates), std::to_string(stage.staleness),
+                        fmt::format("{:.3g}", stage.meanStaleness), std::to_string(stage.forwardSteps),
+                        std::to_string(stage.backwardSteps), std::to_string(stage.versions), std::to_string(stage.copies),
+                        std::to_string(stage.inFlight)});
+    weights.print();
 }
 
 struct PredictOptions {

@@ -2,6 +2,7 @@
 #include "executor/run.h"
 
 #include "core/program/compile.h"
+#include "core/schedule/weightplan.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 #include "executor/clock.h"
@@ -182,7 +183,9 @@ public:
         }
         if (m_peers && !m_result.cancelled)
             mergeResults(*runtime);
-        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
+        if (!m_result.cancelled && m_trains && m_program.versioned())
+            checkReads();
+        else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
             checkGradients();
         if (m_writer && !m_result.cancelled)
             m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
@@ -205,9 +208,11 @@ private:
         const Workload& workload = *m_design.workload;
         OptimizerSettings optimizer;
         optimizer.kind = workload.optimizer;
+        if (m_program.versioned())
+            optimizer.rule = m_program.weightPolicy.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
-                                                   m_training->data, m_options.seed);
+                                                   m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
         m_trainingWork = work.get();
         m_work = std::move(work);
     }
@@ -298,9 +303,9 @@ private:
     void doSteps(Runtime& runtime)
     {
         // The reference costs about as much as all devices' work of a step on one thread.
-        const double checkWeight = m_trains && m_options.checkGradients ? m_result.devices : 0;
+        const double checkWeight = m_trains && m_options.checkGradients && !m_program.versioned() ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (m_trains && m_options.checkGradients && step + 1 == m_options.steps) {
+            if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
                 if (m_peers)
                     fetchBuffers(runtime, BufferKind::Parameters);
                 keepParameters();
@@ -331,6 +336,20 @@ private:
             const auto parameters = m_trainingWork->parameters(stage);
             m_lastParameters.emplace_back(parameters.begin(), parameters.end());
         }
+    }
+
+    /// Where stages are updated amid the step there is no sequential run of the same bits to compare with; what
+    /// every block read is.
+    void checkReads()
+    {
+        const VersionedWeights& versions = m_trainingWork->versions();
+        if (const TaskId wrong = versions.firstDifference(); wrong != none)
+            throw Error(m_program.label(wrong),
+                        fmt::format("read version {} predicted by {}, and version {} by {} was compiled",
+                                    versions.readings()[wrong].version, versions.readings()[wrong].steps,
+                                    m_program.weights[wrong].version, m_program.weights[wrong].steps),
+                        "this is a fault of the program: please report it with the design");
+        m_result.notes.push_back({Severity::Note, "weights", "every block read the version that the schedule says", {}});
     }
 
     void checkGradients()
@@ -370,8 +389,22 @@ Design trainableDesign(const Design& design)
     Design result = design;
     applyBytes(*design.workload, design.layersPerStage, result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    if (hasUpdates(design.schedule)) {
+        const UpdateRule rule = design.schedule.weights.optimizer;
+        const Optimizer state = rule == UpdateRule::SgdMomentum ? Optimizer::SgdMomentum : Optimizer::AdamW; // one value per parameter, or two
+        result.workload = makeWorkload(design.workload->shape, state, design.workload->source);
+        applyBytes(*result.workload, result.layersPerStage, result.costs);
+    }
     result.dataflow.skips.clear(); // the built-in layers have none
     return result;
+}
+
+int microbatchesPerUpdate(const Program& program)
+{
+    for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            return program.weights[t].batchSize;
+    return program.microbatches;
 }
 
 RunResult run(const Design& design, const RunOptions& options)

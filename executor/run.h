@@ -85,4 +85,7 @@ RunResult run(const Design& design, const RunOptions& options);
 /// workload. Throws Error, with the remedy, when its model cannot be trained.
 Design trainableDesign(const Design& design);
 
+/// Over how many microbatches an update's gradient is a mean.
+int microbatchesPerUpdate(const Program& program);
+
 } // namespace pipewright

@@ -24,7 +24,7 @@ std::span<std::byte> bytes(Region region)
 /// The buffers of one block, told apart by kind.
 struct BlockMemory {
     StageMemory saved;
-    std::span<float> input, output;           ///< activations
+    std::span<float> input, output; ///< activations
     std::span<float> outputGrad, inputGrad;
 
     explicit BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
@@ -61,21 +61,20 @@ private:
 } // namespace
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                           const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
-    : m_sequencePieces(workload.shape.sequencePieces)
-    , m_seed(seed)
-    , m_data(data)
-    , m_losses(static_cast<std::size_t>(microbatches))
+                           const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed, int batch)
+    : m_batch(batch > 0 ? batch : microbatches), m_sequencePieces(workload.shape.sequencePieces), m_seed(seed),
+      m_data(data), m_losses(static_cast<std::size_t>(microbatches))
 {
     int first = 0;
     for (const int layers : layersPerStage) {
-        StageMaths maths(workload, first, first + layers, microbatches);
+        StageMaths maths(workload, first, first + layers, m_batch);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
         first += layers;
     }
     if (first != static_cast<int>(workload.layers.size()))
-        throw Error("layersPerStage", fmt::format("the stages hold {} of the model's {} layers", first, workload.layers.size()),
+        throw Error("layersPerStage",
+                    fmt::format("the stages hold {} of the model's {} layers", first, workload.layers.size()),
                     "embedding and head count as layers");
     const std::vector<std::int32_t> none(static_cast<std::size_t>(workload.shape.tokens()));
     m_tokens.assign(static_cast<std::size_t>(microbatches), none);
@@ -87,17 +86,29 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
     if (program.sequencePieces != m_sequencePieces)
-        throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}", m_sequencePieces,
-                                       program.sequencePieces));
+        throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}",
+                                       m_sequencePieces, program.sequencePieces));
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
+    m_program = &program;
+    if (program.versioned()) {
+        m_versions.prepare(program);
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Compute && program.weights[t].batchSize != m_batch)
+                throw Error(
+                    program.label(t),
+                    fmt::format("its update takes {} microbatches, others {}", program.weights[t].batchSize, m_batch),
+                    "the built-in models average over as many in every update");
+    }
     m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
-    m_copies.assign(m_stages.size() * static_cast<std::size_t>(program.replicas), {});
+    m_copies.assign(m_stages.size()
+                        * (program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas)),
+                    {});
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
         const Stage& stage = at(buffer.stage);
-        Copy& copy = m_copies[copyIndex(buffer.stage, buffer.replica)];
+        StageCopy& copy = m_copies[copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device))];
         const StageLayout& layout = stage.maths.layout();
         auto expected = static_cast<std::size_t>(buffer.bytes);
         const std::size_t count = stage.maths.parameters().count();
@@ -125,6 +136,12 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
         case BufferKind::ReceivedOutput:
         case BufferKind::Gradient:
         case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
         case BufferKind::ReduceInbox: break;
         }
         if (expected != static_cast<std::size_t>(buffer.bytes))
@@ -134,9 +151,12 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                         "take the bytes of the costs from the workload");
     }
     for (std::size_t i = 0; i < m_copies.size(); ++i) {
-        const Copy& copy = m_copies[i];
+        const StageCopy& copy = m_copies[i];
+        if (program.versioned() && copy.parameters.empty())
+            continue; // a device that does not work on this stage
         if (copy.parameters.empty() || copy.gradients.empty())
-            throw Error("run", "the program has no memory for a stage's parameters", "take the bytes of the costs from the workload");
+            throw Error("run", "the program has no memory for a stage's parameters",
+                        "take the bytes of the costs from the workload");
         m_stages[i % m_stages.size()].maths.parameters().initialise(copy.parameters, m_seed);
         kernels::fill(copy.gradients, 0);
         kernels::fill(copy.state, 0);
@@ -146,8 +166,13 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
 void TrainingWork::beginStep(int step)
 {
     for (std::size_t m = 0; m < m_tokens.size(); ++m)
-        m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
-    for (const Copy& copy : m_copies)
+        if (m_feed)
+            m_feed(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
+        else
+            m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
+    if (m_program->versioned())
+        m_versions.beginStep(m_copies);
+    for (const StageCopy& copy : m_copies)
         kernels::fill(copy.gradients, 0);
 }
 
@@ -156,14 +181,25 @@ double TrainingWork::endStep(int)
     double loss = 0; // ascending, as the reference adds them
     for (const float share : m_losses)
         loss += share;
-    return loss;
+    return loss * m_batch / static_cast<double>(m_losses.size()); // with several updates: their mean
+}
+
+std::vector<double> TrainingWork::microbatchLosses() const
+{
+    std::vector<double> losses;
+    for (const float share : m_losses)
+        losses.push_back(double(share) * m_batch);
+    return losses;
 }
 
 void TrainingWork::compute(const TaskContext& context)
 {
     const Task& task = *context.task;
     const StageMaths& maths = at(task.stage).maths;
-    const Copy& copy = copyOf(task.stage, task.replica);
+    StageCopy& copy = copyOf(task);
+    const bool versioned = m_program->versioned();
+    const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
+                                                     : std::span<const float>(copy.parameters);
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
@@ -171,28 +207,35 @@ void TrainingWork::compute(const TaskContext& context)
     memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
     case Op::F: {
-        const float share = maths.forward(copy.parameters, {m_tokens[microbatch], memory.input, m_targets[microbatch]},
+        const float share = maths.forward(weights, {m_tokens[microbatch], memory.input, m_targets[microbatch]},
                                           memory.saved, memory.output);
-        if (maths.hasHead())
+        if (maths.hasHead()) {
             m_losses[microbatch] = share;
+            if (m_listener)
+                m_listener(task.microbatch, double(share) * m_batch);
+        }
         break;
     }
-    case Op::B:
-        maths.backward(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
-        break;
-    case Op::I:
-        maths.inputGrad(copy.parameters, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients);
-        break;
+    case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients); break;
+    case Op::I: maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients); break;
     case Op::W: maths.weightGrad(memory.saved, copy.gradients); break;
     case Op::U:
     case Op::R: break;
     }
+    if (versioned)
+        m_versions.afterBlock(context, copy);
 }
 
 void TrainingWork::update(const TaskContext& context)
 {
     const Stage& stage = at(context.task->stage);
-    const Copy& copy = copyOf(context.task->stage, context.task->replica);
+    StageCopy& copy = copyOf(*context.task);
+    if (m_program->versioned()) {
+        if (context.task->peer < 0)
+            sumTiedGradients(stage.maths.parameters(), copy.gradients);
+        m_versions.update(context, copy, stage.optimizer);
+        return;
+    }
     sumTiedGradients(stage.maths.parameters(), copy.gradients);
     stage.optimizer.update(context.step + 1, copy.parameters, copy.gradients, copy.state);
 }

@@ -10,7 +10,9 @@
 #include "executor/training/optimizer.h"
 #include "executor/training/stagemaths.h"
 #include "executor/training/textdata.h"
+#include "executor/training/versionedweights.h"
 
+#include <functional>
 #include <vector>
 
 namespace pipewright {
@@ -18,8 +20,9 @@ namespace pipewright {
 class TrainingWork final : public StageWork {
 public:
     /// Throws Error when the workload cannot be run or `layersPerStage` does not fit it. `data` must outlive this.
+    /// `batch`: microbatches of an update, over which gradients are averaged; 0: all of them.
     TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                 const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed);
+                 const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed, int batch = 0);
 
     std::string name() const override { return "training"; }
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
@@ -32,9 +35,21 @@ public:
     Region sharedPart(const Task& reduce, const BufferView& gradients) override;
     void reduce(const TaskContext& context, Region own, Region theirs, bool both) override;
 
+    /// Of a program with U blocks: what was really read.
+    const VersionedWeights& versions() const { return m_versions; }
+    /// Of the last step: the mean token loss of each microbatch, with the weights that its forwards read.
+    std::vector<double> microbatchLosses() const;
+    /// Where data comes from, in place of (step, microbatch) of the text: fills tokens and targets.
+    using Feed =
+        std::function<void(int step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets)>;
+    void setFeed(Feed feed) { m_feed = std::move(feed); }
+    /// Told the mean token loss of a microbatch by the thread of the device with the head.
+    void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
+
     int stages() const { return static_cast<int>(m_stages.size()); }
-    int replicas() const { return static_cast<int>(m_copies.size() / m_stages.size()); } ///< of the prepared program
+    int replicas() const { return m_program->replicas; } ///< of the prepared program
     std::span<const float> parameters(int stage, int replica = 0) const { return copyOf(stage, replica).parameters; }
+    std::span<const float> optimizerState(int stage) const { return copyOf(stage, 0).state; }
     /// Of the last step, after the reductions over shared parameters and replicas.
     std::span<const float> gradients(int stage, int replica = 0) const { return copyOf(stage, replica).gradients; }
 
@@ -43,22 +58,30 @@ private:
         StageMaths maths;
         StageOptimizer optimizer;
     };
-    struct Copy { ///< what a replica holds of a stage
-        std::span<float> parameters, gradients, state;
-    };
     const Stage& at(int stage) const { return m_stages[static_cast<std::size_t>(stage)]; }
-    std::size_t copyIndex(int stage, int replica) const
+    /// Where a program has U blocks its devices hold copies of a stage, otherwise its replicas do.
+    std::size_t copyIndex(int stage, int holder) const
     {
-        return static_cast<std::size_t>(replica) * m_stages.size() + static_cast<std::size_t>(stage);
+        return static_cast<std::size_t>(holder) * m_stages.size() + static_cast<std::size_t>(stage);
     }
+    int holderOf(int replica, int device) const { return m_program->versioned() ? device : replica; }
     std::size_t savedIndex(int stage, int microbatch) const
     {
         return static_cast<std::size_t>(stage) * m_losses.size() + static_cast<std::size_t>(microbatch);
     }
-    const Copy& copyOf(int stage, int replica) const { return m_copies[copyIndex(stage, replica)]; }
+    const StageCopy& copyOf(int stage, int replica) const
+    {
+        return m_copies[copyIndex(stage, holderOf(replica, m_program->deviceOfStage[static_cast<std::size_t>(stage)]))];
+    }
+    StageCopy& copyOf(const Task& task) { return m_copies[copyIndex(task.stage, holderOf(task.replica, task.device))]; }
 
     std::vector<Stage> m_stages;
-    std::vector<Copy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
+    const Program* m_program = nullptr;
+    int m_batch;
+    VersionedWeights m_versions;
+    Feed m_feed;
+    std::function<void(int, double)> m_listener;
+    std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
     int m_sequencePieces;
     std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
     std::uint64_t m_seed;

@@ -77,6 +77,22 @@ OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap
     return blocks;
 }
 
+OrderedJson weightsToJson(const WeightPolicy& weights)
+{
+    OrderedJson json;
+    json["rule"] = nameOf(weights.rule);
+    json["optimizer"] = nameOf(weights.optimizer);
+    if (weights.verticalSync)
+        json["vertical_sync"] = true;
+    if (weights.steps != PredictionSteps::Paper)
+        json["prediction_steps"] = nameOf(weights.steps);
+    if (weights.rounding != StepRounding::HalfEven)
+        json["rounding"] = nameOf(weights.rounding);
+    if (weights.specTrain != 1)
+        json["spectrain"] = weights.specTrain;
+    return json;
+}
+
 /// What the block says by itself is left out; `unrolled` is null when there is none, or none that unrolls.
 OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
@@ -89,6 +105,10 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["placement"] = schedule.deviceOfStage;
     if (!schedule.morePlacements.empty())
         json["replica_placements"] = schedule.morePlacements;
+    if (!schedule.inTurn.empty())
+        json["in_turn"] = schedule.inTurn;
+    if (!(schedule.weights == WeightPolicy{}))
+        json["weights"] = weightsToJson(schedule.weights);
     if (schedule.sequencePieces != 1)
         json["sequence_pieces"] = schedule.sequencePieces;
     if (unrolled == nullptr || schedule.backward != unrolled->backward)

@@ -181,6 +181,43 @@ void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size
                           "add the device's list to \"order\"");
 }
 
+WeightPolicy readWeights(Reading& reading, const Json& value)
+{
+    WeightPolicy weights;
+    ObjectReader reader = reading.object(value, "/schedule/weights");
+    reader.readName<WeightRule>("rule", weights.rule, {{nameOf(WeightRule::Synchronous), WeightRule::Synchronous}, {nameOf(WeightRule::Vanilla), WeightRule::Vanilla}, {nameOf(WeightRule::PipeDream), WeightRule::PipeDream}, {nameOf(WeightRule::TwoBuffers), WeightRule::TwoBuffers}, {nameOf(WeightRule::SpecTrain), WeightRule::SpecTrain}, {nameOf(WeightRule::XPipe), WeightRule::XPipe}, {nameOf(WeightRule::PipeOptim), WeightRule::PipeOptim}, {nameOf(WeightRule::CdpV1), WeightRule::CdpV1}, {nameOf(WeightRule::CdpV2), WeightRule::CdpV2}});
+    reader.readName<UpdateRule>("optimizer", weights.optimizer, {{nameOf(UpdateRule::SgdMomentum), UpdateRule::SgdMomentum}, {nameOf(UpdateRule::Adam), UpdateRule::Adam}, {nameOf(UpdateRule::AdamW), UpdateRule::AdamW}, {nameOf(UpdateRule::RmsProp), UpdateRule::RmsProp}});
+    reader.read("vertical_sync", weights.verticalSync);
+    reader.readName<PredictionSteps>("prediction_steps", weights.steps, {{nameOf(PredictionSteps::Paper), PredictionSteps::Paper}, {nameOf(PredictionSteps::Exact), PredictionSteps::Exact}, {nameOf(PredictionSteps::Code), PredictionSteps::Code}});
+    reader.readName<StepRounding>("rounding", weights.rounding, {{nameOf(StepRounding::HalfEven), StepRounding::HalfEven}, {nameOf(StepRounding::HalfUp), StepRounding::HalfUp}, {nameOf(StepRounding::HalfDown), StepRounding::HalfDown}, {nameOf(StepRounding::Floor), StepRounding::Floor}, {nameOf(StepRounding::Ceiling), StepRounding::Ceiling}});
+    reader.read("spectrain", weights.specTrain, 1, 2);
+    reader.finish();
+    return weights;
+}
+
+/// Which devices work on a stage; every microbatch's device exists, so that nobody need ask.
+void readTurns(Reading& reading, const Json& value, Schedule& schedule)
+{
+    if (value.size() != schedule.deviceOfStage.size()) {
+        reading.fault("/schedule/in_turn", fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
+                      "list the devices of every stage");
+        return;
+    }
+    for (std::size_t stage = 0; stage < value.size(); ++stage) {
+        const std::string pointer = fmt::format("/schedule/in_turn/{}", stage);
+        std::vector<int> devices;
+        if (value[stage].is_array())
+            devices = readIntegers(reading, value[stage], pointer, 0, maxDevices - 1);
+        if (devices.empty())
+            reading.fault(pointer, "no device works on this stage", "list one or more: [0, 1]");
+        for (const int device : devices)
+            if (device >= schedule.devices())
+                reading.fault(pointer, fmt::format("device {}, but \"order\" has {} devices", device, schedule.devices()),
+                              "add the device's list to \"order\"");
+        schedule.inTurn.push_back(devices.empty() ? std::vector<int>{0} : std::move(devices));
+    }
+}
+
 /// `schedule` comes with what a building block said, or empty, and then more is required.
 void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
@@ -218,6 +255,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
                               "add the device's list to \"order\"");
         for (std::size_t i = 0; i < schedule.morePlacements.size(); ++i)
             checkReplicaPlacement(reading, schedule, i);
+        if (const Json* turns = reader.array("in_turn"))
+            readTurns(reading, *turns, schedule);
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)
@@ -233,6 +272,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
         readPins(reading, *pins, schedule);
     if (const Json* pairs = reader.array("transfer_order"))
         readTransferOrder(reading, *pairs, schedule);
+    if (const Json* weights = reader.object("weights"))
+        schedule.weights = readWeights(reading, *weights);
     reader.finish();
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/formats/presets.h"
+#include "core/schedule/families/workers.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 
@@ -35,10 +36,25 @@ void checkRequest(const DesignRequest& request)
                     "leave out --saved, or --model and what belongs to it");
 }
 
+/// Data parallel workers may hold all stages on a device.
+int stagesPerDevice(const DesignRequest& request)
+{
+    return request.layout == WorkerLayout::Workers  ? request.devices
+           : request.layout == WorkerLayout::Single ? std::max(1, request.workers.value_or(1))
+                                                    : 1;
+}
+
 /// What a family needs to know before there is a schedule: the stages it will have, when they can be told.
 int expectedStages(const DesignRequest& request)
 {
     const Family* family = findFamily(request.family);
+    if (family != nullptr && family->dataParallel) {
+        FamilyParameters parameters;
+        parameters.devices = request.devices;
+        parameters.layout = request.layout;
+        parameters.workers = request.workers;
+        return std::max(1, workersOf(parameters, family->name != "dp"));
+    }
     return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
 }
 
@@ -51,9 +67,17 @@ FamilyParameters familyParameters(const DesignRequest& request)
     parameters.group = request.group;
     parameters.pieces = request.pieces;
     parameters.memoryLimit = request.memoryLimit;
+    parameters.weights = request.weights;
+    parameters.optimizer = request.optimizer;
+    parameters.accumulate = request.accumulate;
+    parameters.workers = request.workers;
+    parameters.layout = request.layout;
     parameters.saved = request.saved.value_or(0);
     parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
-    const int factor = request.perChunk && request.devices > 0 ? expectedStages(request) / request.devices : 1;
+    const Family* family = findFamily(request.family);
+    const int factor = !request.perChunk || request.devices <= 0   ? 1
+                       : family != nullptr && family->dataParallel ? stagesPerDevice(request)
+                                                                   : expectedStages(request) / request.devices;
     parameters.forward = request.forward.value_or(parameters.forward) * factor;
     parameters.inputGrad = request.inputGrad.value_or(parameters.inputGrad) * factor;
     parameters.weightGrad = request.weightGrad.value_or(parameters.weightGrad) * factor;
@@ -75,9 +99,19 @@ Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
+/// As much state as the updates need: one value per parameter, or two.
+Optimizer optimizerOf(const DesignRequest& request)
+{
+    const UpdateRule rule =
+        request.optimizer.value_or(request.family == "xpipe" ? UpdateRule::Adam : UpdateRule::SgdMomentum);
+    return rule == UpdateRule::SgdMomentum ? Optimizer::SgdMomentum : Optimizer::AdamW;
+}
+
 /// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
 Workload workloadOf(const DesignRequest& request, int stages, int pieces)
 {
+    const Family* family = findFamily(request.family);
+    const bool updates = family != nullptr && family->updates;
     ModelShape shape; // byte-gpt
     std::string source = "built in: " + shape.name;
     if (request.model) {
@@ -85,6 +119,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         source = "preset " + *request.model;
     } else {
         shape.layers = std::max(shape.layers, stages);
+        shape.tiedHead = !updates; // two stages that are updated at different times cannot share a matrix
     }
     if (request.sequence)
         shape.sequence = *request.sequence;
@@ -94,7 +129,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
     shape.sequencePieces = pieces;
-    return makeWorkload(shape, Optimizer::AdamW, source);
+    return makeWorkload(shape, updates ? optimizerOf(request) : Optimizer::AdamW, source);
 }
 
 /// A device alone stands in the cluster preset that is made of it, for its links.
@@ -112,7 +147,8 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
         if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
             return cluster;
     if (!request.transfer)
-        throw Error("--device", "no cluster preset has links for " + device.name, "give --transfer T, or --cluster PRESET");
+        throw Error("--device", "no cluster preset has links for " + device.name,
+                    "give --transfer T, or --cluster PRESET");
     Cluster cluster;
     cluster.name = device.name;
     cluster.devices.assign(static_cast<std::size_t>(request.devices), device);
@@ -134,8 +170,9 @@ std::vector<int> partitionOf(const DesignRequest& request, const Workload& workl
         ++partition.front();
         ++partition.back();
     } else if (sum != all) {
-        throw Error("--layers-per-stage", fmt::format("{} layers, the model has {}", sum, workload.shape.layers),
-                    fmt::format("the numbers add up to {}, or to {} with embedding and head", workload.shape.layers, all));
+        throw Error(
+            "--layers-per-stage", fmt::format("{} layers, the model has {}", sum, workload.shape.layers),
+            fmt::format("the numbers add up to {}, or to {} with embedding and head", workload.shape.layers, all));
     }
     if (*std::min_element(partition.begin(), partition.end()) < 1)
         throw Error("--layers-per-stage", "a stage without a layer", "give every stage at least one");
@@ -180,7 +217,8 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     std::vector<int> deviceOfStage;
     for (int stage = 0; stage < stages; ++stage)
         deviceOfStage.push_back(stage % request.devices);
-    const Costs costs = formulaCosts(workload, evenPartition(workload, stages), clusterOf(request, workload.shape), deviceOfStage);
+    const Costs costs =
+        formulaCosts(workload, evenPartition(workload, stages), clusterOf(request, workload.shape), deviceOfStage);
     const auto perDevice = [&](Nanoseconds StageCosts::*time) {
         Nanoseconds sum = 0;
         for (const StageCosts& stage : costs.stages)

@@ -32,6 +32,12 @@ struct DesignRequest {
 
     std::optional<std::string> model;           ///< a preset's name
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
+    /// Families that update amid the run, and those of data parallel workers: see FamilyParameters.
+    WeightPolicy weights{};
+    std::optional<UpdateRule> optimizer;
+    std::optional<int> accumulate, workers;
+    WorkerLayout layout = WorkerLayout::Pipeline;
+
     std::optional<int> sequence, microbatchSize;
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;

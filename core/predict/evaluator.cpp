@@ -43,7 +43,7 @@ void Evaluator::setCosts(const Costs& costs)
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
         case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
-        case TaskKind::Update: duration = costs.duration(task.op, task.stage); break;
+        case TaskKind::Update: duration = task.peer < 0 ? costs.duration(task.op, task.stage) : 0; break;
         case TaskKind::Reduce: duration = reductionTime(m_program, t, costs); break;
         case TaskKind::Transfer: {
             if (task.device != source || task.peer != destination) {

@@ -68,10 +68,15 @@ private:
         if (buffer.kind == BufferKind::Workspace)
             m_peak.workspace += bytes;
         else if (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient
-                 || buffer.kind == BufferKind::ReduceInbox)
+                 || buffer.kind == BufferKind::ReduceInbox || buffer.kind == BufferKind::ReceivedWeights
+                 || buffer.kind == BufferKind::ReceivedPartialGradient)
             m_peak.received += bytes;
         else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient
                  || buffer.kind == BufferKind::SequenceGradient)
+            m_peak.made += bytes;
+        else if (buffer.kind == BufferKind::WeightVersion || buffer.kind == BufferKind::PredictedWeights)
+            m_peak.weights += bytes;
+        else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::PartialGradient)
             m_peak.made += bytes;
         else if (isSaved(buffer.kind)) {
             auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
@@ -148,6 +153,7 @@ std::string describeParts(const MemoryPeak& peak)
                                   formatSize(saved.bytes), saved.microbatches, saved.microbatches == 1 ? "" : "es");
         part(peak.savedBytes(), fmt::format("of saved activations ({})", stages));
     }
+    part(peak.weights, "of further weight versions (older, or predicted)");
     part(peak.received, "received");
     part(peak.made, "made here and not yet sent or used");
     part(peak.workspace, "of workspace");

@@ -29,6 +29,7 @@ struct MemoryPeak {
     std::string during;       ///< "F0.3", "F0.3 to device 1": what runs when the peak is reached
     Bytes persistent = 0;     ///< parameters, gradients, optimizer state
     std::vector<Saved> saved; ///< kept by F for the backward (and by I for W), by stage
+    Bytes weights = 0;        ///< beside the newest: older versions that are still read, and predicted ones
     Bytes received = 0;       ///< arrived from other devices and not yet used up
     Bytes made = 0;           ///< outputs and gradients made here that wait to be sent or used
     Bytes workspace = 0;      ///< of the instruction at the peak

@@ -2,6 +2,7 @@
 #include "core/predict/newdesign.h"
 
 #include "core/predict/redesign.h"
+#include "core/schedule/weightplan.h"
 #include "core/workload/stagecosts.h"
 
 namespace pipewright {
@@ -42,6 +43,8 @@ Design makeDesign(const NewDesign& choice)
     }
     Schedule schedule = makeSchedule(choice.family, parameters);
     design = withSequencePieces(design, schedule.sequencePieces);
+    if (hasUpdates(schedule))
+        design = withOwnHead(design);
     design.schedule = std::move(schedule);
     applyFormula(design);
     design.name = titleOf(design);

@@ -41,8 +41,9 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     }
     for (std::size_t d = 0; d < devices; ++d)
         m_possible = m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pieces, blocking transfers, stated orders of transfers and shared links tie tasks together in other ways than a chain.
-    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers && design.schedule.transferOrder.empty();
+    // Pieces, blocking transfers, stated orders of transfers, versions of weights and shared links tie tasks together in other ways than a chain.
+    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers && design.schedule.transferOrder.empty()
+                 && !program.versioned();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && program.tasks[extra.task].kind != TaskKind::Reduce
                      && extra.when != Program::ExtraDependency::When::LinkFree;

@@ -2,6 +2,7 @@
 #include "core/predict/redesign.h"
 
 #include "core/predict/newdesign.h"
+#include "core/schedule/weightplan.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 
@@ -90,9 +91,26 @@ Design withSequencePieces(const Design& base, int pieces)
     return design;
 }
 
+Design withOwnHead(const Design& base)
+{
+    Design design = base;
+    if (!design.workload || !design.workload->shape.tiedHead)
+        return design;
+    ModelShape shape = design.workload->shape;
+    shape.tiedHead = false;
+    const StateBytesPerParameter state = design.workload->state;
+    design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
+    design.workload->state = state;
+    design.dataflow.shared.clear();
+    if (!design.layersPerStage.empty())
+        applyBytes(*design.workload, design.layersPerStage, design.costs);
+    return design;
+}
+
 Design withSchedule(const Design& original, Schedule schedule)
 {
-    const Design base = withSequencePieces(original, schedule.sequencePieces);
+    const Design cut = withSequencePieces(original, schedule.sequencePieces);
+    const Design base = hasUpdates(schedule) ? withOwnHead(cut) : cut;
     const bool samePieces = original.schedule.sequencePieces == schedule.sequencePieces;
     Design design = base;
     if (schedule.microbatches != original.schedule.microbatches)

@@ -20,6 +20,10 @@ void takeWork(FamilyParameters& parameters, const Costs& costs);
 /// evenly, and the model's bytes are those of a piece. The schedule stays as it was.
 Design withSequencePieces(const Design& base, int pieces);
 
+/// The same with an output head of its own where it shares the embedding's matrix: two stages that are updated at
+/// different times cannot share one.
+Design withOwnHead(const Design& base);
+
 /// Another schedule of the same model on the same cluster. Without a model, costs of another cut are the
 /// present ones split evenly.
 Design withSchedule(const Design& base, Schedule schedule);

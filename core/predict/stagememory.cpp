@@ -36,6 +36,7 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             memory.gradients += stage.gradients;
             memory.optimizer += stage.optimizer;
         }
+        memory.weights += peak.weights;
         memory.activations = peak.savedBytes();
         memory.buffers = peak.received + peak.made;
         memory.workspace = peak.workspace;

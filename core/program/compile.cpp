@@ -4,6 +4,7 @@
 #include "core/program/projection.h"
 #include "core/program/tasksequence.h"
 #include "core/program/transferorder.h"
+#include "core/program/weightversions.h"
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
@@ -45,6 +46,19 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
                                    fmt::format("a parameter shared by stages {} and {}", shared.rootStage, shared.otherStage),
                                    "name two different stages of the schedule"});
     return diagnostics;
+}
+
+/// What updates amid a step cannot have.
+void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
+{
+    if (!dataflow.shared.empty())
+        throw Error("dataflow.shared",
+                    fmt::format("stages {} and {} share a parameter, and the schedule updates its stages one by one",
+                                dataflow.shared.front().rootStage, dataflow.shared.front().otherStage),
+                    "use a model whose output head is its own (\"tied_head\": false), or a schedule without update blocks");
+    if (!schedule.transferOrder.empty())
+        throw Error("schedule.transfer_order", "the order of transfers is stated, and the schedule has update blocks",
+                    "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
 /// Without loop commuting the root's W waits for the other owner's contribution of the same microbatch.
@@ -124,6 +138,12 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     diagnostics = checkCosts(schedule, costs, dataflow);
     if (hasErrors(diagnostics))
         throw Error(std::move(diagnostics));
+    const WeightPlan weights = planWeights(schedule, graph, options.allowMissing, diagnostics);
+    if (hasErrors(diagnostics))
+        throw Error(std::move(diagnostics));
+    if (weights.versioned())
+        checkVersioned(schedule, dataflow);
+    addWeightInputs(graph, weights, schedule);
     if (!options.commuteSharedGradients)
         addSharedGradientInputs(graph, dataflow, schedule.microbatches);
 
@@ -132,7 +152,7 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     const auto alone = [&](BlockIndex i) {
         const Block& block = graph.blocks[i];
         const StageCosts& stage = costs.stages[static_cast<std::size_t>(block.stage)];
-        const Nanoseconds times[] = {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad};
+        const Nanoseconds times[] = {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update};
         const Nanoseconds usual = times[static_cast<std::size_t>(block.op)];
         return costs.microbatches.empty() ? usual : costs.duration(block.op, block.stage, block.microbatch);
     };
@@ -158,7 +178,9 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.blockingTransfers = costs.blockingTransfers;
     program.deviceOfStage = schedule.deviceOfStage;
     program.morePlacements = schedule.morePlacements;
-    buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, options);
+    program.inTurn = schedule.inTurn;
+    program.weightPolicy = schedule.weights;
+    buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, weights, options);
     applyTransferOrder(program, schedule.transferOrder, costs);
     projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
     return program;

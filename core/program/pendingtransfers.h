@@ -64,7 +64,7 @@ public:
     {
         // Not stable_sort, which would allocate each time; producers are numbered in the order of deciding.
         std::sort(m_transfers.begin(), m_transfers.end(), [](const Transfer& a, const Transfer& b) {
-            return std::tie(a.firstConsumer, a.producer) < std::tie(b.firstConsumer, b.producer);
+            return std::tie(a.firstConsumer, a.producer, a.destination) < std::tie(b.firstConsumer, b.producer, b.destination);
         });
         std::size_t kept = 0;
         m_firstConsumer = none;

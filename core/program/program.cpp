@@ -9,7 +9,9 @@ namespace pipewright {
 
 std::int64_t Program::computeCount() const
 {
-    return std::count_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.kind == TaskKind::Compute; });
+    return std::count_if(tasks.begin(), tasks.end(), [this](const Task& t) {
+        return t.kind == TaskKind::Compute || (versioned() && t.kind == TaskKind::Update && t.peer < 0);
+    });
 }
 
 std::int64_t Program::transferCount() const
@@ -28,7 +30,12 @@ std::string Program::label(TaskId id) const
         if (task.microbatch == task.stage)
             return fmt::format("reduce stage {} over replicas", task.stage);
         return fmt::format("reduce shared parameter {}", task.stage);
-    case TaskKind::Update: return task.replica == 0 ? fmt::format("U{}", task.stage) : fmt::format("U{}/{}", task.stage, task.replica);
+    case TaskKind::Update:
+        if (task.peer >= 0)
+            return fmt::format("weights of stage {} from device {}", task.stage, task.peer);
+        if (versioned())
+            return toString(task.block());
+        return task.replica == 0 ? fmt::format("U{}", task.stage) : fmt::format("U{}/{}", task.stage, task.replica);
     }
     return {};
 }

@@ -14,6 +14,7 @@
 
 #include "core/base/units.h"
 #include "core/schedule/block.h"
+#include "core/schedule/weightpolicy.h"
 
 #include <cstdint>
 #include <span>
@@ -35,7 +36,7 @@ struct Task {
     std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
     std::int32_t microbatch = 0; ///< Reduce: the other owner's stage; the same stage: a sum over replicas 0 and `replica`
     std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
-    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner
+    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner; Update: whose result is put in place here
 
     Block block() const { return {op, stage, microbatch, replica}; }
 };
@@ -54,6 +55,12 @@ enum class BufferKind : std::uint8_t {
     ReceivedGradient,     ///< the same on the device of the stage it is for
     Workspace,            ///< lives only while its instruction runs
     ReduceInbox,          ///< the peer's gradient sum, while the reduction runs
+    WeightVersion,        ///< weights older than the stage's newest ones: U -> last reader
+    PredictedWeights,     ///< made by a block from the newest weights: until its last reader
+    SentWeights,          ///< a copy of what U made, for the other devices that work on the stage
+    ReceivedWeights,      ///< the same there, until it is put in place
+    PartialGradient,      ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
+    ReceivedPartialGradient,
 };
 
 /// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
@@ -64,9 +71,18 @@ struct Buffer {
     std::uint16_t replica = 0;
     std::int32_t device = 0;
     std::int32_t stage = 0;
-    std::int32_t microbatch = 0; ///< -1 for persistent buffers
+    std::int32_t microbatch = 0; ///< -1 for persistent buffers; weights: their version
     std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
     bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
+};
+
+/// Which weights a Compute task reads, and which update its gradient feeds (schedule/weightplan.h).
+struct WeightUse {
+    std::int32_t version = 0;   ///< updates applied to them; Update: before it
+    std::int32_t steps = 0;     ///< predicted by so many updates
+    std::int32_t update = 0;    ///< counted from 0; Update: the one it makes, or with a peer the version put in place less one
+    std::int32_t batchSize = 1; ///< microbatches of that update
+    std::int32_t staleness() const { return update - version; }
 };
 
 enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free };
@@ -137,6 +153,13 @@ public:
     };
     std::vector<Device> devices;
 
+    /// Per task, when the schedule has U blocks; else empty, and every stage is updated once, at the end.
+    std::vector<WeightUse> weights;
+    std::vector<std::vector<int>> inTurn; ///< as in the Schedule: the devices of a stage, when there are several
+    WeightPolicy weightPolicy;
+
+    bool versioned() const { return !weights.empty(); }
+
     int stages = 0;
     int chunks = 1;       ///< v: stages per device that make one activation unit
     int microbatches = 0;
@@ -146,7 +169,7 @@ public:
     std::vector<int> deviceOfStage; ///< of replica 0
     std::vector<std::vector<int>> morePlacements; ///< of replica 1, …, as in the Schedule
 
-    std::int64_t computeCount() const;
+    std::int64_t computeCount() const; ///< the schedule's blocks, U among them
     std::int64_t transferCount() const;
     /// "F0.3", "F0.3 to device 1", "reduce stage 0 + stage 3", "U2": for traces, tooltips and messages.
     std::string label(TaskId task) const;

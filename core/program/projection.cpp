@@ -44,7 +44,7 @@ public:
         bool afterLoop = false;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            if (!afterLoop && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
+            if (!afterLoop && !m_program.versioned() && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
                 afterLoop = true;
                 drainChannels();
             }
@@ -52,9 +52,11 @@ public:
             case TaskKind::Compute: compute(t, task); break;
             case TaskKind::Transfer: transfer(t, task); break;
             case TaskKind::Reduce: reduce(t, task); break;
-            case TaskKind::Update: add(lane(task.device), InstructionKind::Update, t, none); break;
+            case TaskKind::Update: update(t, task); break;
             }
         }
+        if (m_program.versioned())
+            drainChannels();
         for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
             m_program.devices[d].peakBytes = m_lanes[d].peak;
             m_program.devices[d].peakActivations =
@@ -176,6 +178,18 @@ private:
         if (!m_partner.empty() && m_partner[t] != none)
             gatherFreed(m_partner[t], end);
         gatherFreed(t, end);
+        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
+    }
+
+    /// May set weights aside, and use up some.
+    void update(TaskId t, const Task& task)
+    {
+        Bytes kept = 0;
+        for (const BufferId b : m_program.writes(t))
+            kept += m_uses[b].bytes;
+        Lane& here = lane(task.device);
+        add(here, InstructionKind::Update, t, none, kept);
+        gatherFreed(t, t);
         takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
     }
 

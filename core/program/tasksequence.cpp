@@ -5,11 +5,12 @@
 #include "core/program/globalorder.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
-#include "core/program/taskwriter.h"
+#include "core/program/weightversions.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace pipewright {
@@ -19,7 +20,7 @@ namespace {
 class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
-                    const Dataflow& dataflow, const CompileOptions& options)
+                    const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
           m_cells(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches)), m_ranks(m_cells.size())
@@ -27,12 +28,15 @@ public:
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
-            m_skipOutputs.push_back({input.input, input.block, input.skip});
+            if (!isOfWeights(input.skip))
+                m_skipOutputs.push_back({input.input, input.block, input.skip});
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
             return std::tie(a.producer, a.consumer) < std::tie(b.producer, b.consumer);
         });
         reserve();
         addPersistentBuffers();
+        if (weights.versioned())
+            m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
     void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
@@ -108,7 +112,7 @@ private:
 
     void rankBlocks(const std::vector<BlockIndex>& order)
     {
-        if (!m_skipOutputs.empty())
+        if (!m_skipOutputs.empty() || m_weights)
             m_rank.resize(order.size());
         for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
             if (rank + farAhead < order.size())
@@ -116,7 +120,7 @@ private:
             const Block& block = m_graph.blocks[order[rank]];
             if (block.op == Op::F)
                 ranks(block.stage, block.microbatch).forward = rank;
-            else if (block.op != Op::W)
+            else if (block.op == Op::I || block.op == Op::B)
                 ranks(block.stage, block.microbatch).backward = rank;
             if (!m_rank.empty())
                 m_rank[order[rank]] = rank;
@@ -155,7 +159,10 @@ private:
         TaskId& firstOfPair = m_firstOfPair[static_cast<std::size_t>(device)];
         const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
         readyInputs(rank + m_graph.unitSize(index) - 1);
-        const TaskId task = beginTask(TaskKind::Compute, block.op, block.stage, block.microbatch, device, -1,
+        if (m_weights)
+            m_weights->prepare(index, last);
+        const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
+        const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last);
         m_program.tasks[task].replica = static_cast<std::uint16_t>(block.replica);
         if (second)
@@ -167,6 +174,8 @@ private:
             m_program.extraDependencies.push_back({task, none, earliestStart});
         if (block.op == Op::F)
             addForward(task, index, block, device);
+        else if (block.op == Op::U)
+            addUpdate(task, index);
         else
             addBackward(task, index, block, device);
     }
@@ -189,6 +198,7 @@ private:
         }
         readSkips(task, index, device);
         readEarlierPieces(block);
+        readWeights(task, index);
         endReads();
         write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
         write(here.savedUntilWeightGrad, BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
@@ -197,6 +207,7 @@ private:
             hand(task, BufferKind::Output, block, device, block.stage + 1, consumer, costs.output, -1, here.output);
         }
         handSkips(task, index, block, device);
+        writeWeights(task, index);
         writeWorkspace(block, device, costs.workspaceForward);
     }
 
@@ -221,6 +232,7 @@ private:
         if (block.op == Op::W)
             operand(here.savedFromInputGrad);
         readSkips(task, index, device);
+        readWeights(task, index);
         endReads();
         if (inputGrad)
             write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
@@ -232,10 +244,41 @@ private:
                  m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, here.gradient);
         }
         handSkips(task, index, block, device);
+        writeWeights(task, index);
         const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
                                 : block.op == Op::I ? costs.workspaceInputGrad
                                                     : costs.workspaceWeightGrad;
         writeWorkspace(block, device, workspace);
+    }
+
+    // --- versions of weights, where the schedule has U blocks -------------------------------------------
+
+    void addUpdate(TaskId task, BlockIndex index)
+    {
+        readWeights(task, index);
+        endReads();
+        writeWeights(task, index);
+    }
+
+    void readWeights(TaskId task, BlockIndex index)
+    {
+        if (m_weights)
+            m_weights->read(task, index);
+    }
+
+    void writeWeights(TaskId task, BlockIndex index)
+    {
+        if (!m_weights)
+            return;
+        m_weightsOut.clear();
+        m_weights->write(task, index, m_weightsOut);
+        for (const WeightTasks::Outgoing& out : m_weightsOut)
+            m_pending.add(task, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf, out.buffer, out.arrival);
+    }
+
+    static bool isOfWeights(std::uint32_t skip)
+    {
+        return !(skip & sharedGradientInput) && (skip & (partialGradientInput | updatedWeightsInput));
     }
 
     void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
@@ -275,7 +318,7 @@ private:
     void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage, std::uint32_t consumer, Bytes bytes,
               std::int32_t consumerStage, Arrival& arrival)
     {
-        const int destination = deviceOf(toStage, block.replica);
+        const int destination = m_schedule.deviceOf({block.op, toStage, block.microbatch, block.replica});
         const bool away = consumer != none && destination != device;
         if (bytes == 0 && !away)
             return;
@@ -335,6 +378,8 @@ private:
         auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
                                       [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
         for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {
+            if (isOfWeights(input->skip))
+                continue;
             const Block& block = m_graph.blocks[index];
             const bool gradient = block.op != Op::F;
             const Arrival& arrival =
@@ -354,7 +399,7 @@ private:
     void emitTransfer(const PendingTransfers::Transfer& pending)
     {
         const Task producer = m_program.tasks[pending.producer];
-        const Op op = producer.op == Op::F ? Op::F : producer.op == Op::W ? Op::W : Op::I;
+        const Op op = producer.op == Op::B ? Op::I : producer.op;
         const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
                                       pending.destination, none);
         m_program.tasks[task].replica = producer.replica;
@@ -367,9 +412,7 @@ private:
         endReads();
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
             const Buffer source = m_program.buffers[value.source];
-            const BufferKind kind =
-                source.kind == BufferKind::Output ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient;
-            const BufferId received = addBuffer(kind, pending.destination, source.stage, source.microbatch, source.bytes,
+            const BufferId received = addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
                                                 source.consumerStage, source.skip);
             m_program.buffers[received].replica = source.replica;
             operand(received);
@@ -405,6 +448,10 @@ private:
 
     void finishStep()
     {
+        if (m_weights) {
+            m_weights->finish(m_lastOnDevice);
+            return;
+        }
         for (std::int32_t r = 0; r < m_program.replicas; ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
                 if (m_options.commuteSharedGradients)
@@ -451,15 +498,18 @@ private:
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
     PendingTransfers m_pending;
+    std::optional<WeightTasks> m_weights; ///< when the schedule has U blocks
+    std::vector<WeightTasks::Outgoing> m_weightsOut;
     Nanoseconds m_dueOf = 0; ///< of the transfers that the present block gives rise to
 };
 
 } // namespace
 
 void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
-                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
+                       const WeightPlan& weights, const CompileOptions& options)
 {
-    SequenceBuilder(program, schedule, graph, costs, dataflow, options).run(run, earliestStart);
+    SequenceBuilder(program, schedule, graph, costs, dataflow, weights, options).run(run, earliestStart);
 }
 
 } // namespace pipewright

@@ -6,14 +6,14 @@
 #pragma once
 
 #include "core/program/compile.h"
-#include "core/schedule/ordergraph.h"
+#include "core/schedule/weightplan.h"
 
 namespace pipewright {
 
 /// Fills everything in the Program but its devices' instruction lists.
 void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
                        const std::vector<Nanoseconds>& earliestStart,
-                       const Costs& costs, const Dataflow& dataflow, const CompileOptions& options);
+                       const Costs& costs, const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options);
 
 /// Marks, in an OrderGraph's inputs, the per-microbatch gradient of a shared parameter (without loop
 /// commuting) rather than a skip connection.

@@ -8,6 +8,8 @@
 #include "core/program/program.h"
 #include "core/schedule/schedule.h"
 
+#include <algorithm>
+
 namespace pipewright {
 
 class TaskWriter {
@@ -31,6 +33,22 @@ protected:
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
                 add(BufferKind::OptimizerState, costs.optimizerState);
+                if (!m_schedule.inTurn.empty())
+                    addCopies(s, device);
+            }
+    }
+
+    /// On the other devices that work on a stage; the optimizer's state stays where the updates are made.
+    void addCopies(int stage, int owner)
+    {
+        const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(stage)];
+        std::vector<int> devices = m_schedule.inTurn[static_cast<std::size_t>(stage)];
+        std::sort(devices.begin(), devices.end());
+        devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+        for (const int device : devices)
+            if (device != owner) {
+                addBuffer(BufferKind::Parameters, device, stage, -1, costs.parameters);
+                addBuffer(BufferKind::Gradients, device, stage, -1, costs.gradients);
             }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/edits.h"
 
-#include "core/schedule/ordergraph.h"
+#include "core/program/weightversions.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +16,12 @@ namespace {
 Diagnostics checkPlaced(const Schedule& schedule, std::span<const SkipConnection> skips)
 {
     Diagnostics diagnostics;
-    const OrderGraph graph(schedule, skips, true, diagnostics);
+    OrderGraph graph(schedule, skips, true, diagnostics);
     if (!hasErrors(diagnostics)) {
+        const WeightPlan weights = planWeights(schedule, graph, true, diagnostics);
+        if (hasErrors(diagnostics))
+            return diagnostics;
+        addWeightInputs(graph, weights, schedule);
         const Diagnostics stuck = runOrder(graph).stuck;
         diagnostics.insert(diagnostics.end(), stuck.begin(), stuck.end());
     }

@@ -32,6 +32,8 @@ OrderGraph::OrderGraph(const Schedule& schedule, std::span<const SkipConnection>
         return;
     checkLocalOrder(schedule, diagnostics);
     checkPieceOrder(schedule, diagnostics);
+    if (m_hasUpdates)
+        checkUpdates(schedule, diagnostics);
     linkOverlaps(schedule, diagnostics);
     if (!hasErrors(diagnostics))
         linkInputs(skips);
@@ -72,6 +74,7 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
         addError(diagnostics, "schedule.microbatches",
                  fmt::format("{} microbatches for {} replicas", schedule.microbatches, schedule.replicas()),
                  "the replicas share the microbatches equally: use a multiple");
+    checkTurns(schedule, diagnostics);
     if (schedule.sequencePieces < 1 || schedule.microbatches % schedule.sequencePieces != 0)
         addError(diagnostics, "schedule.sequence_pieces",
                  fmt::format("{} microbatches cannot be sequences of {} pieces", schedule.microbatches, schedule.sequencePieces),
@@ -82,6 +85,31 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                      fmt::format("skip connection from stage {} to stage {}", skip.fromStage, skip.toStage),
                      "it must lead from a stage to a later one");
     return diagnostics.size() == before;
+}
+
+void OrderGraph::checkTurns(const Schedule& schedule, Diagnostics& diagnostics) const
+{
+    if (schedule.inTurn.empty())
+        return;
+    if (schedule.inTurn.size() != schedule.deviceOfStage.size())
+        addError(diagnostics, "schedule.in_turn", fmt::format("{} stages, \"placement\" has {}", schedule.inTurn.size(), schedule.stages()),
+                 "list the devices of every stage");
+    for (std::size_t stage = 0; stage < schedule.inTurn.size(); ++stage) {
+        const std::vector<int>& devices = schedule.inTurn[stage];
+        const std::string where = fmt::format("schedule.in_turn, stage {}", stage);
+        if (devices.empty())
+            addError(diagnostics, where, "no device works on it", "name at least one");
+        for (const int device : devices)
+            if (device < 0 || device >= schedule.devices())
+                addError(diagnostics, where, fmt::format("unknown device {}", device),
+                         fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
+        if (stage < schedule.deviceOfStage.size() && std::find(devices.begin(), devices.end(), schedule.deviceOfStage[stage]) == devices.end())
+            addError(diagnostics, where, fmt::format("device {} updates it and is none of them", schedule.deviceOfStage[stage]),
+                     "let a device that works on the stage update it");
+    }
+    if (schedule.replicas() > 1)
+        addError(diagnostics, "schedule.in_turn", "a schedule with replicas has its own way of sharing microbatches",
+                 "use one of the two");
 }
 
 void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
@@ -111,12 +139,13 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
             } else if (const int replica = schedule.replicaOf(block.microbatch); block.replica != replica) {
                 addError(diagnostics, here(), fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
                          fmt::format("write {}", toString(schedule.block(block.op, block.stage, block.microbatch))));
-            } else if (block.op == Op::U || block.op == Op::R) {
-                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)),
-                         "leave it out: the compiler adds one update per stage after the last microbatch");
+            } else if (block.op == Op::R) {
+                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)), "leave it out");
             } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
+            } else if (block.op == Op::U) {
+                m_hasUpdates = true; // checkUpdates() looks at it
             } else {
                 BlockIndex& slot = m_table[(static_cast<std::size_t>(block.op) * static_cast<std::size_t>(m_stages)
                                             + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(m_microbatches)
@@ -164,7 +193,7 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
 {
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        if (block.op == Op::F)
+        if (block.op == Op::F || block.op == Op::U)
             continue;
         const int device = deviceOfBlock[i];
         const BlockIndex first = firstOfDevice[static_cast<std::size_t>(device)];
@@ -199,7 +228,7 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
         const Block& block = blocks[i];
         const bool forward = block.op == Op::F;
         const int piece = block.microbatch % schedule.sequencePieces;
-        if (block.op == Op::W || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
+        if (block.op == Op::W || block.op == Op::U || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
             continue;
         const int neighbour = forward ? block.microbatch - 1 : block.microbatch + 1;
         const BlockIndex input = forward ? indexOf(Op::F, block.stage, neighbour) : backwardOf(block.stage, neighbour);
@@ -211,6 +240,34 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
                      "forwards of a sequence run in ascending order, backwards in descending order");
         }
     }
+}
+
+/// An update stands behind the backward of its own microbatch, and once only.
+void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics) const
+{
+    std::vector<Block> seen;
+    for (BlockIndex i = 0; i < blocks.size(); ++i) {
+        const Block& block = blocks[i];
+        if (block.op != Op::U)
+            continue;
+        seen.push_back(block);
+        const BlockIndex first = firstOfDevice[static_cast<std::size_t>(deviceOfBlock[i])];
+        const BlockIndex full = indexOf(Op::B, block.stage, block.microbatch);
+        const BlockIndex gradient = full != noBlock ? full : indexOf(Op::W, block.stage, block.microbatch);
+        if (gradient != noBlock && gradient > i && deviceOfBlock[gradient] == deviceOfBlock[i])
+            addError(diagnostics, place(deviceOfBlock[i], i - first, block),
+                     fmt::format("it needs {}, which comes later on the same device", toString(blocks[gradient])),
+                     fmt::format("move it behind position {}", gradient - first));
+    }
+    std::sort(seen.begin(), seen.end());
+    if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end())
+        addError(diagnostics, "schedule.order", fmt::format("{} is placed twice", toString(*twice)), "remove one of them");
+    if (schedule.replicas() > 1)
+        addError(diagnostics, "schedule.replica_placements", "update blocks in a schedule with replicas",
+                 "leave the update blocks out: the replicas' gradients are summed and applied once, at the end");
+    if (schedule.sequencePieces > 1)
+        addError(diagnostics, "schedule.sequence_pieces", "update blocks in a schedule that cuts sequences",
+                 "leave the update blocks out: the pieces of a sequence need the same weights");
 }
 
 void OrderGraph::linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics)
@@ -244,7 +301,7 @@ void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
         const bool forward = block.op == Op::F;
-        if (block.op == Op::W)
+        if (block.op == Op::W || block.op == Op::U)
             continue;
         if (forward ? block.stage > 0 : block.stage + 1 < m_stages)
             chainInput[i] = forward ? indexOf(Op::F, block.stage - 1, block.microbatch)

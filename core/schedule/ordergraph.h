@@ -44,7 +44,10 @@ public:
     /// How many blocks the device dispatches as one when it comes to this one: 1, or 2 for an overlapped pair.
     BlockIndex unitSize(BlockIndex block) const { return overlapsNext.empty() ? 1 : 1 + overlapsNext[block]; }
 
-    /// Position of a block in the flat array; noBlock when it is not placed.
+    /// Has the order U blocks?
+    bool hasUpdates() const { return m_hasUpdates; }
+
+    /// Position of a block in the flat array; noBlock when it is not placed. Not for U.
     BlockIndex indexOf(Op op, int stage, int microbatch) const
     {
         return m_table[(static_cast<std::size_t>(op) * static_cast<std::size_t>(m_stages) + static_cast<std::size_t>(stage))
@@ -60,15 +63,18 @@ public:
 
 private:
     bool checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const;
+    void checkTurns(const Schedule& schedule, Diagnostics& diagnostics) const;
     void fillTable(const Schedule& schedule, Diagnostics& diagnostics);
     void checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const;
     void checkLocalOrder(const Schedule& schedule, Diagnostics& diagnostics) const;
     void checkPieceOrder(const Schedule& schedule, Diagnostics& diagnostics) const;
+    void checkUpdates(const Schedule& schedule, Diagnostics& diagnostics) const;
     void linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics);
     void linkInputs(std::span<const SkipConnection> skips);
 
     int m_stages = 0;
     int m_microbatches = 0;
+    bool m_hasUpdates = false;
     std::vector<BlockIndex> m_table; ///< [F, B, I, W][stage][microbatch]
 };
 

@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/schedule/block.h"
 #include "core/schedule/transfer.h"
+#include "core/schedule/weightpolicy.h"
 
 #include <algorithm>
 #include <string>
@@ -44,6 +45,10 @@ struct Schedule {
     /// Bidirectional pipelines: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
     /// microbatch belongs to one replica, see replicaOf().
     std::vector<std::vector<int>> morePlacements;
+    /// Where the microbatches of a stage are worked on by several devices in turn (the workers of data parallel
+    /// training): stage -> devices, microbatch m on the m-th of them, round and round. deviceOfStage then says
+    /// which device updates the stage. Empty: deviceOfStage alone. Such a schedule has U blocks and one replica.
+    std::vector<std::vector<int>> inTurn;
     /// Seq1F1B: so many consecutive microbatch numbers are pieces of one sequence. Within a stage the
     /// forwards of a sequence run in ascending order, since attention looks back, and its backwards in
     /// descending order. Divides `microbatches`.
@@ -56,6 +61,9 @@ struct Schedule {
     std::vector<Overlap> overlaps; ///< sorted
     std::vector<Pin> pins;
     std::vector<TransferPrecedence> transferOrder{}; ///< where the order inferred from the data is not wanted
+    /// Which weights blocks read where the order has U blocks. U2.5 applies the gradients of stage 2's backwards
+    /// since its U before, the last of which is microbatch 5's. A schedule without U blocks updates once, at its end.
+    WeightPolicy weights;
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
     int devices() const { return static_cast<int>(order.size()); }
@@ -78,7 +86,10 @@ struct Schedule {
     /// The device that holds a block's stage; the block is one of this schedule's.
     int deviceOf(const Block& block) const
     {
-        return placement(block.replica)[static_cast<std::size_t>(block.stage)];
+        const auto stage = static_cast<std::size_t>(block.stage);
+        if (inTurn.empty() || block.op == Op::U)
+            return placement(block.replica)[stage];
+        return inTurn[stage][static_cast<std::size_t>(block.microbatch) % inTurn[stage].size()];
     }
     /// The block of these three, with the replica that the microbatch belongs to.
     Block block(Op op, int stage, int microbatch) const { return {op, stage, microbatch, replicaOf(microbatch)}; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/validate.h"
 
-#include "core/schedule/ordergraph.h"
+#include "core/program/weightversions.h"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,12 @@ void checkPins(const Schedule& schedule, const OrderGraph& graph, Diagnostics& d
 Diagnostics validate(const Schedule& schedule, std::span<const SkipConnection> skips)
 {
     Diagnostics diagnostics;
-    const OrderGraph graph(schedule, skips, false, diagnostics);
+    OrderGraph graph(schedule, skips, false, diagnostics);
+    if (!hasErrors(diagnostics)) {
+        const WeightPlan weights = planWeights(schedule, graph, false, diagnostics);
+        if (!hasErrors(diagnostics))
+            addWeightInputs(graph, weights, schedule);
+    }
     if (!hasErrors(diagnostics)) {
         checkPins(schedule, graph, diagnostics);
         const Diagnostics stuck = runOrder(graph).stuck;

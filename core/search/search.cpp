@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/search.h"
 
+#include "core/schedule/weightplan.h"
 #include "core/search/worker.h"
 
 #include <fmt/format.h>
@@ -63,6 +64,9 @@ SearchResult search(const Design& design, const SearchOptions& given)
 {
     SearchOptions options = given;
     options.threads = std::clamp(options.threads, 1, 256);
+    if (hasUpdates(design.schedule))
+        throw Error("schedule.order", "the schedule updates its stages amid the run, which the search does not place",
+                    "search a synchronous schedule, such as 1f1b");
     const SearchModel model(design, options.limit, options.locked);
     if (const Diagnostics impossible = whyImpossible(design, model, options.limit); hasErrors(impossible))
         throw Error(impossible);

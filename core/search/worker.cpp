@@ -98,7 +98,8 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
             return;
         // The adaptive V tries thousands of blocks, each over all devices: too long to be cancelled in between.
         const bool heavy = family.name == "v-auto" && m_model.devices > 8;
-        if (heavy || !mine(number++))
+        // Updates amid the run are another training, not a better order of this one.
+        if (heavy || family.updates || !mine(number++))
             continue;
         FamilyParameters own = parameters;
         own.memoryLimit = m_options.limit.factor;

@@ -87,7 +87,6 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(shape.experts == 0, "experts", "experts are not built in", "use 0");
     need(shape.bias && shape.queryKeyValueBias, "bias", "the built-in layers have biases", "switch them on");
     need(shape.learnedPositions, "learned_positions", "rotary positions are not built in", "switch them on");
-    need(shape.tiedHead, "tied_head", "the built-in head shares the embedding's matrix", "switch it on");
     return reasons;
 }
 

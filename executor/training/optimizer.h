@@ -3,9 +3,11 @@
 // only. Element by element, hence independent of how the model is cut into stages.
 #pragma once
 
+#include "core/schedule/weightpolicy.h"
 #include "executor/training/parameterlayout.h"
 #include "kernels/optimizers.h"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,23 +17,39 @@ struct OptimizerSettings {
     Optimizer kind = Optimizer::AdamW;
     kernels::AdamWSettings adamW{.weightDecay = 0.01f};
     kernels::SgdSettings sgd{};
+    float rmsSmoothing = 0.99f; ///< RMSProp, of the squared gradient; its rate and epsilon are those of adamW
+    /// Where more are known than a Workload's two: Adam is AdamW without decay.
+    std::optional<UpdateRule> rule{};
+    UpdateRule updateRule() const
+    {
+        return rule.value_or(kind == Optimizer::AdamW ? UpdateRule::AdamW : UpdateRule::SgdMomentum);
+    }
 };
 
 class StageOptimizer {
 public:
     StageOptimizer(const ParameterLayout& layout, const OptimizerSettings& settings);
 
-    /// Floats of state. AdamW: all first moments, then all second moments. SGD: the momentum. Starts as zeros.
+    /// Floats of state. AdamW, Adam: all first moments, then all second moments. SGD: the momentum. RMSProp: the mean
+    /// squares, then the last gradient. Starts as zeros.
     std::size_t stateElements() const;
 
     /// Update number `step`, counted from 1. Gradients are read only; clearing them is the caller's.
     void update(int step, std::span<float> parameters, std::span<const float> gradients, std::span<float> state) const;
+
+    /// Where `steps` more updates in the direction of the last one would lead, without weight decay. `updates` is
+    /// how many there have been; before the first one there is no direction, and the weights stay (arXiv 2312.00839).
+    void predict(int updates, int steps, std::span<const float> parameters, std::span<const float> state,
+                 std::span<float> predicted) const;
 
 private:
     struct Range { ///< neighbouring parameters that are treated alike
         std::size_t offset = 0, count = 0;
         bool decays = false;
     };
+
+    void rmsPropStep(std::span<float> parameters, std::span<const float> gradients, std::span<float> squares,
+                     std::span<float> last) const;
 
     OptimizerSettings m_settings;
     std::size_t m_count;

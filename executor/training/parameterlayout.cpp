@@ -48,7 +48,8 @@ ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
             add(layer, "norm.gamma", 1, hidden, One);
             add(layer, "norm.beta", 1, hidden, Zero);
             add(layer, "projection.weight", shape.vocabulary, hidden, Normal, deviation);
-            m_parameters.back().drawnAs = embeddingMatrixName;
+            if (layer.sharedParameters > 0)
+                m_parameters.back().drawnAs = embeddingMatrixName;
             break;
         case LayerKind::Other:
             throw Error(layer.name, "this layer has no mathematics", "run a model made of its dimensions");
@@ -88,7 +89,8 @@ const Parameter* ParameterLayout::embeddingMatrix() const
 }
 const Parameter* ParameterLayout::headMatrix() const
 {
-    return find(headMatrixName);
+    const Parameter* matrix = find(headMatrixName);
+    return matrix && matrix->drawnAs == embeddingMatrixName ? matrix : nullptr; // a head of its own is tied to nothing
 }
 
 void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed) const

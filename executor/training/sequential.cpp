@@ -187,6 +187,8 @@ void SequentialTrainer::reduceTied(std::size_t replica)
 {
     Stage& root = m_stages.front();
     Stage& other = m_stages.back();
+    if (!other.maths.parameters().headMatrix())
+        return; // a head of its own
     const std::span<float> sum = root.maths.parameters().embeddingMatrix()->in(std::span(root.gradients[replica]));
     const std::span<float> share = other.maths.parameters().headMatrix()->in(std::span(other.gradients[replica]));
     kernels::add(sum, share);

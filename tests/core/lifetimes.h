@@ -44,6 +44,7 @@ inline QString checkLifetimes(const Program& program)
             QString fault;
             switch (i.kind) {
             case InstructionKind::Compute:
+            case InstructionKind::Update:
             case InstructionKind::Send:
                 for (const BufferId b : program.reads(i.task))
                     if (!live.count(b) || !live[b])
@@ -72,7 +73,6 @@ inline QString checkLifetimes(const Program& program)
                     bytes -= program.buffers[i.buffer].bytes;
                 }
                 break;
-            case InstructionKind::Update: break;
             }
             if (!fault.isEmpty())
                 return fault;

@@ -61,7 +61,7 @@ private Q_SLOTS:
         QCOMPARE(peak.saved, (std::vector<MemoryPeak::Saved>{{1, 2, 11 * mib}}));
         QCOMPARE(peak.workspace, 7 * mib);
         QCOMPARE(peak.made, mib / 2);
-        QCOMPARE(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.workspace, peak.peak);
+        QCOMPARE(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace, peak.peak);
 
         const auto error = std::find_if(diagnostics.begin(), diagnostics.end(),
                                         [](const Diagnostic& d) { return d.severity == Severity::Error; });
@@ -94,7 +94,7 @@ private Q_SLOTS:
             for (int d = 0; d < 4; ++d) {
                 const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, d);
                 QCOMPARE(peak.peak, prediction.program.devices[std::size_t(d)].peakBytes);
-                QVERIFY2(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.workspace == peak.peak,
+                QVERIFY2(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace == peak.peak,
                          std::string(family.name).c_str());
                 const std::vector<MemorySample>& curve = prediction.timeline.memory[std::size_t(d)];
                 QVERIFY(std::find(curve.begin(), curve.end(), MemorySample{peak.time, peak.peak}) != curve.end());

@@ -22,7 +22,10 @@ namespace {
 /// A small schedule of any family.
 Schedule anySchedule()
 {
-    const Family& family = families()[*rc::gen::inRange<std::size_t>(0, families().size())];
+    // Updates amid the run have rules of their own: tst_weightversions.cpp.
+    std::vector<Family> plain;
+    std::copy_if(families().begin(), families().end(), std::back_inserter(plain), [](const Family& f) { return !f.updates; });
+    const Family& family = plain[*rc::gen::inRange<std::size_t>(0, plain.size())];
     return makeSchedule(family.name, possibleParameters(family, *rc::gen::inRange(1, 5), *rc::gen::inRange(1, 9)));
 }
 
@@ -210,7 +213,7 @@ private Q_SLOTS:
             refused({b.op, s.stages(), b.microbatch, b.replica}, "unknown stage");
             refused({b.op, b.stage, s.microbatches, b.replica}, "unknown microbatch");
             refused({b.op, b.stage, b.microbatch, s.replicas()}, "unknown replica");
-            refused({Op::U, b.stage, b.microbatch, b.replica}, "cannot be placed by hand");
+            refused({Op::R, b.stage, b.microbatch, b.replica}, "cannot be placed by hand");
             if (b.op == Op::B)
                 refused({Op::I, b.stage, b.microbatch, b.replica}, "full backward");
         }));

@@ -115,7 +115,8 @@ private Q_SLOTS:
             design.costs = randomCosts(design.schedule, random);
             for (int i = 0; i < 3; ++i) {
                 const auto& lane = design.schedule.order[random() % design.schedule.order.size()];
-                design.schedule.pins.push_back({lane[random() % lane.size()], static_cast<Nanoseconds>(random() % 60'000)});
+                if (const Block& pinned = lane[random() % lane.size()]; pinned.op != Op::U)
+                    design.schedule.pins.push_back({pinned, static_cast<Nanoseconds>(random() % 60'000)});
             }
             const Prediction p = predict(design);
             const auto expected = relaxedEnds(design.schedule, design.costs);

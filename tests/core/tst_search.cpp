@@ -231,7 +231,7 @@ private Q_SLOTS:
                 Design design;
                 design.schedule = makeSchedule(family.name, parameters);
                 const Schedule& schedule = design.schedule;
-                if (schedule.replicas() > 1 || schedule.sequencePieces > 1 || !schedule.overlaps.empty())
+                if (family.updates || schedule.replicas() > 1 || schedule.sequencePieces > 1 || !schedule.overlaps.empty())
                     continue;
                 design.costs = uniformCosts({}, schedule.stages(), schedule.chunks());
                 for (StageCosts& stage : design.costs.stages) {

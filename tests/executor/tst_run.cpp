@@ -38,6 +38,7 @@ Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
     shape.sequence = 16;
     shape.microbatchSize = 2;
     shape.sequencePieces = design.schedule.sequencePieces;
+    shape.tiedHead = !findFamily(family)->updates;
     design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
@@ -116,9 +117,12 @@ private slots:
             options.checkMemory = true;
             const RunResult result = run(design, options);
             QCOMPARE(result.maths, std::string("training"));
-            QVERIFY(result.gradients.has_value());
-            QVERIFY(result.gradients->bitEqual);
-            QCOMPARE(result.gradients->maxRelativeError, 0.0);
+            // Updates amid the run have an oracle of their own: tst_weighttraining.cpp.
+            QCOMPARE(result.gradients.has_value(), !findFamily(family.toStdString())->updates);
+            if (result.gradients) {
+                QVERIFY(result.gradients->bitEqual);
+                QCOMPARE(result.gradients->maxRelativeError, 0.0);
+            }
             QCOMPARE(result.peakBytes, result.predictedPeakBytes);
             QCOMPARE(result.losses.size(), std::size_t{3});
             for (const double loss : result.losses)

@@ -243,7 +243,7 @@ private slots:
     {
         ModelShape shape = smallShape();
         shape.dropout = true;
-        shape.tiedHead = false;
+        shape.gatedMlp = true;
         try {
             const StageMaths maths(workloadOf(shape), 0, 4, 1);
             QFAIL("accepted");

@@ -28,7 +28,14 @@
     FAMILY(dualPipeV)               \
     FAMILY(seq1F1B)                 \
     FAMILY(pipeDream)               \
-    FAMILY(pipeDream2BW)
+    FAMILY(pipeDream2BW)            \
+    FAMILY(asynchronous)            \
+    FAMILY(pipeOptim)               \
+    FAMILY(specTrain)               \
+    FAMILY(xpipe)                   \
+    FAMILY(dataParallel)            \
+    FAMILY(cyclicV1)                \
+    FAMILY(cyclicV2)
 
 namespace pipewright {
 
@@ -53,6 +60,15 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
     else if (p.chunks && *p.chunks != family.defaultChunks && !family.chunksSelectable)
         bad("--chunks", fmt::format("{} chunks", *p.chunks),
             fmt::format("{} has {} per device", family.title, family.defaultChunks));
+    if (p.accumulate && !family.accumulates)
+        bad("--accumulate", fmt::format("{} microbatches per update", *p.accumulate),
+            fmt::format("{} updates {}", family.title, family.dataParallel ? "after every worker's microbatch" : "once per step"));
+    if (p.workers && !family.dataParallel)
+        bad("--workers", fmt::format("{} workers", *p.workers), fmt::format("{} has none; dp, cdp-v1 and cdp-v2 do", family.title));
+    if (p.layout != WorkerLayout::Pipeline && !family.dataParallel)
+        bad("--layout", std::string(nameOf(p.layout)), fmt::format("{} has no workers to lay out; dp, cdp-v1 and cdp-v2 do", family.title));
+    if (!family.updates && (p.optimizer || !(p.weights == WeightPolicy{})))
+        bad("--optimizer", "a setting of updates amid the run", fmt::format("{} updates once per step: leave it out", family.title));
     if (p.pieces && !family.cutsSequences)
         bad("--pieces", fmt::format("{} pieces", *p.pieces), fmt::format("{} does not cut sequences; seq1f1b does", family.title));
     else if (p.pieces && (*p.pieces < 1 || *p.pieces > maxMicrobatches))
@@ -76,6 +92,20 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
 }
 
 } // namespace
+
+namespace {
+constexpr std::array<std::string_view, workerLayoutCount> layoutNames = {"pipeline", "workers", "single", "triangle"};
+}
+
+std::string_view nameOf(WorkerLayout layout) { return layoutNames[static_cast<std::size_t>(layout)]; }
+
+std::optional<WorkerLayout> workerLayoutNamed(std::string_view name)
+{
+    for (std::size_t i = 0; i < layoutNames.size(); ++i)
+        if (layoutNames[i] == name)
+            return static_cast<WorkerLayout>(i);
+    return std::nullopt;
+}
 
 std::span<const Family> families()
 {

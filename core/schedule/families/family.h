@@ -22,6 +22,17 @@ struct StageTimes {
 
 inline constexpr int defaultSequencePieces = 4;
 
+/// N workers' microbatches on N stages, in one of the ways of arXiv 2403.08837.
+enum class WorkerLayout : std::uint8_t {
+    Pipeline, ///< stage j on device j, for all workers
+    Workers,  ///< worker i on device i, with all stages
+    Single,   ///< all on one device
+    Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N * N
+};
+inline constexpr int workerLayoutCount = 4;
+std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle"
+std::optional<WorkerLayout> workerLayoutNamed(std::string_view name);
+
 struct FamilyParameters {
     int devices = 4;
     int microbatches = 8;
@@ -35,6 +46,15 @@ struct FamilyParameters {
     /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
     /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
     Bytes saved = 0, savedForWeightGrad = 0;
+    /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
+    /// update where the family lets them be chosen.
+    WeightPolicy weights{};
+    std::optional<UpdateRule> optimizer; ///< that of the rule when unset: Adam for XPipe, momentum SGD for all others
+    std::optional<int> accumulate;
+    /// Data parallel training: where the workers' blocks run, and how many workers, when that does not follow from
+    /// the devices.
+    WorkerLayout layout = WorkerLayout::Pipeline;
+    std::optional<int> workers;
 };
 
 struct Family {
@@ -49,6 +69,9 @@ struct Family {
     /// Called only with parameters that passed the checks.
     Schedule (*make)(const FamilyParameters&);
     bool cutsSequences = false; ///< takes FamilyParameters::pieces
+    bool accumulates = false;   ///< takes FamilyParameters::accumulate
+    bool dataParallel = false;  ///< takes FamilyParameters::layout and workers
+    bool updates = false;       ///< has U blocks, and takes FamilyParameters::weights
 };
 
 std::span<const Family> families();

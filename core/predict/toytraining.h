@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A schedule's weight versions, worked through by hand: each stage is one number, each microbatch one number, and
+// the tasks of a Program run one after the other in its global order (a logical clock). What a policy does to a
+// sequence of weights can so be followed to the last digit; the same Program runs on real models elsewhere.
+#pragma once
+
+#include "core/program/program.h"
+
+namespace pipewright {
+
+struct ToyOptimizer {
+    double learningRate = 0.125;
+    double momentum = 0.5, dampening = 0;         ///< SGD: v = momentum v + (1 - dampening) g
+    double beta1 = 0.9, beta2 = 0.999;            ///< Adam, AdamW
+    double smoothing = 0.99;                      ///< RMSProp, of the squared gradient
+    double epsilon = 1e-8, weightDecay = 0;       ///< the decay (AdamW) is no part of a prediction
+};
+
+struct ToyModel {
+    enum class Kind {
+        Chain,     ///< y = w_{n-1} ... w_0 x, loss (y - target)^2 / 2
+        Quadratic, ///< every stage for itself: loss w^2 / 2
+        Slope,     ///< every stage for itself: a gradient of 1, always
+    };
+    Kind kind = Kind::Chain;
+    std::vector<double> inputs{1}; ///< Chain: of microbatch 0, 1, …, from the front again when they are used up
+    double target = 1;
+    double start = 0.5; ///< of every weight
+};
+
+template<typename Real>
+struct ToyRun {
+    std::vector<std::vector<Real>> weights; ///< per stage: version 0, 1, …
+    std::vector<Real> losses;               ///< per microbatch, as its forward saw it; Quadratic: summed over stages
+};
+
+/// A Program without U blocks is updated once, at its end. An update takes the mean of its gradients.
+/// Instantiated for float and double.
+template<typename Real>
+ToyRun<Real> trainToy(const Program& program, UpdateRule rule, const ToyOptimizer& optimizer, const ToyModel& model);
+
+extern template ToyRun<float> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
+extern template ToyRun<double> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
+
+} // namespace pipewright

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/weightreport.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// Walks a device's list and notes how many copies of the stages that it updates are live.
+void countCopies(const Program& program, int device, std::vector<StageWeights>& report)
+{
+    std::vector<int> older(report.size(), 0), predicted(report.size(), 0);
+    const auto change = [&](BufferId id, int by) {
+        const Buffer& buffer = program.buffers[id];
+        const auto stage = static_cast<std::size_t>(buffer.stage);
+        if (buffer.device != device || program.deviceOfStage[stage] != device)
+            return;
+        if (buffer.kind == BufferKind::WeightVersion)
+            older[stage] += by;
+        else if (buffer.kind == BufferKind::PredictedWeights)
+            predicted[stage] += by;
+        else
+            return;
+        report[stage].versions = std::max(report[stage].versions, 1 + older[stage]);
+        report[stage].copies = std::max(report[stage].copies, 1 + older[stage] + predicted[stage]);
+        report[stage].bytes = std::max(report[stage].bytes, buffer.bytes * (1 + older[stage] + predicted[stage]));
+    };
+    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions) {
+        if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
+            change(instruction.buffer, -1);
+        else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update)
+            for (const BufferId id : program.writes(instruction.task))
+                change(id, 1);
+    }
+}
+
+} // namespace
+
+std::vector<StageWeights> weightReport(const Program& program)
+{
+    std::vector<StageWeights> report;
+    if (!program.versioned())
+        return report;
+    report.resize(static_cast<std::size_t>(program.stages));
+    for (int stage = 0; stage < program.stages; ++stage) {
+        report[static_cast<std::size_t>(stage)].stage = stage;
+        report[static_cast<std::size_t>(stage)].versions = report[static_cast<std::size_t>(stage)].copies = 1;
+    }
+    for (const Buffer& buffer : program.buffers)
+        if (buffer.kind == BufferKind::Parameters && buffer.device == program.deviceOfStage[static_cast<std::size_t>(buffer.stage)])
+            report[static_cast<std::size_t>(buffer.stage)].bytes = buffer.bytes;
+    std::vector<int> live(report.size(), 0);
+    std::vector<std::int64_t> sum(report.size(), 0), forwards(report.size(), 0);
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const WeightUse& use = program.weights[t];
+        const auto s = static_cast<std::size_t>(task.stage);
+        StageWeights& stage = report[s];
+        if (task.kind == TaskKind::Update && task.peer < 0)
+            ++stage.updates;
+        if (task.kind != TaskKind::Compute)
+            continue;
+        if (task.op == Op::F) {
+            stage.staleness = std::max(stage.staleness, use.staleness());
+            stage.forwardSteps = std::max(stage.forwardSteps, use.steps);
+            stage.inFlight = std::max(stage.inFlight, ++live[s]);
+            sum[s] += use.staleness();
+            ++forwards[s];
+        } else if (task.op != Op::W) {
+            stage.backwardSteps = std::max(stage.backwardSteps, use.steps);
+        }
+        live[s] -= task.op == Op::B || task.op == Op::W;
+    }
+    for (std::size_t s = 0; s < report.size(); ++s)
+        report[s].meanStaleness = forwards[s] > 0 ? static_cast<double>(sum[s]) / static_cast<double>(forwards[s]) : 0;
+    for (int device = 0; device < static_cast<int>(program.devices.size()); ++device)
+        countCopies(program, device, report);
+    return report;
+}
+
+WeightTraffic weightTraffic(const Program& program)
+{
+    WeightTraffic traffic;
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Transfer)
+            for (const BufferId id : program.reads(t)) {
+                const Buffer& buffer = program.buffers[id];
+                if (buffer.kind == BufferKind::PartialGradient)
+                    traffic.gradients += buffer.bytes;
+                else if (buffer.kind == BufferKind::SentWeights)
+                    traffic.weights += buffer.bytes;
+            }
+    return traffic;
+}
+
+} // namespace pipewright

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// PipeOptim (arXiv 2312.00839): asynchronous 1F1B whose forwards read weights predicted by the optimizer's own
+// direction, p - r - 1 updates ahead on device r; backwards read the newest weights.
+#include "core/schedule/families/asynchronous.h"
+
+namespace pipewright {
+
+Family pipeOptim()
+{
+    return {"pipeoptim", "PipeOptim", "Asynchronous 1F1B; forwards read weights predicted by the optimizer's direction.", 1, false,
+            BackwardStyle::Full,
+            [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
+            [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
+            false, true, false, true};
+}
+
+} // namespace pipewright

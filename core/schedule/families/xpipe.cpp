@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// XPipe (arXiv 1911.04610): mini-batches of T microbatches, one update each, in asynchronous 1F1B. The microbatches
+// of a mini-batch share the weights that its first one predicted along Adam's moments.
+#include "core/schedule/families/asynchronous.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+int batchOf(const FamilyParameters& p)
+{
+    return p.accumulate.value_or(std::max(2, p.devices));
+}
+
+} // namespace
+
+Family xpipe()
+{
+    return {"xpipe", "XPipe", "Asynchronous 1F1B; the microbatches of a mini-batch share a prediction along Adam's moments.", 1, false,
+            BackwardStyle::Full,
+            [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::XPipe, batchOf(p)); },
+            [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::XPipe, batchOf(p)); },
+            false, true, false, true};
+}
+
+} // namespace pipewright

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/versionedweights.h"
+
+#include "kernels/elementwise.h"
+
+namespace pipewright {
+
+namespace {
+
+std::span<float> floats(const BufferView& view)
+{
+    return {reinterpret_cast<float*>(view.region.data), static_cast<std::size_t>(view.region.bytes) / sizeof(float)};
+}
+
+const BufferView* find(std::span<const BufferView> views, BufferKind kind)
+{
+    for (const BufferView& view : views)
+        if (view.description->kind == kind)
+            return &view;
+    return nullptr;
+}
+
+} // namespace
+
+void VersionedWeights::prepare(const Program& program)
+{
+    m_program = &program;
+    m_held.assign(program.buffers.size(), {});
+    m_cameFrom.assign(program.buffers.size(), none);
+    m_readings.assign(program.tasks.size(), {});
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Transfer)
+            for (std::size_t i = 0; i < program.writes(t).size(); ++i)
+                m_cameFrom[program.writes(t)[i]] = program.reads(t)[i];
+}
+
+void VersionedWeights::beginStep(std::span<const StageCopy> copies)
+{
+    for (const StageCopy& copy : copies)
+        m_base = std::max(m_base, copy.version); // all are at the last version of the step before
+    m_readings.assign(m_readings.size(), {});
+}
+
+std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy,
+                                                     const StageOptimizer& optimizer)
+{
+    if (const BufferView* sum = find(context.reads, BufferKind::ReceivedPartialGradient))
+        kernels::copy(std::span<const float>(floats(*sum)), copy.gradients);
+    if (context.task->op == Op::W)
+        return {};
+    WeightReading& reading = m_readings[context.id];
+    for (const BufferKind kind : {BufferKind::PredictedWeights, BufferKind::WeightVersion})
+        if (const BufferView* other = find(context.reads, kind)) {
+            reading = held(other->id);
+            return floats(*other);
+        }
+    reading = {copy.version - m_base, 0};
+    const BufferView* made = find(context.writes, BufferKind::PredictedWeights);
+    if (made == nullptr)
+        return copy.parameters;
+    reading.steps = m_program->weights[context.id].steps;
+    optimizer.predict(copy.version, reading.steps, copy.parameters, copy.state, floats(*made));
+    m_held[made->id] = reading;
+    return floats(*made);
+}
+
+void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
+{
+    if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
+        kernels::copy(std::span<const float>(copy.gradients), floats(*sum));
+        kernels::fill(copy.gradients, 0);
+    }
+}
+
+void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const StageOptimizer& optimizer)
+{
+    if (const BufferView* older = find(context.writes, BufferKind::WeightVersion)) {
+        kernels::copy(std::span<const float>(copy.parameters), floats(*older));
+        m_held[older->id] = {copy.version - m_base, 0};
+    }
+    if (context.task->peer >= 0) {
+        const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
+        if (received == nullptr)
+            throw Error(m_program->label(context.id), "has no weights to put in place", "compile the schedule again");
+        kernels::copy(std::span<const float>(floats(*received)), copy.parameters);
+        copy.version = held(m_cameFrom[received->id]).version + m_base;
+        return;
+    }
+    // Sums from elsewhere in ascending order of microbatches, then the own one: addition commutes bit by bit.
+    std::span<float> sum;
+    for (const BufferView& view : context.reads)
+        if (view.description->kind == BufferKind::ReceivedPartialGradient) {
+            if (sum.empty())
+                sum = floats(view);
+            else
+                kernels::add(sum, std::span<const float>(floats(view)));
+        }
+    if (!sum.empty())
+        kernels::add(copy.gradients, std::span<const float>(sum));
+    optimizer.update(copy.version + 1, copy.parameters, copy.gradients, copy.state);
+    ++copy.version;
+    if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {
+        kernels::copy(std::span<const float>(copy.parameters), floats(*sent));
+        m_held[sent->id] = {copy.version - m_base, 0};
+    }
+    kernels::fill(copy.gradients, 0);
+}
+
+TaskId VersionedWeights::firstDifference() const
+{
+    for (TaskId t = 0; t < m_readings.size(); ++t)
+        if (m_readings[t].version >= 0
+            && !(m_readings[t] == WeightReading{m_program->weights[t].version, m_program->weights[t].steps}))
+            return t;
+    return none;
+}
+
+} // namespace pipewright

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Schedules with update blocks, really trained: blocks read the versions that were compiled, threads agree with the
+// logical clock to the bit, and the cyclic schedule is what its authors emulate.
+#include <QtTest>
+
+#include "core/program/compile.h"
+#include "core/schedule/families/family.h"
+#include "core/workload/stagecosts.h"
+#include "executor/host/hostbackend.h"
+#include "executor/run.h"
+#include "executor/runtime.h"
+#include "executor/training/logicalclock.h"
+#include "executor/trainingwork.h"
+#include "gptreference.h"
+
+#include <cstring>
+#include <random>
+#include <set>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+ModelShape shapeOf(int stages)
+{
+    ModelShape shape = smallShape(std::max(1, stages));
+    shape.tiedHead = false;
+    return shape;
+}
+
+TextData someText(const ModelShape& shape, std::uint64_t seed)
+{
+    std::string text;
+    for (int i = 0; i < 20; ++i)
+        text += "weights of the day before yesterday; " + std::to_string(i * i) + " ";
+    return TextData::fromText(text, "test", shape, seed);
+}
+
+/// A design of the small model: as many layers as stages, embedding and head with the ends.
+Design designOf(Schedule schedule)
+{
+    Design design;
+    design.name = "test";
+    design.schedule = std::move(schedule);
+    design.workload = makeWorkload(shapeOf(design.schedule.stages()), Optimizer::SgdMomentum, "test");
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.costs = uniformCosts({}, design.schedule.stages(), 1);
+    return trainableDesign(design);
+}
+
+OptimizerSettings settingsFor(UpdateRule rule, float momentum = 0.9f)
+{
+    OptimizerSettings settings;
+    settings.rule = rule;
+    settings.sgd.learningRate = 0.05f;
+    settings.sgd.momentum = momentum;
+    return settings;
+}
+
+struct Trained {
+    std::vector<float> parameters; ///< of all stages
+    TaskId difference = none;
+    std::vector<double> losses;
+    std::vector<Bytes> peaks;
+};
+
+Trained outcome(const TrainingWork& work)
+{
+    Trained result;
+    for (int stage = 0; stage < work.stages(); ++stage)
+        result.parameters.insert(result.parameters.end(), work.parameters(stage).begin(), work.parameters(stage).end());
+    result.difference = work.versions().firstDifference();
+    result.losses = work.microbatchLosses();
+    return result;
+}
+
+Trained train(const Design& design, const Program& program, const OptimizerSettings& optimizer, bool threads,
+              int steps = 1)
+{
+    const TextData data = someText(design.workload->shape, 3);
+    TrainingWork work(*design.workload, design.layersPerStage, program.microbatches, optimizer, data, 5,
+                      microbatchesPerUpdate(program));
+    if (!threads) {
+        LogicalClock clock(program, work);
+        for (int step = 0; step < steps; ++step)
+            clock.runStep(step);
+        return outcome(work);
+    }
+    const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
+    Runtime runtime(program, *backend, work, nullptr, {.checkMemory = true});
+    for (int step = 0; step < steps; ++step)
+        runtime.runStep(step);
+    Trained result = outcome(work);
+    result.peaks = runtime.peakBytes();
+    return result;
+}
+
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b)
+{
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// The authors' emulation of cyclic training: every rank applies, stage by stage, the mean gradient of this step or
+/// of the step before, to parameters and momentum of its own; the gradient is summed rank after rank.
+class LaggedRanks {
+public:
+    LaggedRanks(const Design& design, const OptimizerSettings& optimizer, bool freshest, std::uint64_t seed)
+        : m_ranks(design.schedule.stages()), m_freshest(freshest)
+    {
+        int first = 0;
+        for (const int layers : design.layersPerStage) {
+            m_maths.emplace_back(*design.workload, first, first + layers, m_ranks);
+            m_optimizers.emplace_back(m_maths.back().parameters(), optimizer);
+            first += layers;
+        }
+        for (int rank = 0; rank < m_ranks; ++rank) {
+            Rank& own = m_rank.emplace_back();
+            for (std::size_t j = 0; j < m_maths.size(); ++j) {
+                own.parameters.emplace_back(m_maths[j].parameters().count());
+                m_maths[j].parameters().initialise(own.parameters.back(), seed);
+                own.state.emplace_back(m_optimizers[j].stateElements());
+                own.updates.push_back(0);
+            }
+        }
+        for (const StageMaths& maths : m_maths)
+            m_gradient.emplace_back(maths.parameters().count());
+        m_before = m_gradient;
+    }
+
+    void step(int t, const TextData& data, const ModelShape& shape)
+    {
+        m_before = m_gradient;
+        for (auto& gradient : m_gradient)
+            std::fill(gradient.begin(), gradient.end(), 0.0f);
+        for (int rank = 0; rank < m_ranks; ++rank)
+            addGradient(m_rank[static_cast<std::size_t>(rank)], t * m_ranks + rank, data, shape);
+        for (int rank = 0; rank < m_ranks; ++rank)
+            for (std::size_t j = 0; j < m_maths.size(); ++j) {
+                const bool fresh = m_freshest && static_cast<int>(j) >= m_ranks - 1 - rank;
+                if (!fresh && t == 0)
+                    continue; // there is no step before
+                Rank& own = m_rank[static_cast<std::size_t>(rank)];
+                m_optimizers[j].update(++own.updates[j], own.parameters[j], fresh ? m_gradient[j] : m_before[j],
+                                       own.state[j]);
+            }
+    }
+
+    /// The parameters that the last gradients lead to, wherever they are applied.
+    std::vector<float> newest()
+    {
+        std::vector<float> all;
+        for (std::size_t j = 0; j < m_maths.size(); ++j) {
+            Rank& last = m_rank.back();
+            if (!m_freshest)
+                m_optimizers[j].update(++last.updates[j], last.parameters[j], m_gradient[j], last.state[j]);
+            all.insert(all.end(), last.parameters[j].begin(), last.parameters[j].end());
+        }
+        return all;
+    }
+
+private:
+    struct Rank {
+        std::vector<std::vector<float>> parameters, state;
+        std::vector<int> updates;
+    };
+
+    void addGradient(const Rank& own, int microbatch, const TextData& data, const ModelShape& shape)
+    {
+        std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.tokens())), targets(tokens);
+        data.sample(0, microbatch, tokens, targets);
+        std::vector<StageRoom> rooms;
+        for (std::size_t j = 0; j < m_maths.size(); ++j) {
+            rooms.emplace_back(m_maths[j]);
+            m_maths[j].forward(own.parameters[j], {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets},
+                               rooms[j].memory(), rooms[j].output);
+        }
+        for (std::size_t j = m_maths.size(); j-- > 0;)
+            m_maths[j].backward(own.parameters[j], rooms[j].memory(),
+                                j + 1 < m_maths.size() ? rooms[j + 1].inputGrad : std::vector<float>(),
+                                rooms[j].inputGrad, m_gradient[j]);
+    }
+
+    int m_ranks;
+    bool m_freshest;
+    std::vector<StageMaths> m_maths;
+    std::vector<StageOptimizer> m_optimizers;
+    std::vector<Rank> m_rank;
+    std::vector<std::vector<float>> m_gradient, m_before;
+};
+
+} // namespace
+
+class TestWeightTraining : public QObject {
+    Q_OBJECT
+private Q_SLOTS:
+    void everyBlockReadsWhatWasCompiled();
+    void cyclicTrainingIsTheLaggedEmulation_data();
+    void cyclicTrainingIsTheLaggedEmulation();
+    void severalDevicesTrainLikeOne();
+    void synchronousUpdatesAreTheSequentialRun();
+    void predictionsFollowTheOptimizer();
+    void measuredMemoryIsTheTriangleAndTheFlatLine();
+    void aRunSaysThatItsReadsAgree();
+};
+
+void TestWeightTraining::everyBlockReadsWhatWasCompiled()
+{
+    std::mt19937 random(11);
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    int done = 0;
+    std::set<std::string> seen;
+    while (done < 200) {
+        FamilyParameters p;
+        p.devices = 1 + below(4);
+        p.microbatches = 1 + below(10);
+        p.layout = static_cast<WorkerLayout>(below(workerLayoutCount));
+        const char* names[] = {"async-1f1b", "pipedream", "pipedream-2bw", "spectrain", "xpipe",
+                               "pipeoptim",  "dp",        "cdp-v1",        "cdp-v2"};
+        const Family& family = *findFamily(names[below(9)]);
+        if (family.dataParallel) {
+            if (p.layout == WorkerLayout::Single)
+                p.workers = p.devices, p.devices = 1;
+        } else {
+            p.layout = WorkerLayout::Pipeline;
+            if (below(2) != 0)
+                p.accumulate = 1 + below(4);
+            if (below(2) != 0)
+                p.optimizer = static_cast<UpdateRule>(below(updateRuleCount));
+            p.weights.verticalSync = family.name == "pipedream" && below(2) != 0;
+            p.weights.specTrain = family.name == "spectrain" ? 1 + below(2) : 1;
+            if (family.name == "pipeoptim")
+                p.weights.steps = static_cast<PredictionSteps>(below(3));
+            if (family.name == "xpipe")
+                p.weights.rounding = static_cast<StepRounding>(below(5));
+        }
+        if (hasErrors(family.check(p)))
+            continue;
+        const Design design = designOf(makeSchedule(family.name, p));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        const OptimizerSettings optimizer = settingsFor(program.weightPolicy.optimizer);
+        const Trained clock = train(design, program, optimizer, false),
+                      threads = train(design, program, optimizer, true);
+        const std::string what =
+            std::string(family.name) + " on " + std::to_string(p.devices) + ", " + std::to_string(p.microbatches);
+        QVERIFY2(clock.difference == none,
+                 (what + ": " + (clock.difference == none ? "" : program.label(clock.difference))).c_str());
+        QVERIFY2(threads.difference == none, what.c_str());
+        QVERIFY2(sameBits(clock.parameters, threads.parameters), what.c_str());
+        QVERIFY2(clock.losses == threads.losses, what.c_str());
+        for (std::size_t d = 0; d < threads.peaks.size(); ++d)
+            QCOMPARE(threads.peaks[d], program.devices[d].peakBytes);
+        seen.insert(std::string(family.name));
+        ++done;
+    }
+    QCOMPARE(seen.size(), std::size_t{9});
+}
+
+void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation_data()
+{
+    QTest::addColumn<int>("workers");
+    QTest::addColumn<int>("layout");
+    QTest::addColumn<bool>("freshest");
+    QTest::addColumn<float>("momentum");
+    for (int n = 2; n <= 6; ++n)
+        for (int layout = 0; layout < workerLayoutCount; ++layout)
+            for (const bool freshest : {false, true})
+                for (const float momentum : {0.0f, 0.9f})
+                    QTest::addRow("N=%d %s v%d momentum %g", n, nameOf(static_cast<WorkerLayout>(layout)).data(),
+                                  freshest ? 2 : 1, double(momentum))
+                        << n << layout << freshest << momentum;
+}
+
+void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation()
+{
+    QFETCH(int, workers);
+    QFETCH(int, layout);
+    QFETCH(bool, freshest);
+    QFETCH(float, momentum);
+    const int steps = 4;
+    FamilyParameters p;
+    p.layout = static_cast<WorkerLayout>(layout);
+    p.workers = workers;
+    p.devices = p.layout == WorkerLayout::Single     ? 1
+                : p.layout == WorkerLayout::Triangle ? workers * (workers + 1) / 2
+                                                     : workers;
+    p.microbatches = workers * steps;
+    const Design design = designOf(makeSchedule(freshest ? "cdp-v2" : "cdp-v1", p));
+    const Program program = compile(design.schedule, design.costs, design.dataflow);
+    const OptimizerSettings optimizer = settingsFor(UpdateRule::SgdMomentum, momentum);
+    const Trained real = train(design, program, optimizer, true);
+
+    const TextData data = someText(design.workload->shape, 3);
+    LaggedRanks ranks(design, optimizer, freshest, 5);
+    for (int t = 0; t < steps; ++t)
+        ranks.step(t, data, design.workload->shape);
+    const std::vector<float> emulated = ranks.newest();
+    QVERIFY(std::isfinite(emulated.front()));
+    QVERIFY(sameBits(real.parameters, emulated));
+}
+
+void TestWeightTraining::severalDevicesTrainLikeOne()
+{
+    // Two Programs behind one another: what the first leaves on every device is what the second begins with.
+    FamilyParameters p;
+    p.devices = 3;
+    p.microbatches = 6;
+    const Design pipeline = designOf(makeSchedule("cdp-v2", p));
+    p.layout = WorkerLayout::Workers;
+    const Design workers = designOf(makeSchedule("cdp-v2", p));
+    const OptimizerSettings optimizer = settingsFor(UpdateRule::AdamW);
+    Design a = pipeline, b = workers;
+    a.schedule.weights.optimizer = b.schedule.weights.optimizer = UpdateRule::AdamW;
+    a = trainableDesign(a);
+    b = trainableDesign(b);
+    const Program first = compile(a.schedule, a.costs, a.dataflow), second = compile(b.schedule, b.costs, b.dataflow);
+    const Trained one = train(a, first, optimizer, true, 2), other = train(b, second, optimizer, true, 2);
+    QCOMPARE(one.difference, TaskId{none});
+    QCOMPARE(other.difference, TaskId{none});
+    QVERIFY(sameBits(one.parameters, other.parameters));
+}
+
+void TestWeightTraining::synchronousUpdatesAreTheSequentialRun()
+{
+    FamilyParameters p;
+    p.devices = 3;
+    p.microbatches = 3 * 4;
+    const Design design = designOf(makeSchedule("dp", p));
+    const Program program = compile(design.schedule, design.costs, design.dataflow);
+    const OptimizerSettings optimizer = settingsFor(UpdateRule::SgdMomentum);
+    const Trained real = train(design, program, optimizer, true);
+    const TextData data = someText(design.workload->shape, 3);
+    LaggedRanks ranks(design, optimizer, true, 5);
+    // With every rank fresh, which is a single rank's training on N microbatches, each step applies its own gradient.
+    std::vector<StageMaths> maths;
+    std::vector<StageOptimizer> optimizers;
+    std::vector<std::vector<float>> parameters, state, gradients;
+    int first = 0;
+    for (const int layers : design.layersPerStage) {
+        maths.emplace_back(*design.workload, first, first + layers, 3);
+        first += layers;
+        optimizers.emplace_back(maths.back().parameters(), optimizer);
+        parameters.emplace_back(maths.back().parameters().count());
+        maths.back().parameters().initialise(parameters.back(), 5);
+        state.emplace_back(optimizers.back().stateElements());
+        gradients.emplace_back(parameters.back().size());
+    }
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(design.workload->shape.tokens())), targets(tokens);
+    for (int t = 0; t < 4; ++t) {
+        for (auto& gradient : gradients)
+            std::fill(gradient.begin(), gradient.end(), 0.0f);
+        for (int i = 0; i < 3; ++i) {
+            data.sample(0, 3 * t + i, tokens, targets);
+            std::vector<StageRoom> rooms;
+            for (std::size_t j = 0; j < 3; ++j) {
+                rooms.emplace_back(maths[j]);
+                maths[j].forward(parameters[j], {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets},
+                                 rooms[j].memory(), rooms[j].output);
+            }
+            for (std::size_t j = 3; j-- > 0;)
+                maths[j].backward(parameters[j], rooms[j].memory(),
+                                  j < 2 ? rooms[j + 1].inputGrad : std::vector<float>(), rooms[j].inputGrad,
+                                  gradients[j]);
+        }
+        for (std::size_t j = 0; j < 3; ++j)
+            optimizers[j].update(t + 1, parameters[j], gradients[j], state[j]);
+    }
+    std::vector<float> all;
+    for (const auto& stage : parameters)
+        all.insert(all.end(), stage.begin(), stage.end());
+    QVERIFY(sameBits(real.parameters, all));
+}
+
+void TestWeightTraining::predictionsFollowTheOptimizer()
+{
+    const Workload workload = makeWorkload(shapeOf(1), Optimizer::AdamW, "test");
+    const ParameterLayout layout(workload, 0, static_cast<int>(workload.layers.size()));
+    for (const UpdateRule rule : {UpdateRule::SgdMomentum, UpdateRule::Adam, UpdateRule::AdamW, UpdateRule::RmsProp}) {
+        OptimizerSettings settings = settingsFor(rule, 0);
+        settings.adamW.beta1 = 0.5f;
+        settings.adamW.weightDecay = 0.25f;
+        const StageOptimizer optimizer(layout, settings);
+        std::vector<float> parameters(layout.count(), 1.0f), gradients(layout.count(), 0.5f),
+            state(optimizer.stateElements()), predicted(layout.count());
+        optimizer.predict(0, 3, parameters, state, predicted);
+        QVERIFY(predicted == parameters); // nothing is known yet
+        optimizer.update(1, parameters, gradients, state);
+        optimizer.predict(1, 0, parameters, state, predicted);
+        QVERIFY(predicted == parameters);
+        optimizer.predict(1, 2, parameters, state, predicted);
+        const float rate =
+            rule == UpdateRule::SgdMomentum ? settings.sgd.learningRate * 0.5f : settings.adamW.learningRate;
+        const float direction = rule == UpdateRule::RmsProp ? 1 / std::sqrt(1 - settings.rmsSmoothing) : 1;
+        for (std::size_t i = 0; i < predicted.size(); ++i)
+            QVERIFY(std::abs(predicted[i] - (parameters[i] - 2 * rate * direction)) < 1e-5f); // decay is no part of it
+    }
+}
+
+void TestWeightTraining::measuredMemoryIsTheTriangleAndTheFlatLine()
+{
+    for (const int n : {2, 3, 4}) {
+        FamilyParameters p;
+        p.layout = WorkerLayout::Single;
+        p.devices = 1;
+        p.workers = n;
+        p.microbatches = 4 * n;
+        std::vector<Bytes> saved;
+        for (const char* family : {"dp", "cdp-v1"}) {
+            const Design design = designOf(makeSchedule(family, p));
+            const Program program = compile(design.schedule, design.costs, design.dataflow);
+            const Trained run = train(design, program, settingsFor(UpdateRule::SgdMomentum), true);
+            QCOMPARE(run.peaks[0], program.devices[0].peakBytes);
+            QCOMPARE(program.devices[0].peakActivations * n,
+                     family[0] == 'd' ? double(n * n) : double(n * (n + 1) / 2));
+        }
+    }
+}
+
+void TestWeightTraining::aRunSaysThatItsReadsAgree()
+{
+    FamilyParameters p;
+    p.devices = 2;
+    p.microbatches = 6;
+    RunOptions options;
+    options.steps = 2;
+    for (const char* family : {"pipeoptim", "xpipe", "cdp-v2"}) {
+        const RunResult result = run(designOf(makeSchedule(family, p)), options);
+        QCOMPARE(result.maths, std::string("training"));
+        QVERIFY(!result.gradients);
+        QVERIFY(std::any_of(result.notes.begin(), result.notes.end(),
+                            [](const Diagnostic& note) { return note.where == "weights"; }));
+        QVERIFY(std::isfinite(result.losses.back()) && result.losses.back() < 10);
+    }
+}
+
+QTEST_GUILESS_MAIN(TestWeightTraining)
+#include "tst_weighttraining.moc"
