@@ -7,6 +7,7 @@
 #include "core/schedule/families/family.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/validate.h"
+#include "core/schedule/weightplan.h"
 
 #include <algorithm>
 #include <limits>
@@ -37,7 +38,7 @@ std::vector<Model> modelsFor(const Design& design)
     std::vector<Model> models;
     const Schedule& wanted = design.schedule;
     const auto add = [&](Schedule schedule, std::string title, bool own) {
-        if (schedule.deviceOfStage == wanted.deviceOfStage && schedule.morePlacements == wanted.morePlacements
+        if (!hasUpdates(schedule) && schedule.deviceOfStage == wanted.deviceOfStage && schedule.morePlacements == wanted.morePlacements
             && schedule.microbatches == wanted.microbatches && schedule.sequencePieces == wanted.sequencePieces
             && schedule.devices() == wanted.devices() && schedule.backward == wanted.backward)
             models.push_back({std::move(schedule), std::move(title), own});
@@ -183,6 +184,9 @@ Completion completeSchedule(const Design& design)
         return {placed, {}, wrong};
     if (unplacedBlocks(placed).empty())
         return {placed, {}, {}};
+    if (hasUpdates(placed))
+        return {placed, {}, {{Severity::Error, "schedule", "it updates its weights amid the run, and where the missing blocks stand decides what they read",
+                              "place them by hand, or undo"}}};
     struct Candidate {
         Model model;
         Fit fit;

@@ -195,6 +195,7 @@ private Q_SLOTS:
             const Family& family = all[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(all.size())))];
             const Schedule whole =
                 makeSchedule(family.name, possibleParameters(family, *rc::gen::inRange(1, 5), *rc::gen::inRange(1, 8)));
+            RC_PRE(!family.updates); // those are left to a person
             Schedule before = whole;
             before.family = "custom";
             const int percent = *rc::gen::inRange(0, 101);

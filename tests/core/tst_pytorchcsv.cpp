@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = R
             FamilyParameters parameters;
             parameters.devices = devices;
             parameters.microbatches = microbatches;
-            if (hasErrors(family.check(parameters)))
+            if (hasErrors(family.check(parameters)) || family.updates) // PyTorch has no updates amid a step
                 continue;
             Schedule schedule = makeSchedule(family.name, parameters);
             if (replicas == Replicas::Any || schedule.replicas() == 1)
@@ -76,6 +76,19 @@ private slots:
             QVERIFY2(back.design.schedule.backward == schedule.backward, name.c_str());
             QVERIFY(validate(back.design.schedule).empty());
             QVERIFY(back.diagnostics.empty());
+        }
+    }
+
+    void updatesAmidTheRunAreRefusedWithTheirPlace()
+    {
+        FamilyParameters parameters;
+        parameters.devices = 2;
+        parameters.microbatches = 4;
+        try {
+            (void)pytorchCsv(designOf(makeSchedule("pipedream", parameters)));
+            QFAIL("PyTorch cannot say when to update");
+        } catch (const Error& error) {
+            QVERIFY2(QString::fromUtf8(error.what()).contains(QLatin1String("U0.0")), error.what());
         }
     }
 

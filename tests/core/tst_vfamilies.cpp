@@ -244,8 +244,12 @@ private Q_SLOTS:
     void asynchronousOrdersAre1F1BInOneLongRun()
     {
         const Schedule sync = makeSchedule("1f1b", units(4, 64, 1));
-        QCOMPARE(makeSchedule("pipedream", units(4, 64, 1)).order, sync.order);
-        QCOMPARE(makeSchedule("pipedream-2bw", units(4, 64, 1)).order, sync.order);
+        for (const char* family : {"pipedream", "pipedream-2bw"}) {
+            Schedule schedule = makeSchedule(family, units(4, 64, 1));
+            for (std::vector<Block>& lane : schedule.order)
+                std::erase_if(lane, [](const Block& block) { return block.op == Op::U; });
+            QCOMPARE(schedule.order, sync.order);
+        }
         QVERIFY_EXCEPTION_THROWN(makeSchedule("pipedream-2bw", units(4, 3, 1)), Error);
     }
 };
