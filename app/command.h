@@ -40,6 +40,7 @@ void addRenderCommand(CLI::App& app, int& exitCode);
 void addExportCommand(CLI::App& app, int& exitCode);
 void addImportCommand(CLI::App& app, int& exitCode);
 void addSearchCommand(CLI::App& app, int& exitCode);
+void addShardCommand(CLI::App& app, int& exitCode);
 void addDevicesCommand(CLI::App& app, int& exitCode);
 
 /// Opens the designer's window; compiled only with the GUI.

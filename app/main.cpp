@@ -51,6 +51,7 @@ int run(int argc, char** argv)
     addExportCommand(app, exitCode);
     addImportCommand(app, exitCode);
     addSearchCommand(app, exitCode);
+    addShardCommand(app, exitCode);
     addDevicesCommand(app, exitCode);
     try {
         app.parse(argc, argv);
