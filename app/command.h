@@ -43,6 +43,7 @@ void addExportCommand(CLI::App& app, int& exitCode);
 void addImportCommand(CLI::App& app, int& exitCode);
 void addSearchCommand(CLI::App& app, int& exitCode);
 void addExperimentCommand(CLI::App& app, int& exitCode);
+void addShardCommand(CLI::App& app, int& exitCode);
 void addDevicesCommand(CLI::App& app, int& exitCode);
 
 /// Opens the designer's window; compiled only with the GUI.

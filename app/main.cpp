@@ -54,6 +54,7 @@ int run(int argc, char** argv)
     addImportCommand(app, exitCode);
     addSearchCommand(app, exitCode);
     addExperimentCommand(app, exitCode);
+    addShardCommand(app, exitCode);
     addDevicesCommand(app, exitCode);
     try {
         app.parse(argc, argv);

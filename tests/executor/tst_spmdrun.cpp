@@ -192,8 +192,7 @@ private Q_SLOTS:
         QVERIFY2(compared > 3 && apart * 12 <= compared, qPrintable(QString("%1 of %2").arg(apart).arg(compared)));
     }
 
-    void everyRuleHoldsOnRealData_data() { QTest::addColumn<int>("which");
-        QTest::newRow("gpt") << 1; }
+    void everyRuleHoldsOnRealData_data() { oneDeviceHasTheRightGradients_data(); }
 
     /// For every node and every triple of it: the best program that uses it, on three devices of which one gets little.
     void everyRuleHoldsOnRealData()

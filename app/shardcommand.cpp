@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/command.h"
+#include "app/table.h"
+
+#include "core/base/units.h"
+#include "core/formats/graphfile.h"
+#include "core/spmd/shardplan.h"
+#include "core/spmd/shards.h"
+#include "executor/spmd/spmdrun.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+
+namespace pipewright::app {
+
+namespace {
+
+using namespace pipewright::spmd;
+
+struct ShardCommandOptions {
+    explicit ShardCommandOptions(CLI::App& command)
+    {
+        command.add_option("file", file, "a tensor graph or a model with a cluster, or a design")
+            ->required()
+            ->type_name("FILE");
+        command
+            .add_option("--ratios", ratios,
+                        "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
+                        "found when left out")
+            ->type_name("SHARES");
+        command.add_option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
+            ->type_name("T");
+        command.add_option("--max-expansions", maxExpansions, "of one search (1000000)")->type_name("N");
+        command.add_option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
+            ->type_name("SET");
+        command.add_option("--alternatives", alternatives, "so many runners-up (5)")->type_name("N");
+        command.add_flag("--run", run,
+                         "also run it here, one thread per device at its emulated rate, and compare every property, "
+                         "the loss and the gradients with a single device");
+        command.add_option("--steps", steps, "with --run: timed steps (3)")->type_name("N");
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string file, ratios, timeLimit = "30s", rules = "all";
+    std::int64_t maxExpansions = 1'000'000;
+    int alternatives = 5, steps = 3;
+    bool json = false, run = false;
+};
+
+Nanoseconds nanoseconds(double seconds)
+{
+    return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
+}
+
+std::vector<double> parseShares(std::string_view text)
+{
+    std::vector<double> shares;
+    for (std::string part; !text.empty();) {
+        const std::size_t end = std::min(text.find_first_of(":,"), text.size());
+        part = text.substr(0, end);
+        char* rest = nullptr;
+        const double share = std::strtod(part.c_str(), &rest);
+        if (part.empty() || *rest != 0 || !std::isfinite(share) || share < 0)
+            throw Error("--ratios", fmt::format("\"{}\" is no share", part), "write shares such as 2:1, or 0.6,0.4");
+        shares.push_back(share);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    if (!(sum > 0))
+        throw Error("--ratios", "the shares add up to nothing", "write shares such as 2:1, or 0.6,0.4");
+    for (double& share : shares)
+        share /= sum;
+    return shares;
+}
+
+/// One list per segment; a single one counts for all of them.
+Ratios parseRatios(std::string_view text, int segments)
+{
+    Ratios ratios;
+    while (!text.empty()) {
+        const std::size_t slash = std::min(text.find('/'), text.size());
+        ratios.push_back(parseShares(text.substr(0, slash)));
+        text.remove_prefix(std::min(slash + 1, text.size()));
+    }
+    if (ratios.size() == 1)
+        ratios.resize(static_cast<std::size_t>(segments), ratios.front());
+    return ratios;
+}
+
+PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& graph)
+{
+    PlanOptions options;
+    if (given.rules != "all" && given.rules != "published")
+        throw Error("--rules", fmt::format("\"{}\" is none that is known", given.rules), "use one of all, published");
+    options.rules = given.rules == "all" ? RuleSet::All : RuleSet::Published;
+    if (given.maxExpansions < 1)
+        throw Error("--max-expansions", fmt::format("{} expansions", given.maxExpansions), "use 1 or more");
+    if (given.alternatives < 0 || given.alternatives > 100)
+        throw Error("--alternatives", fmt::format("{} runners-up", given.alternatives), "use 0 to 100");
+    options.maxExpansions = given.maxExpansions;
+    const Nanoseconds limit = parseDuration(given.timeLimit, "--time-limit");
+    if (limit < 1'000'000)
+        throw Error("--time-limit", given.timeLimit, "search for at least 1ms");
+    options.deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit);
+    if (!given.ratios.empty())
+        options.ratios = parseRatios(given.ratios, graph.segments());
+    return options;
+}
+
+/// What is wrong with the file's contents is bad input; that nothing fits is a finding.
+ShardPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options)
+{
+    try {
+        return planShards(file.graph, machine, options);
+    } catch (const Error& error) {
+        Diagnostics found = error.diagnostics();
+        for (Diagnostic& diagnostic : found)
+            if (diagnostic.where == "ratios")
+                diagnostic.where = "--ratios";
+        const bool finding = found.front().where.starts_with("cluster.");
+        found = file.locate(std::move(found));
+        if (finding)
+            throw Finding(std::move(found));
+        throw Error(std::move(found));
+    }
+}
+
+Machine locatedMachine(const GraphFile& file)
+{
+    try {
+        return machineOf(file.cluster);
+    } catch (const Error& error) {
+        throw Error(file.locate(error.diagnostics()));
+    }
+}
+
+Json toJson(const SpmdProgram& program, const TensorGraph& graph, const Machine& machine, const Ratios& ratios)
+{
+    const Theory theory(graph, machine, ratios);
+    Json list = Json::array();
+    for (const spmd::Instruction& instruction : program.instructions) {
+        const Relation after = instruction.after.relation;
+        Json entry{{"action", actionText(instruction, graph)}};
+        if (instruction.computes())
+            entry["rule"] = rules()[static_cast<std::size_t>(instruction.rule)].text;
+        entry["before"] = propertyText(instruction.before, graph);
+        entry["after"] = propertyText({instruction.after}, graph);
+        if (after.kind == RelationKind::Gather)
+            entry["lengths"] = shardLengths(theory, instruction.tensor, after);
+        entry["cost_ns"] = nanoseconds(seconds(instruction.charges, machine, ratios));
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+Json toJson(const std::vector<Alternative>& alternatives, const GraphFile& file, const Machine& machine)
+{
+    Json list = Json::array();
+    for (const Alternative& alternative : alternatives)
+        list.push_back({{"name", alternative.name},
+                        {"cost_ns", nanoseconds(alternative.cost)},
+                        {"fits", alternative.fits},
+                        {"ratios", alternative.ratios},
+                        {"program", toJson(alternative.program, file.graph, machine, alternative.ratios)}});
+    return list;
+}
+
+Json toJson(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+            const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
+{
+    const CostParts parts = costParts(plan.program, machine, plan.ratios);
+    Json object{{"graph", file.graph.name}, {"devices", machine.devices()}, {"cost_ns", nanoseconds(plan.cost)}};
+    object["compute_ns"] = nanoseconds(parts.compute);
+    object["communication_ns"] = nanoseconds(parts.communication);
+    object["forward_ns"] = nanoseconds(parts.forward);
+    object["input_grad_ns"] = nanoseconds(parts.inputGrad);
+    object["weight_grad_ns"] = nanoseconds(parts.weightGrad);
+    object["bound_ns"] = nanoseconds(plan.bound);
+    object["gap"] = plan.gap;
+    object["proved"] = plan.proved;
+    object["expansions"] = plan.expansions;
+    object["ratios"] = plan.ratios;
+    object["memory_bytes"] = Json::array();
+    for (const double bytes : plan.memory)
+        object["memory_bytes"].push_back(static_cast<Bytes>(std::ceil(bytes - 1e-6)));
+    object["rounds"] = Json::array();
+    for (const PlanRound& round : plan.rounds)
+        object["rounds"].push_back({{"start", round.start},
+                                    {"searched_ns", nanoseconds(round.searched)},
+                                    {"improved_ns", nanoseconds(round.improved)}});
+    object["program"] = toJson(plan.program, file.graph, machine, plan.ratios);
+    object["alternatives"] = toJson(runners, file, machine);
+    object["common"] = toJson(common, file, machine);
+    return object;
+}
+
+std::string sharesText(const Ratios& ratios)
+{
+    std::string text;
+    for (const auto& shares : ratios) {
+        std::vector<std::string> parts;
+        for (const double share : shares)
+            parts.push_back(fmt::format("{:.4f}", share));
+        text += fmt::format("{}{}", text.empty() ? "" : " / ", fmt::join(parts, ", "));
+    }
+    return text;
+}
+
+void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+           const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
+{
+    const CostParts parts = costParts(plan.program, machine, plan.ratios);
+    const auto time = [](double seconds) { return formatDuration(nanoseconds(seconds)); };
+    fmt::print("step      {} ({} computing, {} communicating)\n", time(plan.cost), time(parts.compute),
+               time(parts.communication));
+    fmt::print("ratios    {}\n", sharesText(plan.ratios));
+    fmt::print("memory   ");
+    for (const double bytes : plan.memory)
+        fmt::print(" {}", formatSize(static_cast<Bytes>(std::ceil(bytes - 1e-6))));
+    fmt::print("\nprogram   {}, {} expansions\n\n",
+               plan.proved ? std::string("proved: none is cheaper at these ratios")
+                           : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
+               plan.expansions);
+    Table table({"instruction", "gives", "cost"});
+    for (const spmd::Instruction& instruction : plan.program.instructions)
+        table.addRow({actionText(instruction, file.graph), toString(instruction.after.relation),
+                      time(seconds(instruction.charges, machine, plan.ratios))});
+    table.print();
+    fmt::print("\n");
+    Table others({"instead", "step", "longer", "fits"});
+    for (const auto* list : {&runners, &common})
+        for (const Alternative& alternative : *list)
+            others.addRow({alternative.name, time(alternative.cost), signedPercent(alternative.cost / plan.cost - 1),
+                           alternative.fits ? "yes" : "no"});
+    others.print();
+}
+
+struct ShardRun {
+    SingleRun single;
+    SpmdRun checked, timed;
+    double predicted = 0; ///< seconds a step
+    double median() const
+    {
+        std::vector<double> sorted = timed.stepSeconds;
+        std::sort(sorted.begin(), sorted.end());
+        return sorted[sorted.size() / 2];
+    }
+    bool passed() const { return checked.failures.empty() && gradientError(checked, single) < 1e-3; }
+};
+
+/// Checked without waiting for emulated devices, then timed without checks.
+ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan& plan, int steps)
+{
+    double elements = 0;
+    for (const Node& node : file.graph.nodes())
+        elements += node.elements();
+    if (elements * machine.devices() > 5e8)
+        throw Error("--run", fmt::format("the tensors of this model have {:.3g} elements", elements),
+                    "run a smaller one here");
+    if (plan.cost * steps > 600)
+        throw Error("--run",
+                    fmt::format("{} steps would take {}", steps, formatDuration(nanoseconds(plan.cost * steps))),
+                    "give the devices of the cluster higher rates, or run fewer steps");
+    try {
+        const Theory theory(file.graph, machine, plan.ratios);
+        const LeafValues leaves = randomLeaves(file.graph, 1);
+        ShardRun run;
+        run.single = runSingle(file.graph, leaves);
+        SpmdRunOptions options;
+        options.check = &run.single;
+        run.checked = runProgram(theory, plan.program, leaves, options);
+        options.check = nullptr;
+        options.emulateSpeed = true;
+        options.steps = steps;
+        run.timed = runProgram(theory, plan.program, leaves, options);
+        run.predicted = plan.cost;
+        return run;
+    } catch (const Error& error) {
+        throw Error(file.locate(error.diagnostics()));
+    }
+}
+
+Json toJson(const ShardRun& run)
+{
+    Json object{{"loss", run.checked.loss}, {"reference_loss", run.single.loss}};
+    object["gradient_error"] = gradientError(run.checked, run.single);
+    object["verified"] = run.checked.verified;
+    object["largest_error"] = run.checked.largestError;
+    object["failed"] = run.checked.failures.size();
+    object["predicted_ns"] = nanoseconds(run.predicted);
+    object["step_ns"] = Json::array();
+    for (const double step : run.timed.stepSeconds)
+        object["step_ns"].push_back(nanoseconds(step));
+    return object;
+}
+
+void print(const ShardRun& run)
+{
+    fmt::print("\nran       {} a step (predicted {}), loss {:.6g} (one device: {:.6g})\n",
+               formatDuration(nanoseconds(run.median())), formatDuration(nanoseconds(run.predicted)), run.checked.loss,
+               run.single.loss);
+    fmt::print("checked   {} properties, off by {:.1e} at most; gradients by {:.1e}\n", run.checked.verified,
+               run.checked.largestError, gradientError(run.checked, run.single));
+}
+
+int shard(const ShardCommandOptions& given)
+{
+    if (given.steps < 1 || given.steps > 1000)
+        throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
+    const GraphFile file = readGraphFile(given.file);
+    const Machine machine = locatedMachine(file);
+    const PlanOptions options = planOptions(given, file.graph);
+    const ShardPlan plan = planOrFind(file, machine, options);
+    const std::vector<Alternative> runners = runnersUp(file.graph, machine, plan, options, given.alternatives);
+    const std::vector<Alternative> common = commonWays(file.graph, machine, options);
+    std::optional<ShardRun> run;
+    if (given.run)
+        run = runPlan(file, machine, plan, given.steps);
+    if (given.json) {
+        Json object = toJson(file, machine, plan, runners, common);
+        if (run)
+            object["run"] = toJson(*run);
+        printJson(object);
+    } else {
+        print(file, machine, plan, runners, common);
+        if (run)
+            print(*run);
+    }
+    if (run && !run->passed()) {
+        printDiagnostics(run->checked.failures);
+        return exitFinding;
+    }
+    return exitSuccess;
+}
+
+} // namespace
+
+void addShardCommand(CLI::App& app, int& exitCode)
+{
+    CLI::App* command = app.add_subcommand(
+        "shard", "Shares a model among devices of different speed: program, sharding ratios, cost and runners-up");
+    const auto options = std::make_shared<ShardCommandOptions>(*command);
+    command->callback([options, &exitCode] { exitCode = shard(*options); });
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The shard command as a person or a script uses it: the real program in a process of its own.
+#include "app/program.h"
+
+#include <QtTest>
+
+using namespace pipewright::test;
+
+class TestShardCommand : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    static QByteArray chain(const char* extra = "", const char* slow = "\"peak_flops\": 1")
+    {
+        return QByteArray(R"({
+  "pipewright": 1,
+  "mlp": {"batch": 6, "widths": [4, 8, 4]},
+  "bytes_per_element": 1,
+  "cluster": {
+    "devices": [
+      {"name": "fast", "peak_flops": 2, "efficiency": 1},
+      {"name": "slow", )")
+               + slow + R"(, "efficiency": 1)" + extra + R"(}
+    ],
+    "collectives": {
+      "all_gather": {"bandwidth": 1}, "reduce_scatter": {"bandwidth": 1}, "all_reduce": {"bandwidth": 1}, "all_to_all": {"bandwidth": 1}
+    },
+    "grouped_collectives": false
+  }
+})";
+    }
+
+private Q_SLOTS:
+    void initTestCase()
+    {
+        m_work.write("chain.json", chain());
+        m_work.write("gpt.json",
+                     R"({"pipewright": 1, "model": {"name": "tiny", "layers": 1, "hidden": 16, "heads": 2, "ffn": 32,
+            "vocabulary": 32, "sequence": 8, "microbatch_size": 6, "data_type": "fp32"}, "cluster": {"devices": [
+            {"name": "fast", "peak_flops": 2e8, "efficiency": 1}, {"name": "slow", "peak_flops": 1e8, "efficiency": 1}],
+            "link": {"name": "wire", "latency": "1us", "bandwidth": 1e9}}})");
+    }
+
+    void theProgramItsRatiosAndItsRivalsArePrinted()
+    {
+        const QJsonObject object = m_work.run("shard chain.json --json").json();
+        QCOMPARE(object["cost_ns"].toInteger(), 768'000'000'000LL);
+        QVERIFY(object["proved"].toBool());
+        QCOMPARE(object["gap"].toDouble(), 0.0);
+        QVERIFY(qAbs(object["ratios"].toArray()[0].toArray()[0].toDouble() - 2. / 3) < 1e-12);
+        QStringList actions;
+        for (const QJsonValue& step : object["program"].toArray())
+            actions << step.toObject()["action"].toString() + ": " + step.toObject()["after"].toString();
+        QVERIFY2(actions.contains("y2 = linear(y1, w2): y2 Reduce"), qPrintable(actions.join("\n")));
+        QVERIFY(!object["alternatives"].toArray().isEmpty());
+        for (const QJsonValue& rival : object["alternatives"].toArray())
+            QVERIFY(rival.toObject()["cost_ns"].toInteger() >= object["cost_ns"].toInteger());
+        QCOMPARE(object["common"].toArray().last().toObject()["cost_ns"].toInteger(), 832'000'000'000LL);
+        const Outcome plain = m_work.run("shard chain.json");
+        QCOMPARE(plain.code, 0);
+        QVERIFY(plain.output.contains("proved: none is cheaper"));
+    }
+
+    void ratiosCanBeGiven()
+    {
+        const QJsonObject object = m_work.run("shard chain.json --rules published --ratios 1:1 --json").json();
+        QCOMPARE(object["cost_ns"].toInteger(), 1'216'000'000'000LL);
+        QCOMPARE(m_work.run("shard chain.json --rules published --json").json()["cost_ns"].toInteger(),
+                 832'000'000'000LL);
+    }
+
+    void badInputIsExplained_data()
+    {
+        QTest::addColumn<QByteArray>("file");
+        QTest::addColumn<QString>("words");
+        QTest::addColumn<int>("code");
+        QTest::addColumn<QString>("expected");
+        QTest::newRow("rate of zero") << chain("", "\"peak_flops\": 0") << "" << 2
+                                      << "bad.json:8: error: device 1 (slow) has a rate of zero";
+        QTest::newRow("memory") << chain(", \"memory\": \"20B\"") << "" << 1
+                                << "bad.json:8: error: device 1 has 20 B, but";
+        QTest::newRow("mistaken unit") << chain("", "\"peak_flops\": 1e-9") << "--ratios 1:1" << 2
+                                       << "one step would take";
+        QTest::newRow("shares") << chain() << "--ratios 1:2:3" << 2 << "3 shares for 2 devices";
+        QTest::newRow("no share") << chain() << "--ratios 1:x" << 2 << "is no share";
+        QTest::newRow("nothing") << chain() << "--ratios 0:0" << 2 << "add up to nothing";
+        QTest::newRow("rules") << chain() << "--rules some" << 2 << "use one of all, published";
+        QTest::newRow("time") << chain() << "--time-limit 0s" << 2 << "at least 1ms";
+        QTest::newRow("too slow to run") << chain() << "--run" << 2 << "higher rates";
+        QTest::newRow("no graph") << QByteArray("{}") << "" << 2 << "no design and no graph";
+    }
+
+    void badInputIsExplained()
+    {
+        QFETCH(QByteArray, file);
+        QFETCH(QString, words);
+        QFETCH(int, code);
+        QFETCH(QString, expected);
+        m_work.write("bad.json", file);
+        const Outcome outcome = m_work.run("shard bad.json " + words);
+        QCOMPARE(outcome.code, code);
+        QVERIFY2(outcome.errors.contains(expected), qPrintable(outcome.errors));
+    }
+
+    void designsAreSharedOutWhole()
+    {
+        QCOMPARE(m_work.run("new gpipe --devices 2 --microbatches 4 --saved 1MiB -o plain.json").code, 0);
+        const Outcome plain = m_work.run("shard plain.json");
+        QCOMPARE(plain.code, 2);
+        QVERIFY2(plain.errors.contains("no model"), qPrintable(plain.errors));
+    }
+
+    void itRunsAsOneDeviceWould()
+    {
+        const Outcome outcome = m_work.run("shard gpt.json --run --steps 2 --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject run = outcome.json()["run"].toObject();
+        QCOMPARE(run["failed"].toInt(), 0);
+        QVERIFY(run["verified"].toInt() > 20);
+        QVERIFY(run["gradient_error"].toDouble() < 1e-3);
+        QVERIFY(qAbs(run["loss"].toDouble() - run["reference_loss"].toDouble()) < 1e-3 * run["loss"].toDouble());
+        QCOMPARE(run["step_ns"].toArray().size(), 2);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestShardCommand)
+#include "tst_shardcommand.moc"

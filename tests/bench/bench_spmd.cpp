@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The bounds on synthesis: a transformer of 12 layers on 2 + 6 devices of two speeds within 5 s, one of 48 layers
+// within 30 s; taking turns with the ratios included.
+#include "core/spmd/modelgraph.h"
+#include "core/spmd/shardplan.h"
+
+#include <benchmark/benchmark.h>
+
+using namespace pipewright;
+using namespace pipewright::spmd;
+
+namespace {
+
+/// Two devices of 3.86 and six of 2.15 TFLOP/s, 12 GiB each, 10.4 Gbit/s between them.
+Cluster twoSpeeds()
+{
+    Cluster cluster;
+    for (int d = 0; d < 8; ++d)
+        cluster.devices.push_back(d < 2 ? DeviceSpec{"fast", Bytes(16) << 30, 3.858755e12, 900e9, 1}
+                                        : DeviceSpec{"slow", Bytes(12) << 30, 2.149251e12, 730e9, 1});
+    cluster.link = {"Ethernet", 30'000, 1.3e9};
+    return cluster;
+}
+
+ModelShape bertBase(int layers, int experts)
+{
+    ModelShape shape;
+    shape.layers = layers;
+    shape.hidden = 768;
+    shape.heads = shape.keyValueHeads = 12;
+    shape.headSize = 64;
+    shape.ffn = 3072;
+    shape.vocabulary = 30'522;
+    shape.sequence = 128;
+    shape.microbatchSize = 256;
+    shape.experts = experts;
+    shape.expertsPerToken = experts > 0 ? 2 : 0;
+    shape.expertFfn = experts > 0 ? 3072 : 0;
+    return shape;
+}
+
+void synthesis(benchmark::State& state, int layers, int experts, bool limited)
+{
+    const TensorGraph graph = transformerGraph(bertBase(layers, experts), {4, 4, 8});
+    Cluster cluster = twoSpeeds();
+    if (!limited)
+        for (DeviceSpec& device : cluster.devices)
+            device.memory = 0;
+    const Machine machine = machineOf(cluster);
+    PlanOptions options;
+    ShardPlan plan;
+    for (auto _ : state) {
+        options.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        plan = planShards(graph, machine, options);
+    }
+    state.counters["nodes"] = graph.size();
+    state.counters["expansions"] = static_cast<double>(plan.expansions);
+    state.counters["gap"] = plan.gap;
+    state.counters["step_s"] = plan.cost;
+}
+
+} // namespace
+
+BENCHMARK_CAPTURE(synthesis, 12_layers, 12, 0, false)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(synthesis, 12_layers_limited_memory, 12, 0, true)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(synthesis, 12_layers_16_experts, 12, 16, false)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(synthesis, 48_layers, 48, 0, false)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+BENCHMARK_MAIN();
