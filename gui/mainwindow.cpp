@@ -31,6 +31,7 @@
 #include <QMenu>
 #include <QMessageBox>
 #include <QPushButton>
+#include <QScreen>
 #include <QScrollArea>
 #include <QVBoxLayout>
 
@@ -85,7 +86,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
         }
     }
     if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
-        resize(1480, 900);
+        resize(QSize(1480, 900).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame; Run stands at its right edge
 }
 
 MainWindow::~MainWindow()
