@@ -268,7 +268,14 @@ private:
         postBuffers(*m_peers, m_program, runtime.regions(), kind);
         m_peers->meet({});
         if (m_result.speaks)
-            unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions());
+            takeParcels(runtime);
+    }
+
+    /// What has come by now: a process that is ahead may have sent its summary with the buffers.
+    void takeParcels(const Runtime& runtime)
+    {
+        const auto summaries = unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions());
+        m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
 
     void mergeResults(const Runtime& runtime)
@@ -281,8 +288,8 @@ private:
             return;
         if (m_gathering)
             m_gathering->commit(); // the last records: all recorders have ended
-        for (const auto& [from, summary] :
-             unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions())) {
+        takeParcels(runtime);
+        for (const auto& [from, summary] : m_summaries) {
             m_result.peakBytes[static_cast<std::size_t>(from)] = summary.peak;
             m_result.droppedRecords += summary.dropped;
         }
@@ -376,6 +383,7 @@ private:
     std::optional<TraceWriter> m_writer;
     std::optional<TraceSink> m_sink;
     std::optional<GatheringSink> m_gathering; ///< process 0 of several
+    std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
     std::optional<PostingSink> m_posting;     ///< the others
     std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
 };

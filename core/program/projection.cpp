@@ -44,7 +44,8 @@ public:
         bool afterLoop = false;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            if (!afterLoop && !m_program.versioned() && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
+            if (!afterLoop && !m_program.versioned()
+                && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
                 afterLoop = true;
                 drainChannels();
             }
@@ -92,7 +93,7 @@ private:
                 ++lane(task.peer).expected;
             if (task.kind == TaskKind::Transfer)
                 for (const BufferId b : m_program.reads(t))
-                    m_uses[b].transfer = t;
+                    noteSend(b, t);
             else
                 for (const BufferId b : m_program.reads(t))
                     m_uses[b].local = t;
@@ -112,6 +113,46 @@ private:
             } else {
                 ++lane(buffer.device).expected;
             }
+        }
+    }
+
+    void noteSend(BufferId b, TaskId t)
+    {
+        if (m_uses[b].transfer != none) {
+            m_sentTwice.resize(m_uses.size());
+            m_sentTwice[b] = true;
+        }
+        m_uses[b].transfer = t;
+    }
+
+    /// Makes sure that every send of a buffer but its last is over, which that one's end does not say: they are on
+    /// other channels. Whatever was sent there before is closed with them.
+    void closeOtherSends(Lane& source, BufferId b)
+    {
+        if (m_sentTwice.empty() || !m_sentTwice[b])
+            return;
+        for (std::size_t c = 0; c < source.channels.size(); ++c) {
+            std::size_t until = 0;
+            for (std::size_t i = source.channels[c].first; i < source.channels[c].open.size(); ++i) {
+                const auto reads = m_program.reads(source.channels[c].open[i]);
+                if (m_uses[b].transfer != source.channels[c].open[i]
+                    && std::find(reads.begin(), reads.end(), b) != reads.end())
+                    until = i + 1;
+            }
+            while (source.channels[c].first < until)
+                close(source, source.channels[c].open[source.channels[c].first++]);
+        }
+    }
+
+    /// The same for what goes after task t, before any of it is noted.
+    void closeOtherSendsOf(Lane& source, TaskId t, TaskId end)
+    {
+        if (m_sentTwice.empty())
+            return;
+        for (std::size_t i = m_program.operandBegin[t]; i < m_program.operandBegin[t + 1]; ++i) {
+            const BufferId b = m_program.operands[i];
+            if (m_uses[b].local != none && endOfPair(m_uses[b].local) == end)
+                closeOtherSends(source, b);
         }
     }
 
@@ -175,7 +216,11 @@ private:
         const TaskId end = endOfPair(t);
         if (end != t)
             return;
-        if (!m_partner.empty() && m_partner[t] != none)
+        const bool paired = !m_partner.empty() && m_partner[t] != none;
+        if (paired)
+            closeOtherSendsOf(here, m_partner[t], end);
+        closeOtherSendsOf(here, t, end);
+        if (paired)
             gatherFreed(m_partner[t], end);
         gatherFreed(t, end);
         takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
@@ -189,6 +234,7 @@ private:
             kept += m_uses[b].bytes;
         Lane& here = lane(task.device);
         add(here, InstructionKind::Update, t, none, kept);
+        closeOtherSendsOf(here, t, t);
         gatherFreed(t, t);
         takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
     }
@@ -219,6 +265,10 @@ private:
     /// only makes sure that this send is over.
     void close(Lane& source, TaskId t)
     {
+        if (!m_sentTwice.empty())
+            for (const BufferId b : m_program.reads(t))
+                if (m_uses[b].transfer == t && (m_uses[b].local == none || endOfPair(m_uses[b].local) < t))
+                    closeOtherSends(source, b);
         for (const BufferId b : m_program.reads(t)) {
             const BufferUse& use = m_uses[b];
             if (use.transfer != t)
@@ -268,6 +318,7 @@ private:
     std::vector<Lane> m_lanes;
     std::vector<TaskId> m_partner; ///< see overlapPartners()
     std::vector<BufferId> m_freed; ///< by the present instruction
+    std::vector<bool> m_sentTwice; ///< per buffer: to several devices; empty when none is
 };
 
 } // namespace

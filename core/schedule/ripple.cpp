@@ -2,6 +2,8 @@
 #include "core/schedule/ripple.h"
 
 #include "core/schedule/ordergraph.h"
+#include "core/schedule/validate.h"
+#include "core/schedule/weightplan.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -110,7 +112,10 @@ EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
             return {schedule, {}};
         edited.family = "custom";
         dropBrokenOverlaps(edited);
-        const Diagnostics wrong = faultsOf(edited, skips);
+        Diagnostics wrong = faultsOf(edited, skips);
+        // Which weights blocks read is a question of the whole schedule.
+        if (!hasErrors(wrong) && hasUpdates(edited) && unplacedBlocks(edited).empty())
+            wrong = validate(edited, skips);
         if (!hasErrors(wrong))
             return {std::move(edited), {}};
         faults = wrong; // the last is of the block alone: that is what forbids it

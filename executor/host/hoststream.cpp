@@ -67,9 +67,10 @@ bool HostStream::sleepUntil(Nanoseconds time) const
 
 void HostEvent::set(Nanoseconds readyAt)
 {
+    HostStream& waiter = m_waiter; // once it is complete, this event may be gone
     m_readyAt = readyAt;
     m_complete.store(true, std::memory_order_release);
-    m_waiter.signal();
+    waiter.signal();
 }
 
 } // namespace pipewright

@@ -80,7 +80,7 @@ private Q_SLOTS:
                 RC_ASSERT(result.schedule == s);
                 return;
             }
-            RC_ASSERT(validate(result.schedule).empty());
+            RC_ASSERT(!hasErrors(validate(result.schedule)));
             for (std::size_t d = 0; d < s.order.size(); ++d) {
                 RC_ASSERT(std::is_permutation(s.order[d].begin(), s.order[d].end(), result.schedule.order[d].begin(),
                                               result.schedule.order[d].end()));
