@@ -20,6 +20,13 @@ struct Arrival {
     TaskId task = none;
 };
 
+/// The number under which a value sent off the chain is known on a device: `number` says what it is.
+inline std::uint64_t skipKey(std::uint32_t number, std::int32_t microbatch, std::int32_t device, bool gradient)
+{
+    return (std::uint64_t{gradient} << 63) | (std::uint64_t{number} << 32)
+           | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
+}
+
 class PendingTransfers {
 public:
     struct Value {

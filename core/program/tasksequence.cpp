@@ -17,6 +17,11 @@ namespace pipewright {
 
 namespace {
 
+bool isOfWeights(std::uint32_t skip)
+{
+    return !(skip & sharedGradientInput) && (skip & (partialGradientInput | updatedWeightsInput));
+}
+
 class SequenceBuilder : TaskWriter {
 public:
     SequenceBuilder(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
@@ -144,13 +149,6 @@ private:
         prefetch(&m_ranks[own]);
     }
 
-    /// A value sent off the chain: what kind, made by which block, for which stage (-1: for all), on a device.
-    static std::uint64_t skipKey(std::uint32_t number, std::int32_t microbatch, std::int32_t device, bool gradient)
-    {
-        return (std::uint64_t{gradient} << 63) | (std::uint64_t{number} << 32)
-               | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
-    }
-
     void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
     {
         const Block& block = m_graph.blocks[index];
@@ -274,23 +272,6 @@ private:
         m_weights->write(task, index, m_weightsOut);
         for (const WeightTasks::Outgoing& out : m_weightsOut)
             m_pending.add(task, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf, out.buffer, out.arrival);
-    }
-
-    static bool isOfWeights(std::uint32_t skip)
-    {
-        return !(skip & sharedGradientInput) && (skip & (partialGradientInput | updatedWeightsInput));
-    }
-
-    void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
-    {
-        if (bytes > 0)
-            operand(slot = addBufferOf(block, kind, device, bytes));
-    }
-
-    void writeWorkspace(const Block& block, int device, Bytes bytes)
-    {
-        if (bytes > 0)
-            operand(addBufferOf(block, BufferKind::Workspace, device, bytes));
     }
 
     // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------

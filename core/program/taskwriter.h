@@ -102,6 +102,19 @@ protected:
     }
     void endReads() { m_program.operandSplit.push_back(static_cast<std::uint32_t>(m_program.operands.size())); }
 
+    // A buffer of the present task, among its writes; nothing where there are no bytes.
+    void write(BufferId& slot, BufferKind kind, const Block& block, int device, Bytes bytes)
+    {
+        if (bytes > 0)
+            operand(slot = addBufferOf(block, kind, device, bytes));
+    }
+
+    void writeWorkspace(const Block& block, int device, Bytes bytes)
+    {
+        if (bytes > 0)
+            operand(addBufferOf(block, BufferKind::Workspace, device, bytes));
+    }
+
     void waitFor(TaskId task, TaskId arrival)
     {
         if (arrival == none)

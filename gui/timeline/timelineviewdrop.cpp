@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The drop that a drag would make now: planned while hovering, shown, committed or refused.
+#include "gui/timeline/dependencies.h"
+#include "gui/timeline/timelinetext.h"
+#include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/warmup.h"
+#include <QAction>
+#include <QApplication>
+#include <QMouseEvent>
+#include <QScrollBar>
+
+namespace pipewright {
+
+void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
+{
+    cursor = position;
+    DropTarget target;
+    target.device = plotRect().contains(position) ? laneAt(position.y()) : -1;
+    target.time = view.m_axis.timeAt(position.x());
+    target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * view.m_axis.nsPerPixel;
+    if (modifiers & Qt::ShiftModifier && target.device >= 0) {
+        // In the lanes as they are: the preview has moved what is under the cursor.
+        const Lane& lane = layout.lanes()[static_cast<std::size_t>(target.device)];
+        if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && lane.blocks()[*under].block.op != Op::U)
+            target.exchange = lane.blocks()[*under].block;
+    }
+    // Ctrl takes the rest of the microbatch along.
+    const bool ripple = modifiers & Qt::ControlModifier && !target.exchange && movingWith(block).empty();
+    const DropPlan* previous = plan && !rippling && !ripple ? &*plan : nullptr;
+    DropPlan next = planner.plan(layout, block, movingWith(block), target, previous);
+    if (ripple && next.kind == DropPlan::Kind::Reorder) {
+        if (rippling && plan && plan->isSamePlace(next)) {
+            updateOverlay();
+            return;
+        }
+        makeRipple(next);
+    }
+    rippling = ripple && next.kind == DropPlan::Kind::Reorder;
+    setPlan(std::move(next));
+}
+
+void TimelineView::Private::makeRipple(DropPlan& plan) const
+{
+    const Position from = placeOf(document.design().schedule, layout, plan.block);
+    const auto now = std::find(plan.positions.begin(), plan.positions.end(), static_cast<std::uint32_t>(from.index));
+    const int places = static_cast<int>(now - plan.positions.begin()) - from.index;
+    plan.prediction.reset();
+    plan.layout.reset();
+    plan.detail.clear();
+    plan.edit = document.tryRipple(plan.block, places);
+    plan.text = plan.edit.text;
+    plan.title = nameOfPlace(document.design(), plan.device, plan.index, plan.block) + tr(", the rest of microbatch %1 along").arg(plan.block.microbatch);
+    finishExactly(document.design(), document.prediction(), plan);
+}
+
+void TimelineView::Private::setPlan(std::optional<DropPlan> next)
+{
+    const bool samePlace = plan && next && plan->isSamePlace(*next);
+    const bool same = samePlace && plan->prediction == next->prediction && plan->live == next->live;
+    const bool changed = !same && ((plan && plan->prediction) || (next && next->prediction));
+    // What was shown at once is confirmed: the lanes stand as they will.
+    const bool confirmed = samePlace && plan->live && next->prediction && !next->live;
+    plan = std::move(next);
+    if (!plan)
+        planner.stop();
+    if (changed) {
+        const Prediction* prediction = plan ? plan->prediction.get() : nullptr;
+        previewHeaders.clear();
+        if (!prediction) {
+            previewLayout.reset();
+        } else {
+            previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
+            if (plan->live) {
+                if (!retimed)
+                    retimed = std::make_shared<TimelineLayout>(layout);
+                previewLayout = retimed->retime(layout, *prediction, plan->device, plan->positions, plan->changedFrom)
+                                    ? retimed
+                                    : nullptr;
+            } else if (!confirmed) {
+                previewLayout = plan->layout;
+            }
+        }
+        Q_EMIT view.previewChanged();
+    }
+    updateOverlay();
+    view.viewport()->update();
+}
+
+bool TimelineView::Private::commitPlan()
+{
+    if (!plan)
+        return false;
+    const DropPlan done = *plan;
+    const Document::Edit edit = planner.editOf(done);
+    setPlan(std::nullopt);
+    if (done.kind == DropPlan::Kind::Nothing)
+        return false;
+    if (!done.legal || hasErrors(edit.diagnostics)) {
+        refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
+        return false;
+    }
+    document.commit(edit);
+    rippling = false;
+    if (!warmUpDrag && !transferDrag)
+        document.select(done.block);
+    return done.changes;
+}
+
+void TimelineView::Private::refuse(const Diagnostics& diagnostics)
+{
+    QString hint;
+    const QString what = explain(diagnostics, &hint);
+    if (!what.isEmpty())
+        Q_EMIT view.editRefused(hint.isEmpty() ? what : QStringLiteral("%1: %2").arg(what, hint));
+}
+
+} // namespace pipewright
