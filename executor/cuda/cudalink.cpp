@@ -54,12 +54,12 @@ bool CudaStream::wait(Event& event)
 {
     auto& awaited = static_cast<CudaEvent&>(event);
     while (!awaited.posted()) {
-        const std::uint32_t seen = m_signal.load(std::memory_order_acquire);
+        const std::uint32_t seen = m_signal->seen();
         if (awaited.posted())
             break;
         if (m_interrupted.load(std::memory_order_acquire))
             return false;
-        m_signal.wait(seen, std::memory_order_acquire);
+        m_signal->sleep(seen);
     }
     for (Nanoseconds left = awaited.readyAt() - steadyNow(); left > 0; left = awaited.readyAt() - steadyNow()) {
         if (m_interrupted.load(std::memory_order_acquire))
@@ -87,16 +87,10 @@ bool CudaStream::synchronize()
 void CudaStream::interrupt()
 {
     m_interrupted.store(true, std::memory_order_release);
-    signal();
+    m_signal->raise();
 }
 
-void CudaStream::signal()
-{
-    m_signal.fetch_add(1, std::memory_order_release);
-    m_signal.notify_one();
-}
-
-CudaEvent::CudaEvent(const CudaGpu& gpu, CudaStream& waiter) : m_gpu(gpu), m_waiter(waiter)
+CudaEvent::CudaEvent(const CudaGpu& gpu, const CudaStream& waiter) : m_gpu(gpu), m_waiter(waiter.signal())
 {
     gpu.check(gpu.table->createEvent(gpu.index, &m_handle), "create an event");
 }
@@ -117,10 +111,11 @@ bool CudaEvent::complete() const
 
 void CudaEvent::post(void* stream, Nanoseconds readyAt)
 {
+    const SharedStreamSignal waiter = m_waiter; // once it is posted, this event may be gone
     m_gpu.check(m_gpu.table->recordEvent(m_handle, stream), "record an event");
     m_readyAt = readyAt;
     m_posted.store(true, std::memory_order_release);
-    m_waiter.signal();
+    waiter->raise();
 }
 
 CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options)

@@ -5,6 +5,7 @@
 
 #include "executor/backend.h"
 #include "executor/cuda/table.h"
+#include "executor/streamsignal.h"
 
 #include <atomic>
 #include <mutex>
@@ -30,20 +31,20 @@ public:
     void interrupt() override;
     void resume() override { m_interrupted.store(false, std::memory_order_release); }
 
-    void signal(); ///< wakes the host thread that waits here
+    const SharedStreamSignal& signal() const { return m_signal; }
     void* handle() const { return m_handle; }
     const CudaGpu& gpu() const { return m_gpu; }
 
 private:
     CudaGpu m_gpu;
     void* m_handle = nullptr;
-    std::atomic<std::uint32_t> m_signal{0};
+    SharedStreamSignal m_signal = std::make_shared<StreamSignal>();
     std::atomic<bool> m_interrupted{false};
 };
 
 class CudaEvent final : public Event {
 public:
-    CudaEvent(const CudaGpu& gpu, CudaStream& waiter);
+    CudaEvent(const CudaGpu& gpu, const CudaStream& waiter);
     ~CudaEvent() override;
     CudaEvent(const CudaEvent&) = delete;
     CudaEvent& operator=(const CudaEvent&) = delete;
@@ -58,7 +59,7 @@ public:
 
 private:
     CudaGpu m_gpu;
-    CudaStream& m_waiter;
+    SharedStreamSignal m_waiter;
     void* m_handle = nullptr;
     Nanoseconds m_readyAt = 0;
     std::atomic<bool> m_posted{false};

@@ -29,13 +29,13 @@ bool HostStream::wait(Event& event)
     for (int i = 0; i < spins && !awaited.complete(); ++i)
         relax();
     while (!awaited.complete()) {
-        // Read the signal before looking again: a set() in between changes it, and wait() returns at once.
-        const std::uint32_t seen = m_signal.load(std::memory_order_acquire);
+        // Read the signal before looking again: a set() in between changes it, and sleep() returns at once.
+        const std::uint32_t seen = m_signal->seen();
         if (awaited.complete())
             break;
         if (interrupted())
             return false;
-        m_signal.wait(seen, std::memory_order_acquire);
+        m_signal->sleep(seen);
     }
     if (awaited.readyAt() > 0 && !sleepUntil(awaited.readyAt()))
         return false;
@@ -45,13 +45,7 @@ bool HostStream::wait(Event& event)
 void HostStream::interrupt()
 {
     m_interrupted.store(true, std::memory_order_release);
-    signal();
-}
-
-void HostStream::signal()
-{
-    m_signal.fetch_add(1, std::memory_order_release);
-    m_signal.notify_one();
+    m_signal->raise();
 }
 
 bool HostStream::sleepUntil(Nanoseconds time) const
@@ -67,10 +61,10 @@ bool HostStream::sleepUntil(Nanoseconds time) const
 
 void HostEvent::set(Nanoseconds readyAt)
 {
-    HostStream& waiter = m_waiter; // once it is complete, this event may be gone
+    const SharedStreamSignal waiter = m_waiter; // once it is complete, this event may be gone
     m_readyAt = readyAt;
     m_complete.store(true, std::memory_order_release);
-    waiter.signal();
+    waiter->raise();
 }
 
 } // namespace pipewright

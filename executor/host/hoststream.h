@@ -5,6 +5,7 @@
 #pragma once
 
 #include "executor/backend.h"
+#include "executor/streamsignal.h"
 
 #include <atomic>
 
@@ -18,19 +19,18 @@ public:
     void resume() override { m_interrupted.store(false, std::memory_order_release); }
 
     bool interrupted() const { return m_interrupted.load(std::memory_order_acquire); }
-    /// Wakes the thread that waits here so that it looks again.
-    void signal();
+    const SharedStreamSignal& signal() const { return m_signal; }
 
 private:
     bool sleepUntil(Nanoseconds time) const;
 
-    std::atomic<std::uint32_t> m_signal{0};
+    SharedStreamSignal m_signal = std::make_shared<StreamSignal>();
     std::atomic<bool> m_interrupted{false};
 };
 
 class HostEvent final : public Event {
 public:
-    explicit HostEvent(HostStream& waiter) : m_waiter(waiter) {}
+    explicit HostEvent(const HostStream& waiter) : m_waiter(waiter.signal()) {}
     bool complete() const override { return m_complete.load(std::memory_order_acquire); }
     void reset() override { m_complete.store(false, std::memory_order_release); }
 
@@ -40,7 +40,7 @@ public:
     Nanoseconds readyAt() const { return m_readyAt; }
 
 private:
-    HostStream& m_waiter;
+    SharedStreamSignal m_waiter;
     Nanoseconds m_readyAt = 0;
     std::atomic<bool> m_complete{false};
 };
