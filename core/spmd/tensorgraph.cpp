@@ -13,7 +13,7 @@ namespace {
 constexpr double mostElements = 1e15;
 
 /// Binds the letters of one operand to its shape.
-void bind(const OperandForm& form, const Shape& shape, bool& starBound, LetterSizes& bound, const std::string& where,
+void bindLetters(const OperandForm& form, const Shape& shape, bool& starBound, LetterSizes& bound, const std::string& where,
           std::string_view operandName)
 {
     const std::size_t letters = form.letters.size() - (form.hasStar() ? 1 : 0);
@@ -57,7 +57,7 @@ void checkAttributes(const Operation& operation, Node& node)
                         fmt::format("add \"{}\": …", form.name));
     for (const auto& [name, value] : node.attributes) {
         const bool known = std::any_of(operation.attributes.begin(), operation.attributes.end(),
-                                       [&name](const AttributeForm& form) { return form.name == name; });
+                                       [&name = name](const AttributeForm& form) { return form.name == name; });
         if (!known)
             throw Error(node.name, fmt::format("{} takes no attribute \"{}\"", operation.name, name), "remove it");
         if (name != "factor"
@@ -82,7 +82,7 @@ Shape inferred(const TensorGraph& graph, const Operation& operation, Node& node)
     LetterSizes bound;
     bool starBound = false;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
-        bind(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
+        bindLetters(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
              graph.node(node.operands[i]).name);
     for (const char letter : operation.wholeLetters) {
         const auto parts = static_cast<std::int64_t>(attributeOf(node, operation.partsAttribute));
@@ -221,7 +221,7 @@ LetterSizes letterSizes(const TensorGraph& graph, const Node& node)
     LetterSizes bound;
     bool starBound = false;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
-        bind(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
+        bindLetters(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
              graph.node(node.operands[i]).name);
     if (operation.sizedLetter != 0)
         bound.sizes[operation.sizedLetter] = static_cast<std::int64_t>(attributeOf(node, operation.sizeAttribute));

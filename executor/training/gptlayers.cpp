@@ -185,7 +185,7 @@ void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gr
 
 HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
                      float lossScale)
-    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_vocabulary(int(shape.vocabulary)),
+    : m_rows(int(shape.tokens())), m_vocabulary(int(shape.vocabulary)),
       m_lossScale(lossScale), m_norm(PairFinder{parameters, layer}.norm("norm")),
       m_projection(PairFinder{parameters, layer}.matrix("projection")), m_normInput(layout.slice(layer, "norm.input")),
       m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),

@@ -94,7 +94,7 @@ public:
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
-    int m_rows, m_hidden, m_vocabulary;
+    int m_rows, m_vocabulary;
     float m_lossScale;
     ParameterPair m_norm, m_projection;
     Slice m_normInput, m_input, m_probabilities, m_targets, m_logitsGrad, m_normGrad;

@@ -19,7 +19,7 @@ constexpr float slope = 2 * 0.7978845608f; ///< 2 Â· sqrt(2 / pi): tanh(u) = 2 Â
 PIPEWRIGHT_VECTOR_CLONES
 void forwardLoop(std::size_t count, const float* x, float* y)
 {
-#pragma GCC ivdep // in place is allowed: each element depends on its own index only
+    PIPEWRIGHT_INDEPENDENT // in place is allowed: each element depends on its own index only
     for (std::size_t i = 0; i < count; ++i)
         y[i] = x[i] * gate(x[i]);
 }
@@ -28,7 +28,7 @@ void forwardLoop(std::size_t count, const float* x, float* y)
 PIPEWRIGHT_VECTOR_CLONES
 void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx)
 {
-#pragma GCC ivdep // in place is allowed: each element depends on its own index only
+    PIPEWRIGHT_INDEPENDENT // in place is allowed: each element depends on its own index only
     for (std::size_t i = 0; i < count; ++i) {
         const float s = gate(x[i]);
         dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));

@@ -19,6 +19,13 @@
 #define PIPEWRIGHT_VECTOR_CLONES
 #endif
 
+/// Put before a loop whose passes depend on nothing that another pass writes.
+#if defined(__GNUC__) && !defined(__clang__)
+#define PIPEWRIGHT_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define PIPEWRIGHT_INDEPENDENT
+#endif
+
 namespace pipewright::kernels {
 
 inline constexpr std::size_t lanes = 16;

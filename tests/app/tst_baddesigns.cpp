@@ -3,7 +3,7 @@
 // line, with an exit code, and never with a crash.
 #include "app/program.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright::test;
 

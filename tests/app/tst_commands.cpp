@@ -2,7 +2,7 @@
 // The commands as a person or a script uses them: the real program in a process of its own.
 #include "app/program.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright::test;
 

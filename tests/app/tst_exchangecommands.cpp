@@ -3,7 +3,7 @@
 // input is named by file, line and cell with exit code 2.
 #include "app/program.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright::test;
 

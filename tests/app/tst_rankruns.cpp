@@ -4,7 +4,7 @@
 #include "app/program.h"
 #include "traces/tracereader.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 using namespace pipewright::test;

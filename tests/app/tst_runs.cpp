@@ -3,7 +3,7 @@
 #include "app/program.h"
 #include "traces/tracereader.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <csignal>
 

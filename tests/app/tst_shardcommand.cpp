@@ -2,7 +2,7 @@
 // The shard command as a person or a script uses it: the real program in a process of its own.
 #include "app/program.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright::test;
 

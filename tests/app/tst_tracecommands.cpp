@@ -2,7 +2,7 @@
 // query, explain and the import of traces as a person calls them.
 #include "app/program.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright::test;
 

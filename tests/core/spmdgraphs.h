@@ -170,7 +170,7 @@ private:
         for (bool changed = true; changed;) {
             changed = false;
             for (const auto& [relations, paid] : std::map(reached)) {
-                const auto take = [&](const Step& step) {
+                const auto take = [&, &relations = relations, &paid = paid](const Step& step) {
                     std::set<Relation> more = relations;
                     more.insert(step.to);
                     const double price = paid + priceOf(step.charges);

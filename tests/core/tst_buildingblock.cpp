@@ -169,7 +169,7 @@ private Q_SLOTS:
         const Diagnostics diagnostics = checkBlock(block);
         QVERIFY(hasErrors(diagnostics));
         QCOMPARE(QString::fromStdString(diagnostics.front().where), where);
-        QVERIFY_EXCEPTION_THROWN(unroll(block, 4), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, unroll(block, 4));
     }
 
     void longerIntervalIsABubbleThatReturns()
@@ -187,7 +187,7 @@ private Q_SLOTS:
         BuildingBlock block = zeroBubbleH1Block(2);
         std::erase_if(block.passes, [](const auto& pass) { return pass.op == Op::W; });
         block.interval = 2;
-        QVERIFY_EXCEPTION_THROWN(placeWeightGrads(block), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, placeWeightGrads(block));
         block.interval = 3;
         placeWeightGrads(block);
         QVERIFY(checkBlock(block).empty());

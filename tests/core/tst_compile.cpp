@@ -233,12 +233,12 @@ private Q_SLOTS:
 
     void costsMustFitTheSchedule()
     {
-        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(3)), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, compile(chain(2, {0, 1}, 1), unitCosts(3)));
         Costs negative = unitCosts(2);
         negative.stages[1].forward = -1;
-        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), negative), Error);
-        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(2), {{}, {{0, 7, 1}}}), Error);
-        QVERIFY_EXCEPTION_THROWN(compile(chain(2, {0, 1}, 1), unitCosts(2), {{{1, 0, 1}}, {}}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, compile(chain(2, {0, 1}, 1), negative));
+        QVERIFY_THROWS_EXCEPTION(Error, compile(chain(2, {0, 1}, 1), unitCosts(2), {{}, {{0, 7, 1}}}));
+        QVERIFY_THROWS_EXCEPTION(Error, compile(chain(2, {0, 1}, 1), unitCosts(2), {{{1, 0, 1}}, {}}));
     }
 
     void zeroDurationsStillCompile()
@@ -258,7 +258,7 @@ private Q_SLOTS:
         Design design;
         design.schedule = schedule(2, {0, 1}, {"F0.0 F0.1", "F1.1"});
         design.costs = unitCosts(2);
-        QVERIFY_EXCEPTION_THROWN(predict(design), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, predict(design));
         const Prediction shown = predictPlaced(design);
         QCOMPARE(shown.program.computeCount(), std::int64_t{3});
         QCOMPARE(shown.metrics.makespan, Nanoseconds{3'000});

@@ -4,7 +4,7 @@
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 

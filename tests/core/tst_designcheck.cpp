@@ -5,7 +5,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <algorithm>
 

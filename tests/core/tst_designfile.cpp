@@ -372,7 +372,7 @@ private slots:
         const Design design = trainableDesign();
         writeDesign(design, path, false);
         QVERIFY(readDesign(path) == design);
-        QVERIFY_EXCEPTION_THROWN(writeDesign(design, path, false), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, writeDesign(design, path, false));
         QCOMPARE(::chmod(path.c_str(), 0640), 0);
         Design other = design;
         other.name = "other";
@@ -388,10 +388,10 @@ private slots:
         QVERIFY(QFileInfo(link).isSymLink());
         QCOMPARE(readDesign(path).name, design.name);
 
-        QVERIFY_EXCEPTION_THROWN(writeDesign(design, folder.filePath("no/folder.json").toStdString(), false), Error);
-        QVERIFY_EXCEPTION_THROWN(writeDesign(design, folder.path().toStdString(), true), Error);
-        QVERIFY_EXCEPTION_THROWN(readDesign(folder.path().toStdString()), Error);
-        QVERIFY_EXCEPTION_THROWN(readDesign(folder.filePath("absent.json").toStdString()), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, writeDesign(design, folder.filePath("no/folder.json").toStdString(), false));
+        QVERIFY_THROWS_EXCEPTION(Error, writeDesign(design, folder.path().toStdString(), true));
+        QVERIFY_THROWS_EXCEPTION(Error, readDesign(folder.path().toStdString()));
+        QVERIFY_THROWS_EXCEPTION(Error, readDesign(folder.filePath("absent.json").toStdString()));
         QCOMPARE(QDir(folder.path()).entryList(QDir::Files | QDir::Hidden).size(), 2); // no temporary left behind
         writeFileAtomically("/dev/null", "gone", false); // a device is written to, not replaced
         QVERIFY(!QFileInfo("/dev/null").isFile());

@@ -4,7 +4,7 @@
 #include "core/schedule/edits.h"
 #include "core/schedule/families/family.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <map>
 #include <numeric>

@@ -134,7 +134,7 @@ private slots:
         measured.start[3] = notRun; // a record that was lost is simply not drawn
         QCOMPARE(occurrences(timelineSvg(scene.design, scene.prediction, options), ">I</text>"), 1 + 1);
         measured.start.pop_back();
-        QVERIFY_EXCEPTION_THROWN(timelineSvg(scene.design, scene.prediction, options), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
     }
 
     void memoryIsDrawnWhereItIsKnown()
@@ -219,7 +219,7 @@ private slots:
         const Scene scene = chains(1, 1, 5, 5);
         PictureOptions options;
         options.width = 10;
-        QVERIFY_EXCEPTION_THROWN(timelineSvg(scene.design, scene.prediction, options), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
     }
 };
 

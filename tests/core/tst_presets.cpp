@@ -107,7 +107,7 @@ private slots:
         QCOMPARE(host.devices.size(), std::size_t(7));
         QCOMPARE(host.devices[6].name, std::string("CPU thread"));
         QCOMPARE(host.link.latency, Nanoseconds(5'000));
-        QVERIFY_EXCEPTION_THROWN(library().cluster("host", -1), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, library().cluster("host", -1));
     }
 
     void anUnknownNameGetsTheNearestOrAllKnownOnes()
@@ -134,7 +134,7 @@ private slots:
         qputenv("PIPEWRIGHT_RESOURCES", PIPEWRIGHT_SOURCE_DIR "/resources");
         QCOMPARE(findResourceDirectory(), std::string(PIPEWRIGHT_SOURCE_DIR "/resources"));
         qputenv("PIPEWRIGHT_RESOURCES", "/nowhere/at/all");
-        QVERIFY_EXCEPTION_THROWN(findResourceDirectory(), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, findResourceDirectory());
         qunsetenv("PIPEWRIGHT_RESOURCES");
         QVERIFY(!findResourceDirectory().empty());
     }

@@ -225,7 +225,7 @@ private Q_SLOTS:
         }
         FamilyParameters odd = units(8, 8, 3);
         odd.chunks = 3;
-        QVERIFY_EXCEPTION_THROWN(make("hanayo", odd), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, make("hanayo", odd));
     }
 
     void hanayoStagesZigzag()
@@ -250,7 +250,7 @@ private Q_SLOTS:
                 std::erase_if(lane, [](const Block& block) { return block.op == Op::U; });
             QCOMPARE(schedule.order, sync.order);
         }
-        QVERIFY_EXCEPTION_THROWN(makeSchedule("pipedream-2bw", units(4, 3, 1)), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, makeSchedule("pipedream-2bw", units(4, 3, 1)));
     }
 };
 

@@ -251,8 +251,8 @@ private slots:
             QCOMPARE(int(partition.size()), stages);
             QCOMPARE(std::accumulate(partition.begin(), partition.end(), 0), 12);
         }
-        QVERIFY_EXCEPTION_THROWN(evenPartition(workload, 11), Error);
-        QVERIFY_EXCEPTION_THROWN(evenPartition(workload, 0), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, evenPartition(workload, 11));
+        QVERIFY_THROWS_EXCEPTION(Error, evenPartition(workload, 0));
     }
 
     void impossibleDimensionsAreNamed()
@@ -263,7 +263,7 @@ private slots:
         const Diagnostics wrong = checkShape(shape);
         QCOMPARE(wrong.size(), std::size_t(2));
         QCOMPARE(wrong[0].where, std::string("model.hidden"));
-        QVERIFY_EXCEPTION_THROWN(makeWorkload(shape, Optimizer::AdamW, ""), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, makeWorkload(shape, Optimizer::AdamW, ""));
         ModelShape huge;
         huge.sequence = 100'000'000;
         huge.microbatchSize = 1'000'000;
@@ -380,7 +380,7 @@ private slots:
         QCOMPARE(four.stages[0].savedUntilInputGrad + four.stages[1].savedUntilInputGrad, costs.stages[0].savedUntilInputGrad);
         QCOMPARE(four.source, std::string("measured: x.db"));
         QCOMPARE(four.link.latency, Nanoseconds(7));
-        QVERIFY_EXCEPTION_THROWN(recutCosts(workload, costs, {5, 5}, {5, 4}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, recutCosts(workload, costs, {5, 5}, {5, 4}));
     }
 
     void bytesCanBeCombinedWithGivenTimes()
@@ -399,14 +399,14 @@ private slots:
     void partitionsThatDoNotFitAreRefused()
     {
         const Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "test");
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {5, 4}, twoDevices(), {0, 1}), Error);
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {5, 6}, twoDevices(), {0, 1}), Error);
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {10, 0}, twoDevices(), {0, 1}), Error);
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {5, 5}, twoDevices(), {0}), Error);
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {5, 5}, twoDevices(), {0, 2}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {5, 4}, twoDevices(), {0, 1}));
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {5, 6}, twoDevices(), {0, 1}));
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {10, 0}, twoDevices(), {0, 1}));
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {5, 5}, twoDevices(), {0}));
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {5, 5}, twoDevices(), {0, 2}));
         Cluster dead = twoDevices();
         dead.devices[1].peakFlops = 0;
-        QVERIFY_EXCEPTION_THROWN(formulaCosts(workload, {5, 5}, dead, {0, 1}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, formulaCosts(workload, {5, 5}, dead, {0, 1}));
     }
 };
 

@@ -164,7 +164,7 @@ private Q_SLOTS:
         QVERIFY(automatic.metrics.span <= make("zb-h1", q).metrics.span);
         QVERIFY(validate(automatic.schedule).empty());
         q.stageTimes.pop_back();
-        QVERIFY_EXCEPTION_THROWN(make("zb-auto", q), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, make("zb-auto", q));
     }
 
     void everySizeAndLimitGivesACompleteSchedule()

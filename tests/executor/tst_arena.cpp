@@ -4,7 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "tinydesigns.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 
@@ -100,7 +100,7 @@ private slots:
         auto& list = program.devices[0].instructions;
         const auto free = std::find_if(list.begin(), list.end(), [](const Instruction& i) { return i.kind == InstructionKind::Free; });
         list.insert(free, *free);
-        QVERIFY_EXCEPTION_THROWN(lifetimes(program, 0), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, lifetimes(program, 0));
     }
 
     void theMeterCountsThePeakAndPoisonsWhatIsReleased()
@@ -115,7 +115,7 @@ private slots:
         QCOMPARE(meter.live(), Bytes{1050});
         QCOMPARE(meter.peak(), Bytes{1150});
         QVERIFY(memory[0] == std::byte{0xff} && memory[99] == std::byte{0xff} && memory[100] == std::byte{0});
-        QVERIFY_EXCEPTION_THROWN(meter.expectOnlyPersistent(), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, meter.expectOnlyPersistent());
         meter.release(2, b);
         meter.expectOnlyPersistent();
     }
@@ -125,10 +125,10 @@ private slots:
         std::vector<std::byte> memory(256);
         MemoryMeter meter(0, true, 4);
         meter.acquire(1, {memory.data(), 100});
-        QVERIFY_EXCEPTION_THROWN(meter.acquire(2, Region{memory.data() + 99, 10}), Error);
-        QVERIFY_EXCEPTION_THROWN(meter.acquire(1, Region{memory.data() + 128, 10}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, meter.acquire(2, Region{memory.data() + 99, 10}));
+        QVERIFY_THROWS_EXCEPTION(Error, meter.acquire(1, Region{memory.data() + 128, 10}));
         meter.release(1, {memory.data(), 100});
-        QVERIFY_EXCEPTION_THROWN(meter.release(1, Region{memory.data(), 100}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, meter.release(1, Region{memory.data(), 100}));
     }
 };
 

@@ -7,7 +7,7 @@
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/socketmesh.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <atomic>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 #include "executor/runtime.h"
 #include "tinydesigns.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 

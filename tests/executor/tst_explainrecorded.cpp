@@ -8,7 +8,7 @@
 #include "traces/whatif.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 

@@ -10,7 +10,7 @@
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 

@@ -5,7 +5,7 @@
 #include "executor/runtime.h"
 #include "tinydesigns.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <atomic>
 #include <cstdlib>

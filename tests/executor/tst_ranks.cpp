@@ -13,7 +13,7 @@
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 #include <map>
 
@@ -268,11 +268,9 @@ private slots:
         QCOMPARE(slurm.rank, 2);
         QCOMPARE(slurm.size, 8);
         QCOMPARE(slurm.port, 20123);
-        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
-                                 Error);
-        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "0"}, {"WORLD_SIZE", "4"}}), Error);
-        QVERIFY_EXCEPTION_THROWN(look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
-                                 Error);
+        QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
+        QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "0"}, {"WORLD_SIZE", "4"}}));
+        QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
     }
 
     void missingRanksAreNamedWhereTheyMeet()

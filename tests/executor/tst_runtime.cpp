@@ -5,7 +5,7 @@
 #include "executor/timedwork.h"
 #include "tinydesigns.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <cmath>
 #include <map>
@@ -244,7 +244,7 @@ private slots:
         } sink;
         Recorder recorder(sink, 1, 16);
         recorder.record(0, TaskRecord{});
-        QVERIFY_EXCEPTION_THROWN(recorder.finish(), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, recorder.finish());
         QCOMPARE(recorder.dropped(), 1);
     }
 

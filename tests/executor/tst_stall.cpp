@@ -3,7 +3,7 @@
 #include "executor/stall.h"
 #include "tinydesigns.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 

@@ -5,7 +5,7 @@
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 
@@ -76,7 +76,7 @@ private slots:
     {
         for (const SyntheticScale scale :
              {SyntheticScale{0, 1}, SyntheticScale{1, -1}, SyntheticScale{1, std::nan("")}})
-            QVERIFY_EXCEPTION_THROWN(scaledCosts(enormous().costs, scale), Error);
+            QVERIFY_THROWS_EXCEPTION(Error, scaledCosts(enormous().costs, scale));
     }
 };
 

@@ -7,7 +7,7 @@
 #include "executor/training/optimizer.h"
 #include "gptreference.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <cmath>
 #include <map>

@@ -5,7 +5,7 @@
 #include "executor/training/counterrandom.h"
 #include "gptreference.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 #include "gptreference.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 #include <fstream>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Schedules with update blocks, really trained: blocks read the versions that were compiled, threads agree with the
 // logical clock to the bit, and the cyclic schedule is what its authors emulate.
-#include <QtTest>
+#include <QTest>
 
 #include "core/program/compile.h"
 #include "core/schedule/families/family.h"

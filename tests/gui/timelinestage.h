@@ -9,7 +9,7 @@
 #include <QMimeData>
 #include <QMouseEvent>
 #include <QWheelEvent>
-#include <QtTest>
+#include <QTest>
 
 #include <memory>
 

@@ -5,7 +5,7 @@
 #include "gui/timeline/warmup.h"
 
 #include <QSignalSpy>
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 

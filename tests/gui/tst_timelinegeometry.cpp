@@ -4,7 +4,7 @@
 #include "gui/timeline/timecoordinates.h"
 #include "gui/timeline/timelinepainter.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 

@@ -9,7 +9,7 @@
 #include "kernels/reference/reference.h"
 #include "numbers.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <thread>
 

@@ -3,7 +3,7 @@
 #include "kernels/reference/reference.h"
 #include "numbers.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 using namespace pipewright::reference;

@@ -3,7 +3,7 @@
 #include "traces/activitystore.h"
 #include "traces/recording.h"
 
-#include <QtTest>
+#include <QTest>
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <filesystem>

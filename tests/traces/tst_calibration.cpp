@@ -2,7 +2,7 @@
 #include "traces/calibration.h"
 #include "traces/recording.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <functional>
 

@@ -8,7 +8,7 @@
 
 #include "core/formats/chrometrace.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <filesystem>
 #include <fstream>

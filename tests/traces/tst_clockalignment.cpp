@@ -2,7 +2,7 @@
 #include "traces/activities.h"
 #include "traces/clockalignment.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 using namespace pipewright::test;

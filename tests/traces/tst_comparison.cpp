@@ -2,7 +2,7 @@
 #include "traces/comparison.h"
 #include "traces/recording.h"
 
-#include <QtTest>
+#include <QTest>
 
 using namespace pipewright;
 using namespace pipewright::test;

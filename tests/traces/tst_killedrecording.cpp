@@ -3,7 +3,7 @@
 #include "traces/recording.h"
 #include "traces/tracereader.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <csignal>
 #include <random>

@@ -5,7 +5,7 @@
 #include "traces/recording.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <QtTest>
+#include <QTest>
 
 #include <filesystem>
 #include <fstream>

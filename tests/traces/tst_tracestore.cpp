@@ -6,7 +6,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <QFile>
-#include <QtTest>
+#include <QTest>
 
 #include <cmath>
 #include <filesystem>
