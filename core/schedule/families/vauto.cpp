@@ -162,7 +162,8 @@ public:
 
     std::vector<std::vector<Block>> run()
     {
-        tryHeuristic();
+        if (m_equalPass == 0)
+            tryHeuristic();
         // The span changes little from one turn to the next. On many devices every step-th is tried, and then
         // those around the best; with equal passes the bound on the bubble makes trying all of them cheap.
         const int step = m_equalPass == 0 && m_devices > 8 ? std::max(2, m_devices / 6) : 1;
@@ -170,7 +171,7 @@ public:
         forEachForm(step, [&](const Form& form) {
             if (const std::optional<Nanoseconds> span = tryForm(form); span && step > 1)
                 tried.emplace_back(*span, form);
-            return !(m_span && *m_span <= m_ideal + leastBubble(m_limit));
+            return !meetsBound();
         });
         const std::size_t refined = std::min<std::size_t>(tried.size(), 24);
         std::partial_sort(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(refined), tried.end(),
@@ -181,10 +182,14 @@ public:
             for (form.turn = std::max(1, middle - step + 1); form.turn < std::min(m_devices, middle + step); ++form.turn)
                 tryForm(form);
         }
+        if (m_equalPass > 0 && !meetsBound())
+            tryHeuristic(); // last, since with equal passes the forms nearly always meet the bound
         return std::move(m_best);
     }
 
 private:
+    bool meetsBound() const { return m_span && *m_span <= m_ideal + leastBubble(m_limit); }
+
     /// Calls visit(form) for every form until it returns false.
     template<typename Visit>
     void forEachForm(int step, Visit visit) const
@@ -233,7 +238,7 @@ private:
         ActivationSteps memory(released, 2);
         memory.limit = m_limit;
         std::optional<VOrder> made = zeroBubbleVHeuristic(m_devices, m_microbatches, m_stageTimes, m_transfer, memory);
-        if (made)
+        if (made && (!m_span || m_ideal + made->bubble < *m_span))
             keep(m_ideal + made->bubble, m_limit, std::move(made->order));
     }
 
