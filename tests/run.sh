@@ -47,8 +47,8 @@ run_fuzzers() {
 fuzz_seconds=15 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
-    build tsan executor_tests tst_search -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
-    run_tests tsan -R '^(executor\.|core\.tst_search$)' || failed=1
+    build tsan executor_tests tst_searchthreads -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    run_tests tsan -R '^(executor\.|core\.tst_searchthreads$)' || failed=1
     build asan library_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests asan -R '^(core|kernels|traces|executor)\.' || failed=1
     run_fuzzers || failed=1
