@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t tasksOfRound = 400'000;
 
 /// Of window search in a round, likewise.
-constexpr std::int64_t nodesOfRound = 6'000;
+constexpr std::int64_t nodesOfRound = 4'000;
 
 /// Beyond these, trying every order would only keep a thread from better things.
 constexpr std::size_t mostTasksToExhaust = 96;
@@ -39,8 +39,8 @@ SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const
 void SearchWorker::run(const std::function<bool()>& stop)
 {
     tryGiven();
+    tryFamilies(stop); // first: with many blocks the rules alone take seconds
     tryRules(stop);
-    tryFamilies(stop);
     if (mine(0))
         repeatFewer(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
@@ -228,7 +228,8 @@ void SearchWorker::searchWindows(const std::function<bool()>& stop)
     Lanes lanes = lanesToImprove();
     if (lanes.empty())
         return;
-    const Nanoseconds value = m_windows.improve(lanes, nodesOfRound, m_random, stop);
+    const auto nodes = std::min<std::int64_t>(nodesOfRound, 20 * static_cast<std::int64_t>(m_model.tasks.size()));
+    const Nanoseconds value = m_windows.improve(lanes, nodes, m_random, stop);
     m_incumbent.offer(lanes, value, "windows", m_model.capacity);
 }
 
