@@ -6,6 +6,7 @@
 #include "core/formats/designfile.h"
 #include "core/search/pareto.h"
 #include "core/search/partition.h"
+#include "core/search/variants.h"
 
 #include <fmt/format.h>
 
@@ -61,6 +62,16 @@ struct SearchCommandOptions {
                 "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
             ->delimiter(',')
             ->type_name("SHAPE,…");
+        command
+            .add_option("--backward", backward,
+                        "given: as the design has them; split: I and W apart; full: one block; either: what is better")
+            ->type_name("STYLE");
+        command
+            .add_option("--recompute", recompute,
+                        "stages that keep only their input and compute the rest again, such as 0,1; or auto: as many "
+                        "of the first as pay (with a limit in bytes)")
+            ->delimiter(',')
+            ->type_name("STAGE,…");
         command.add_option("--points", points, "with --pareto: limits in the range (9)")->type_name("N");
         command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
         command.add_flag("--force", force, "replace what exists");
@@ -69,7 +80,8 @@ struct SearchCommandOptions {
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
-    std::vector<std::string> locked, placement;
+    std::string backward = "given";
+    std::vector<std::string> locked, placement, recompute;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
     bool pareto = false, partition = false, force = false, json = false;
@@ -315,9 +327,70 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
     return found.result.cancelled ? exitFinding : exitSuccess;
 }
 
+std::string_view nameOf(BackwardStyle style)
+{
+    return style == BackwardStyle::Split ? "split" : "full";
+}
+
+std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
+{
+    VariantOptions variants;
+    const std::pair<std::string_view, BackwardChoice> styles[] = {{"given", BackwardChoice::Given},
+                                                                  {"split", BackwardChoice::Split},
+                                                                  {"full", BackwardChoice::Full},
+                                                                  {"either", BackwardChoice::Either}};
+    const auto style = std::find_if(std::begin(styles), std::end(styles), [&](const auto& s) { return s.first == given.backward; });
+    if (style == std::end(styles))
+        throw Error("--backward", "\"" + given.backward + "\" is none that is known", "use given, split, full or either");
+    variants.backward = style->second;
+    for (const std::string& text : given.recompute) {
+        char* end = nullptr;
+        const long stage = std::strtol(text.c_str(), &end, 10);
+        if (text == "auto" && given.recompute.size() == 1)
+            variants.chooseRecompute = true;
+        else if (end == text.c_str() || *end != 0 || stage < 0 || stage > maxMicrobatches)
+            throw Error("--recompute", "\"" + text + "\" is no stage", "write stages such as 0,1, or auto alone");
+        else
+            variants.recompute.push_back(static_cast<int>(stage));
+    }
+    if (variants.backward == BackwardChoice::Given && given.recompute.empty())
+        return std::nullopt;
+    if (given.pareto || given.partition || !given.placement.empty())
+        throw Error(given.recompute.empty() ? "--backward" : "--recompute", "is not searched together with partitions, placements or a range of limits",
+                    "search the partition first, then this with its result");
+    return variants;
+}
+
+int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& located, VariantOptions variants, const SearchOptions& options)
+{
+    variants.search = options;
+    const VariantResult found = locating(located, [&] { return searchVariants(located.design, variants); });
+    writeDesign(found.design, given.output, given.force);
+    if (given.json) {
+        Json object = toJson(found.result, given);
+        object["backward"] = nameOf(found.backward);
+        object["recomputed"] = found.recompute;
+        object["trials"] = Json::array();
+        for (const VariantTrial& trial : found.trials)
+            object["trials"].push_back({{"backward", nameOf(trial.backward)},
+                                        {"recomputed", trial.recompute},
+                                        {"best_ns", trial.value ? Json(*trial.value) : Json()}});
+        printJson(object);
+    } else {
+        Table table({"backward", "recomputed stages", given.objective});
+        for (const VariantTrial& trial : found.trials)
+            table.addRow({std::string(nameOf(trial.backward)), trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
+                          trial.value ? formatDuration(*trial.value) : "does not fit"});
+        table.print();
+        print(found.result, given);
+    }
+    return found.result.cancelled ? exitFinding : exitSuccess;
+}
+
 int searchDesign(const SearchCommandOptions& given)
 {
     SearchOptions options = searchOptions(given);
+    const std::optional<VariantOptions> variants = variantOptions(given);
     if (given.pareto && (given.partition || !given.placement.empty()))
         throw Error("--pareto", "searches orders of one partition and placement",
                     "search the partition first, then the front of its result");
@@ -344,6 +417,8 @@ int searchDesign(const SearchCommandOptions& given)
         searchFront(given, located, options);
         return stop.stop_requested() ? exitFinding : exitSuccess;
     }
+    if (variants)
+        return searchVariantsOf(given, located, *variants, options);
     if (given.partition || !given.placement.empty())
         return searchPartitionOf(given, located, partitionOptions(given, options));
     const SearchResult result = locating(located, [&] { return search(located.design, options); });

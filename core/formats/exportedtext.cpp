@@ -7,32 +7,51 @@
 
 namespace pipewright {
 
-void requireValid(const Design& design)
+namespace {
+
+void requireKnownBlocks(const Schedule& schedule)
 {
-    for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
-        for (const Block& block : design.schedule.order[device])
-            if (block.op > Op::W)
+    for (std::size_t device = 0; device < schedule.order.size(); ++device)
+        for (const Block& block : schedule.order[device])
+            if (block.op > Op::U)
                 throw Error(fmt::format("device {} ({})", device, toString(block)),
                             fmt::format("the other tools have no {} in their schedules", describe(block.op)),
                             "export a schedule of forwards and backwards");
-    Diagnostics diagnostics = validate(design.schedule, design.dataflow.skips);
-    if (hasErrors(diagnostics))
-        throw Error(std::move(diagnostics));
 }
 
-void requireOneReplica(const Design& design, std::string_view tool)
+/// Takes the update blocks out, and what is said about the weights that blocks read.
+void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
 {
-    if (design.schedule.replicas() > 1)
-        throw Error("schedule.replica_placements", fmt::format("{} has no word for the {} replicas of this schedule", tool, design.schedule.replicas()),
-                    "export a schedule of one replica, or pytorch-csv for the order alone");
+    std::vector<Block> dropped;
+    for (std::vector<Block>& lane : schedule.order)
+        std::erase_if(lane, [&](const Block& block) { return block.op == Op::U && (dropped.push_back(block), true); });
+    if (dropped.empty())
+        return;
+    if (!schedule.inTurn.empty())
+        throw Error("schedule.in_turn", "a stage whose microbatches several devices work on in turn has no place in the other tools' schedules",
+                    "export a schedule with one device for each stage (for workers: --layout pipeline or single)");
+    schedule.weights = {};
+    diagnostics.push_back({Severity::Warning, "schedule.order",
+                           fmt::format("{} update blocks ({}{}) and the weight versions between them are left out",
+                                       dropped.size(), toString(dropped.front()), dropped.size() > 1 ? ", …" : ""),
+                           "the other tool updates every stage once, after the step's last microbatch: the order is the same, "
+                           "the training is not"});
 }
 
-Diagnostics warnAboutUnexported(const Design& design)
+} // namespace
+
+Design exportable(const Design& design, Diagnostics& diagnostics)
 {
-    Diagnostics diagnostics;
+    requireKnownBlocks(design.schedule);
+    Diagnostics faults = validate(design.schedule, design.dataflow.skips);
+    if (hasErrors(faults))
+        throw Error(std::move(faults));
+    Design result = design;
+    dropUpdates(result.schedule, diagnostics);
     if (!design.schedule.pins.empty())
         diagnostics.push_back({Severity::Warning, "schedule.pins", "pinned start times are left out",
                                "the other tool starts every block as early as it can"});
+    result.schedule.pins.clear();
     if (!design.dataflow.skips.empty())
         diagnostics.push_back({Severity::Warning, "dataflow.skips", "skip connections are left out",
                                "the other tool hands values only from one stage to the next"});
@@ -44,7 +63,14 @@ Diagnostics warnAboutUnexported(const Design& design)
         diagnostics.push_back({Severity::Warning, "schedule.sequence_pieces",
                                fmt::format("the {} pieces of a sequence are written as microbatches of their own", design.schedule.sequencePieces),
                                "the other tool's stages must keep the keys and values of earlier pieces"});
-    return diagnostics;
+    return result;
+}
+
+void requireOneReplica(const Design& design, std::string_view tool)
+{
+    if (design.schedule.replicas() > 1)
+        throw Error("schedule.replica_placements", fmt::format("{} has no word for the {} replicas of this schedule", tool, design.schedule.replicas()),
+                    "export a schedule of one replica, or pytorch-csv for the order alone");
 }
 
 } // namespace pipewright

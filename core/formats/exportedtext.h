@@ -16,13 +16,12 @@ struct ExportedText {
     Diagnostics diagnostics; ///< warnings and notes
 };
 
-/// Throws Error with validate()'s diagnostics when the design's schedule cannot run, or when it holds blocks that
-/// the other tools have no word for (recomputation).
-void requireValid(const Design& design);
+/// What of the design the other tools can have: its order without pins, and without update blocks, since they update
+/// every stage once, after the step. Notes what was left out: those, skip connections, shared parameters, sequence
+/// pieces. Throws Error with validate()'s diagnostics when the schedule cannot run, and where it does not fit at all:
+/// a stage that several devices work on in turn, or blocks that the tools have no word for (recomputation). O(blocks).
+Design exportable(const Design& design, Diagnostics& diagnostics);
 /// Throws Error when the schedule has a second copy of the model.
 void requireOneReplica(const Design& design, std::string_view tool);
-
-/// Warnings for what none of the tools takes over: pins, skip connections, shared parameters, sequence pieces.
-Diagnostics warnAboutUnexported(const Design& design);
 
 } // namespace pipewright

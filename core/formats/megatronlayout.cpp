@@ -177,10 +177,11 @@ std::optional<int> megatronGroup(const Schedule& schedule)
     return std::nullopt;
 }
 
-ExportedText megatronLayout(const Design& design)
+ExportedText megatronLayout(const Design& given)
 {
-    requireOneReplica(design, "Megatron-LM");
-    requireValid(design);
+    requireOneReplica(given, "Megatron-LM");
+    ExportedText result;
+    const Design design = exportable(given, result.diagnostics);
     if (!design.workload || design.layersPerStage.empty())
         throw Error("model", "a layout says which layers a stage holds, and this design has no model", "give the design a model");
     const Schedule& schedule = design.schedule;
@@ -197,8 +198,6 @@ ExportedText megatronLayout(const Design& design)
             stage += layers[layer].kind == LayerKind::Embedding ? 'E' : layers[layer].kind == LayerKind::Head ? 'L' : 't';
     }
 
-    ExportedText result;
-    result.diagnostics = warnAboutUnexported(design);
     const std::string layout = megatronLayoutText(stages);
     if (parseMegatronLayout(layout, "layout") != stages)
         throw Error("layout", "the layout does not read back as the partition", {});

@@ -127,9 +127,10 @@ void requireBlocksEverywhere(const Design& design)
 
 } // namespace
 
-ExportedText pytorchCsv(const Design& design)
+ExportedText pytorchCsv(const Design& given)
 {
-    requireValid(design);
+    ExportedText result;
+    const Design design = exportable(given, result.diagnostics);
     requireBlocksEverywhere(design);
     const Schedule& schedule = design.schedule;
     PytorchRows rows;
@@ -143,7 +144,7 @@ ExportedText pytorchCsv(const Design& design)
                                   && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), Overlap{block, order[i + 1]});
         }
     }
-    ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    result.text = csvOf(rows);
     if (schedule.replicas() > 1) {
         result.diagnostics.push_back({Severity::Warning, "schedule.replica_placements",
                                       fmt::format("stage s of replica r is written as stage s + {} r, and PyTorch would take that for one "
@@ -156,13 +157,14 @@ ExportedText pytorchCsv(const Design& design)
     return result;
 }
 
-ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
+ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
 {
-    if (!design.dataflow.skips.empty())
+    if (!given.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
-    requireOneReplica(design, "PyTorch");
-    requireValid(design);
+    requireOneReplica(given, "PyTorch");
+    ExportedText result;
+    const Design design = exportable(given, result.diagnostics);
     requireBlocksEverywhere(design);
     if (const auto block = misplacedLoss(design.schedule))
         throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
@@ -175,7 +177,7 @@ ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version)
         if (hasErrors(diagnostics))
             throw Error(std::move(diagnostics));
     }
-    ExportedText result{csvOf(rows), warnAboutUnexported(design)};
+    result.text = csvOf(rows);
     if (version == PytorchVersion::V2_9 && isSplit(rows))
         result.diagnostics.push_back({Severity::Warning, "schedule",
                                       "PyTorch before 2.10 does not divide the gradients of split backwards by the number of microbatches",

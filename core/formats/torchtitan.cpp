@@ -64,12 +64,11 @@ std::string listOf(const std::vector<std::string>& names)
 
 } // namespace
 
-ExportedText torchtitanConfig(const Design& design, const std::string& csv)
+ExportedText torchtitanConfig(const Design& given, const std::string& csv)
 {
-    requireOneReplica(design, "torchtitan");
-    requireValid(design);
+    requireOneReplica(given, "torchtitan");
     ExportedText result;
-    result.diagnostics = warnAboutUnexported(design);
+    const Design design = exportable(given, result.diagnostics);
     const Schedule& schedule = design.schedule;
     warnAboutPlacement(schedule, "torchtitan", result.diagnostics);
     const auto modules = moduleNames(design, ModuleNaming::Torchtitan, result.diagnostics);
@@ -92,12 +91,11 @@ ExportedText torchtitanConfig(const Design& design, const std::string& csv)
     return result;
 }
 
-ExportedText automodelConfig(const Design& design, const std::string& csv)
+ExportedText automodelConfig(const Design& given, const std::string& csv)
 {
-    requireOneReplica(design, "torchtitan");
-    requireValid(design);
+    requireOneReplica(given, "torchtitan");
     ExportedText result;
-    result.diagnostics = warnAboutUnexported(design);
+    const Design design = exportable(given, result.diagnostics);
     const Schedule& schedule = design.schedule;
     warnAboutPlacement(schedule, "Automodel", result.diagnostics);
     const auto modules = moduleNames(design, ModuleNaming::HuggingFace, result.diagnostics);

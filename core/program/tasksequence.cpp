@@ -194,7 +194,8 @@ private:
             operand(input.buffer);
             waitFor(task, input.task);
         }
-        readSkips(task, index, device);
+        if (!m_graph.skipInputs.empty())
+            readSkips(task, index, device);
         readEarlierPieces(block);
         readWeights(task, index);
         endReads();
@@ -204,7 +205,8 @@ private:
             const std::uint32_t consumer = ranks(block.stage + 1, block.microbatch).forward;
             hand(task, BufferKind::Output, block, device, block.stage + 1, consumer, costs.output, -1, here.output);
         }
-        handSkips(task, index, block, device);
+        if (!m_skipOutputs.empty())
+            handSkips(task, index, block, device);
         writeWeights(task, index);
         writeWorkspace(block, device, costs.workspaceForward);
     }
@@ -229,7 +231,8 @@ private:
             operand(here.savedUntilWeightGrad);
         if (block.op == Op::W)
             operand(here.savedFromInputGrad);
-        readSkips(task, index, device);
+        if (!m_graph.skipInputs.empty())
+            readSkips(task, index, device);
         readWeights(task, index);
         endReads();
         if (inputGrad)
@@ -241,7 +244,8 @@ private:
             hand(task, BufferKind::Gradient, block, device, block.stage - 1, consumer,
                  m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, here.gradient);
         }
-        handSkips(task, index, block, device);
+        if (!m_skipOutputs.empty())
+            handSkips(task, index, block, device);
         writeWeights(task, index);
         const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
                                 : block.op == Op::I ? costs.workspaceInputGrad
@@ -329,8 +333,6 @@ private:
 
     void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
     {
-        if (m_skipOutputs.empty())
-            return;
         const bool gradient = block.op != Op::F;
         auto output = std::lower_bound(m_skipOutputs.begin(), m_skipOutputs.end(), index,
                                        [](const SkipOutput& o, BlockIndex b) { return o.producer < b; });
@@ -354,8 +356,6 @@ private:
 
     void readSkips(TaskId task, BlockIndex index, int device)
     {
-        if (m_graph.skipInputs.empty())
-            return;
         auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
                                       [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
         for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {

@@ -2,6 +2,7 @@
 #include "core/schedule/reorder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace pipewright {
@@ -14,15 +15,16 @@ constexpr std::int16_t idle = -1;
 /// one if any is owed. `alive[t]` and `owed[t]` are the counts after cell t.
 struct CellLane {
     std::vector<std::int16_t> cells; ///< as moved so far
-    std::vector<std::int16_t> moved; ///< the same, but only passes that have been looked at
-    std::vector<int> alive, owed;
+    std::vector<int> nextIdle; ///< counting only passes that have been looked at: some cell from here on, itself when idle
+    std::vector<int> alive, owed; ///< `owed` only counts, and is only kept, without W
     std::vector<Op> opOfRow;
     std::vector<int> gradientTimes; ///< sorted starts of the I that have been looked at
     bool hasWeightGrads = false;
     int peak = 0;
 
-    explicit CellLane(const UnitGrid::Lane& lane) : cells(cellsOf(lane)), moved(cells.size(), idle)
+    explicit CellLane(const UnitGrid::Lane& lane) : cells(cellsOf(lane)), nextIdle(cells.size() + 1)
     {
+        std::iota(nextIdle.begin(), nextIdle.end(), 0);
         for (const UnitGrid::Row& row : lane.rows)
             opOfRow.push_back(row.op);
         hasWeightGrads = lane.holds(Op::W);
@@ -31,6 +33,16 @@ struct CellLane {
         recount(0);
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
     }
+
+    /// The first cell from this one on that no pass looked at has taken. Shortens the way for the next time.
+    int idleFrom(int time)
+    {
+        const auto next = [&](int t) -> int& { return nextIdle[static_cast<std::size_t>(t)]; };
+        while (next(time) != time)
+            time = next(time) = next(next(time));
+        return time;
+    }
+    void take(int time) { nextIdle[static_cast<std::size_t>(time)] = time + 1; }
 
     /// Most come in order of time.
     void noteGradient(int time)
@@ -62,8 +74,19 @@ struct CellLane {
         }
     }
 
+    Op opAt(int time) const { return opOfRow[static_cast<std::size_t>(cells[static_cast<std::size_t>(time)])]; }
+
     /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it?
     bool fits(int from, int to, int limit) const
+    {
+        // Meanwhile a forward adds itself, and where idle cells stand for W the one that it takes may add another.
+        const int most = (opAt(from) == Op::F) + !hasWeightGrads;
+        if (most == 0 || *std::max_element(alive.begin() + to, alive.begin() + from) + most <= limit)
+            return true;
+        return !hasWeightGrads && fitsCounted(from, to, limit);
+    }
+
+    bool fitsCounted(int from, int to, int limit) const
     {
         int live = to > 0 ? alive[static_cast<std::size_t>(to) - 1] : 0;
         int owing = to > 0 ? owed[static_cast<std::size_t>(to) - 1] : 0;
@@ -82,6 +105,13 @@ struct CellLane {
     /// lane it would be quadratic in the microbatches.
     void move(int from, int to)
     {
+        if (hasWeightGrads) { // idle cells stand for nothing: only the pass itself comes or goes earlier
+            const int more = opAt(from) == Op::F ? 1 : opAt(from) == Op::W ? -1 : 0;
+            for (int t = to; more != 0 && t < from; ++t)
+                alive[static_cast<std::size_t>(t)] += more;
+            std::swap(cells[static_cast<std::size_t>(from)], cells[static_cast<std::size_t>(to)]);
+            return;
+        }
         std::swap(cells[static_cast<std::size_t>(from)], cells[static_cast<std::size_t>(to)]);
         int live = to > 0 ? alive[static_cast<std::size_t>(to) - 1] : 0;
         int owing = to > 0 ? owed[static_cast<std::size_t>(to) - 1] : 0;
@@ -95,39 +125,116 @@ struct CellLane {
     }
 };
 
-enum class Phase { WarmUp, Steady, CoolDown };
-
 /// One sweep over all passes by time. Warm-up lasts until the first gradient reaches stage 0; cool-down begins
-/// behind the next last forward of a device's first chunk.
+/// behind the next last forward of a device's first chunk. Between the two nothing moves, so that part is only noted.
 class Sweep {
 public:
     Sweep(UnitGrid& grid, bool sharePeak) : m_grid(grid)
     {
         int peak = 0;
-        for (const UnitGrid::Lane& lane : grid.lanes)
+        for (const UnitGrid::Lane& lane : grid.lanes) {
             peak = std::max(peak, m_lanes.emplace_back(lane).peak);
+            m_next.emplace_back(lane.rows.size(), 0);
+        }
         for (const CellLane& lane : m_lanes)
             m_limit.push_back(sharePeak ? peak : lane.peak);
     }
 
     void run(bool moveWarmUp)
     {
-        Phase phase = Phase::WarmUp;
-        m_grid.eachByTime([&](const UnitGrid::Place& place) {
-            const UnitGrid::Row& row = rowAt(place);
-            if (phase == Phase::WarmUp && row.op == Op::I && row.stage == 0)
-                phase = Phase::Steady;
-            if (phase == Phase::Steady && place.row == 0 && place.microbatch + 1 == static_cast<int>(row.start.size())) {
-                phase = Phase::CoolDown;
-                settle(place, place.time);
-                return;
-            }
-            const bool moves = phase == Phase::CoolDown || (phase == Phase::WarmUp && moveWarmUp);
-            settle(place, moves ? earliest(place) : place.time);
-        });
+        const Moment begin{0, 0}, end{longest(), 0};
+        const Moment steady = std::min(firstGradient(), end);
+        moveWarmUp ? move(begin, steady) : note(begin, steady);
+        const Moment last = std::min(nextLastForward(steady), end);
+        note(steady, last);
+        if (last == end)
+            return;
+        const Moment behind{last.time, last.device + 1};
+        note(last, behind);
+        move(behind, end);
     }
 
 private:
+    /// Passes are visited by time, then device.
+    struct Moment {
+        int time, device;
+        auto operator<=>(const Moment&) const = default;
+    };
+
+    int longest() const
+    {
+        std::size_t cells = 0;
+        for (const CellLane& lane : m_lanes)
+            cells = std::max(cells, lane.cells.size());
+        return static_cast<int>(cells);
+    }
+
+    /// Of stage 0; behind everything when there is none.
+    Moment firstGradient() const
+    {
+        for (std::size_t d = 0; d < m_lanes.size(); ++d)
+            for (const UnitGrid::Row& row : m_grid.lanes[d].rows)
+                if (row.op == Op::I && row.stage == 0 && !row.start.empty())
+                    return {row.start.front(), static_cast<int>(d)};
+        return {longest(), 0};
+    }
+
+    /// From `from` on.
+    Moment nextLastForward(Moment from) const
+    {
+        Moment next{longest(), 0};
+        for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+            const std::vector<UnitGrid::Row>& rows = m_grid.lanes[d].rows;
+            if (rows.empty() || rows.front().start.empty())
+                continue;
+            const Moment last{rows.front().start.back(), static_cast<int>(d)};
+            if (last >= from)
+                next = std::min(next, last);
+        }
+        return next;
+    }
+
+    /// The cells of a device from one moment to another.
+    std::pair<int, int> cellsBetween(Moment from, Moment to, std::size_t device) const
+    {
+        const auto at = [&](Moment m) {
+            return std::min(m.time + (static_cast<int>(device) < m.device), static_cast<int>(m_lanes[device].cells.size()));
+        };
+        return {at(from), at(to)};
+    }
+
+    void note(Moment from, Moment to)
+    {
+        for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+            CellLane& lane = m_lanes[d];
+            for (auto [t, end] = cellsBetween(from, to, d); t < end; ++t) {
+                const std::int16_t row = lane.cells[static_cast<std::size_t>(t)];
+                if (row == idle)
+                    continue;
+                lane.take(t);
+                ++m_next[d][static_cast<std::size_t>(row)];
+                if (lane.opOfRow[static_cast<std::size_t>(row)] == Op::I)
+                    lane.noteGradient(t);
+            }
+        }
+    }
+
+    /// Puts each pass where it fits earliest.
+    void move(Moment from, Moment to)
+    {
+        for (int time = from.time; time <= to.time; ++time)
+            for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+                const auto [begin, end] = cellsBetween(from, to, d);
+                if (time < begin || time >= end)
+                    continue;
+                const int row = m_lanes[d].cells[static_cast<std::size_t>(time)];
+                if (row == idle)
+                    continue;
+                const UnitGrid::Place place{time, static_cast<int>(d), row, m_next[d][static_cast<std::size_t>(row)]++};
+                settle(place, earliest(place));
+            }
+    }
+
     UnitGrid::Row& rowAt(const UnitGrid::Place& place)
     {
         return m_grid.lanes[static_cast<std::size_t>(place.device)].rows[static_cast<std::size_t>(place.row)];
@@ -138,7 +245,7 @@ private:
         const auto d = static_cast<std::size_t>(place.device);
         const auto m = static_cast<std::size_t>(place.microbatch);
         const UnitGrid::Row& row = rowAt(place);
-        const CellLane& lane = m_lanes[d];
+        CellLane& lane = m_lanes[d];
         int after = -1;
         if (row.op == Op::W)
             after = lane.gradientTimes[m];
@@ -146,8 +253,8 @@ private:
             after = m_grid.lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)].start[m];
         if (m > 0)
             after = std::max(after, row.start[m - 1]);
-        for (int t = after + 1; t < place.time; ++t)
-            if (lane.moved[static_cast<std::size_t>(t)] == idle && lane.fits(place.time, t, m_limit[d]))
+        for (int t = lane.idleFrom(after + 1); t < place.time; t = lane.idleFrom(t + 1))
+            if (lane.fits(place.time, t, m_limit[d]))
                 return t;
         return place.time;
     }
@@ -160,7 +267,7 @@ private:
             lane.move(place.time, time);
             row.start[static_cast<std::size_t>(place.microbatch)] = time;
         }
-        lane.moved[static_cast<std::size_t>(time)] = static_cast<std::int16_t>(place.row);
+        lane.take(time);
         if (row.op == Op::I)
             lane.noteGradient(time);
     }
@@ -168,6 +275,7 @@ private:
     UnitGrid& m_grid;
     std::vector<CellLane> m_lanes;
     std::vector<int> m_limit;
+    std::vector<std::vector<int>> m_next; ///< per device and row: the microbatch that comes next
 };
 
 } // namespace

@@ -75,9 +75,13 @@ Nanoseconds LaneSearch::improve(Lanes& lanes, int changes, std::mt19937_64& rand
     history.fill(current);
     findCritical(lanes);
     std::vector<std::int32_t> before;
+    std::int64_t asked = m_times.work();
     for (int change = 0; change < changes; ++change) {
-        if (change % 16 == 0 && stop())
-            break;
+        if (m_times.work() - asked >= tasksBetweenStops) {
+            asked = m_times.work();
+            if (stop())
+                break;
+        }
         // Where from: a block on the longest chain, or any.
         std::size_t device = 0, from = 0;
         if (!m_critical.empty() && below(4) != 0) {

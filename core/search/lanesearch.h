@@ -17,6 +17,7 @@ public:
     LaneSearch(const SearchModel& model, SearchObjective objective);
     /// Tries so many changes from `lanes`, which must be allowed, and leaves the best found in it. Returns its value.
     Nanoseconds improve(Lanes& lanes, int changes, std::mt19937_64& random, const std::function<bool()>& stop);
+    std::int64_t work() const { return m_times.work(); } ///< tasks timed so far
 
 private:
     bool mayPass(std::int32_t earlier, std::int32_t later) const; ///< may two neighbours change places?

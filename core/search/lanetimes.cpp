@@ -8,7 +8,7 @@ namespace pipewright {
 LaneTimes::LaneTimes(const SearchModel& model)
     : m_model(model), m_start(model.tasks.size()), m_end(model.tasks.size()), m_done(model.tasks.size()),
       m_next(static_cast<std::size_t>(model.devices)), m_waiter(model.tasks.size()),
-      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_free(static_cast<std::size_t>(model.devices))
+      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_sequence(model.tasks.size()), m_free(static_cast<std::size_t>(model.devices))
 {
     m_runnable.reserve(static_cast<std::size_t>(model.devices));
 }
@@ -57,11 +57,12 @@ bool LaneTimes::run(const Lanes& lanes)
             m_start[id] = start;
             m_free[d] = m_end[id] = start + task.duration;
             m_done[id] = 1;
-            ++ran;
+            m_sequence[ran++] = lane[i];
             for (std::int32_t w = m_waiter[id]; w >= 0; w = m_nextWaiter[static_cast<std::size_t>(w)])
                 m_runnable.push_back(w);
         }
     }
+    m_work += static_cast<std::int64_t>(ran);
     return ran == m_model.tasks.size();
 }
 

@@ -204,7 +204,7 @@ void PolicyRunner::start(std::int32_t id, Nanoseconds now)
             std::min(m_wake[static_cast<std::size_t>(other)], std::max(now, m_free[static_cast<std::size_t>(other)]));
 }
 
-std::optional<Lanes> PolicyRunner::run(const Policy& policy)
+std::optional<Lanes> PolicyRunner::run(const Policy& policy, const std::function<bool()>& stop)
 {
     std::fill(m_next.begin(), m_next.end(), 0);
     std::fill(m_started.begin(), m_started.end(), std::uint8_t{0});
@@ -224,7 +224,9 @@ std::optional<Lanes> PolicyRunner::run(const Policy& policy)
             continue;
         }
         start(choice.task, now);
-        ++done;
+        ++m_work;
+        if (++done % static_cast<std::size_t>(tasksBetweenStops) == 0 && stop && stop())
+            return std::nullopt;
     }
     return m_lanes;
 }

@@ -7,6 +7,7 @@
 
 #include "core/search/searchmodel.h"
 
+#include <functional>
 #include <optional>
 #include <random>
 #include <vector>
@@ -26,8 +27,9 @@ struct Policy {
 class PolicyRunner {
 public:
     explicit PolicyRunner(const SearchModel& model);
-    /// Nothing when locks and memory leave the rules no way.
-    std::optional<Lanes> run(const Policy& policy);
+    /// Nothing when locks and memory leave the rules no way, or when told to stop on the way.
+    std::optional<Lanes> run(const Policy& policy, const std::function<bool()>& stop = {});
+    std::int64_t work() const { return m_work; } ///< tasks placed so far
     /// As many forwards ahead as pass the time until a stage's first gradient, times `share`, plus `more`.
     Policy initial(double share, int more) const;
 
@@ -57,6 +59,7 @@ private:
     std::vector<Bytes> m_live, m_backwardRoom;
     std::vector<Nanoseconds> m_free, m_wake;
     Lanes m_lanes;
+    std::int64_t m_work = 0;
 };
 
 /// Changes one or two of the numbers.

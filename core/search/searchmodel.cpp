@@ -200,6 +200,16 @@ std::int32_t SearchModel::weightGrad(int stage, int microbatch) const
     return tasks[static_cast<std::size_t>(back)].op == Op::I ? back + 1 : -1;
 }
 
+std::int32_t SearchModel::consumerOf(std::int32_t id) const
+{
+    const SearchTask& task = tasks[static_cast<std::size_t>(id)];
+    if (task.op == Op::W)
+        return -1;
+    if (task.op == Op::F)
+        return task.stage + 1 < stages ? forward(task.stage + 1, task.microbatch) : -1;
+    return task.stage > 0 ? backward(task.stage - 1, task.microbatch) : -1;
+}
+
 std::int32_t SearchModel::taskOf(const Block& block) const
 {
     if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches || block.replica != 0)

@@ -47,6 +47,10 @@ struct ExtraInput {
     Nanoseconds delay = 0;
 };
 
+/// Tasks placed or timed at most, beside one schedule that is timed as a whole, between two questions whether to stop:
+/// a few milliseconds.
+inline constexpr std::int64_t tasksBetweenStops = 16'384;
+
 using Lanes = std::vector<std::vector<std::int32_t>>; ///< device -> tasks in the order they run
 
 class SearchModel {
@@ -70,6 +74,7 @@ public:
     std::int32_t backward(int stage, int microbatch) const { return forward(stage, microbatch) + 1; } ///< I or B
     std::int32_t weightGrad(int stage, int microbatch) const; ///< -1: a full backward
     std::int32_t taskOf(const Block& block) const;            ///< -1: none
+    std::int32_t consumerOf(std::int32_t task) const; ///< the task along the chain that takes its value; -1: none
     std::span<const ExtraInput> extrasOf(std::int32_t task) const;
 
     /// The tasks' lanes of a schedule with the same placement. A full backward stands for both halves and the
@@ -97,14 +102,17 @@ public:
     /// False when the lanes wait for each other in a circle. O(tasks); allocates nothing after the first call.
     bool run(const Lanes& lanes);
     const std::vector<Nanoseconds>& starts() const { return m_start; }
+    const std::vector<std::int32_t>& sequence() const { return m_sequence; } ///< of the last run: every task behind what it waits for
     Nanoseconds value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum = nullptr) const;
+    std::int64_t work() const { return m_work; } ///< tasks timed so far
 
 private:
     const SearchModel& m_model;
     std::vector<Nanoseconds> m_start, m_end;
     std::vector<std::uint8_t> m_done;
     std::vector<std::uint32_t> m_next;
-    std::vector<std::int32_t> m_waiter, m_nextWaiter, m_runnable;
+    std::vector<std::int32_t> m_waiter, m_nextWaiter, m_runnable, m_sequence;
+    std::int64_t m_work = 0;
     std::vector<Nanoseconds> m_free;
 };
 

@@ -15,6 +15,9 @@ namespace {
 /// Work of one round, in tasks timed: a few milliseconds, so that a round ends soon after a cancel.
 constexpr std::int64_t tasksOfRound = 400'000;
 
+/// Of window search in a round, likewise.
+constexpr std::int64_t nodesOfRound = 4'000;
+
 /// Beyond these, trying every order would only keep a thread from better things.
 constexpr std::size_t mostTasksToExhaust = 96;
 constexpr std::int64_t nodesToExhaust = 400'000;
@@ -29,15 +32,15 @@ SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const
                            Incumbent& incumbent, int index)
     : m_design(design), m_given(model), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
       m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model),
-      m_times(m_model), m_laneSearch(m_model, options.objective)
+      m_times(m_model), m_laneSearch(m_model, options.objective), m_windows(m_model, options.objective)
 {
 }
 
 void SearchWorker::run(const std::function<bool()>& stop)
 {
     tryGiven();
+    tryFamilies(stop); // first: with many blocks the rules alone take seconds
     tryRules(stop);
-    tryFamilies(stop);
     if (mine(0))
         repeatFewer(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
@@ -49,6 +52,7 @@ void SearchWorker::run(const std::function<bool()>& stop)
     for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
         varyRules(runs, stop);
         searchLanes(stop);
+        searchWindows(stop);
         if (m_constraints && !stop() && !m_constraints->goOn(stop))
             m_constraints.reset();
     }
@@ -96,12 +100,13 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
     for (const Family& family : families()) {
         if (stop())
             return;
-        // The adaptive V tries thousands of blocks, each over all devices: too long to be cancelled in between.
+        // The adaptive V tries thousands of blocks, each over all devices: too long for a starting point.
         const bool heavy = family.name == "v-auto" && m_model.devices > 8;
         // Updates amid the run are another training, not a better order of this one.
         if (heavy || family.updates || !mine(number++))
             continue;
         FamilyParameters own = parameters;
+        own.stop = stop;
         own.memoryLimit = m_options.limit.factor;
         if (family.chunksSelectable)
             own.chunks = m_model.stages / m_model.devices;
@@ -117,9 +122,9 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
     }
 }
 
-bool SearchWorker::tryPolicy(const Policy& policy)
+bool SearchWorker::tryPolicy(const Policy& policy, const std::function<bool()>& stop)
 {
-    auto lanes = m_policies.run(policy);
+    auto lanes = m_policies.run(policy, stop);
     if (!lanes || !m_times.run(*lanes))
         return false;
     Nanoseconds sum = 0;
@@ -147,7 +152,7 @@ void SearchWorker::tryRules(const std::function<bool()>& stop)
                     policy.waitInForward = waits % 2 == 0 ? 0 : 0.5;
                     policy.waitInWeight = waits < 2 ? 1 : 0.5;
                     policy.fillFirst = fill;
-                    tryPolicy(policy);
+                    tryPolicy(policy, stop);
                 }
 }
 
@@ -195,19 +200,37 @@ void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)
     if (m_bestPolicy.value == Incumbent::noValue)
         return;
     for (int run = 0; run < runs && !stop(); ++run)
-        tryPolicy(varied(m_bestPolicy.policy, m_model.microbatches, m_random));
+        tryPolicy(varied(m_bestPolicy.policy, m_model.microbatches, m_random), stop);
+}
+
+/// Mostly the best of all; now and then what the rules gave last, which lies elsewhere.
+Lanes SearchWorker::lanesToImprove()
+{
+    Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();
+    if (!lanes.empty() && !lanesAllowed(m_model, lanes))
+        lanes.clear();
+    return lanes;
 }
 
 void SearchWorker::searchLanes(const std::function<bool()>& stop)
 {
-    // Mostly from the best of all; now and then from what the rules gave last, which lies elsewhere.
-    Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();
-    if (lanes.empty() || !lanesAllowed(m_model, lanes))
+    Lanes lanes = lanesToImprove();
+    if (lanes.empty())
         return;
     const auto changes =
         std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_model.tasks.size()), 20, 20'000);
     const Nanoseconds value = m_laneSearch.improve(lanes, static_cast<int>(changes), m_random, stop);
     m_incumbent.offer(lanes, value, "local search", m_model.capacity);
+}
+
+void SearchWorker::searchWindows(const std::function<bool()>& stop)
+{
+    Lanes lanes = lanesToImprove();
+    if (lanes.empty())
+        return;
+    const auto nodes = std::min<std::int64_t>(nodesOfRound, 20 * static_cast<std::int64_t>(m_model.tasks.size()));
+    const Nanoseconds value = m_windows.improve(lanes, nodes, m_random, stop);
+    m_incumbent.offer(lanes, value, "windows", m_model.capacity);
 }
 
 } // namespace pipewright

@@ -7,6 +7,7 @@
 #include "core/search/incumbent.h"
 #include "core/search/lanesearch.h"
 #include "core/search/policy.h"
+#include "core/search/windowsearch.h"
 
 namespace pipewright {
 
@@ -15,6 +16,8 @@ public:
     SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
                  int index);
     void run(const std::function<bool()>& stop);
+    /// Tasks placed and timed so far, those of a search of fewer microbatches not counted.
+    std::int64_t work() const { return m_policies.work() + m_times.work() + m_laneSearch.work() + m_windows.work(); }
 
 private:
     void tryGiven(); ///< the design's own order and the hints
@@ -25,7 +28,9 @@ private:
     void repeatFewer(const std::function<bool()>& stop);
     void varyRules(int runs, const std::function<bool()>& stop);
     void searchLanes(const std::function<bool()>& stop);
-    bool tryPolicy(const Policy& policy); ///< true when it is no worse than the best policy so far
+    void searchWindows(const std::function<bool()>& stop);
+    Lanes lanesToImprove(); ///< empty: none yet
+    bool tryPolicy(const Policy& policy, const std::function<bool()>& stop); ///< true when it is no worse than the best policy so far
     void offer(const Lanes& lanes, const char* source);
     bool mine(int number) const { return number % m_options.threads == m_index; }
 
@@ -39,6 +44,7 @@ private:
     PolicyRunner m_policies;
     LaneTimes m_times;
     LaneSearch m_laneSearch;
+    WindowSearch m_windows;
     std::unique_ptr<ConstraintSearch> m_constraints; ///< of one thread, while there is anything left to prove
     struct Scored {
         Policy policy;

@@ -54,6 +54,18 @@ private Q_SLOTS:
         QVERIFY(m_work.read("no.json").isEmpty());
     }
 
+    void backwardsAndRecomputationAreChosen()
+    {
+        const QJsonObject object = m_work
+                                       .run("search base.json --backward either --recompute auto --memory-limit 1GiB --threads 1 "
+                                            "--rounds 2 --time-limit 5min --json -o chosen.json")
+                                       .json();
+        QCOMPARE(object["backward"].toString(), QString("split"));
+        QVERIFY(object["recomputed"].isArray() && object["recomputed"].toArray().isEmpty()); // there is room for all
+        QVERIFY(object["trials"].toArray().size() >= 8);
+        QCOMPARE(m_work.run("predict chosen.json --json").json()["makespan_ns"].toInteger(), object["best_ns"].toInteger());
+    }
+
     void badOptionsAreExplained_data()
     {
         QTest::addColumn<QString>("words");
@@ -65,6 +77,10 @@ private Q_SLOTS:
         QTest::newRow("placement") << "--placement circle";
         QTest::newRow("no model to cut") << "--partition";
         QTest::newRow("front of partitions") << "--pareto --partition --memory-limit 1x:2x";
+        QTest::newRow("backward") << "--backward sideways";
+        QTest::newRow("recompute") << "--recompute first";
+        QTest::newRow("recompute under a factor") << "--recompute 0 --memory-limit 1x";
+        QTest::newRow("recompute an unknown stage") << "--recompute 9 --memory-limit 1GiB";
         QTest::newRow("range") << "--pareto --memory-limit 2x:1x";
     }
 

@@ -96,6 +96,12 @@ BENCHMARK_CAPTURE(generateAndCompile, chimeraAt64x1024, "chimera", equalTimes(64
 BENCHMARK_CAPTURE(generateAndCompile, dualPipeAt64x1024, "dualpipe", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generateAndCompile, dualPipeVAt64x1024, "dualpipe-v", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generateAndCompile, seq1F1BAt64x1024, "seq1f1b", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, loopedBfsAt64x1024, "looped-bfs", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, hanayoAt64x1024, "hanayo", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, vMinAt64x1024, "v-min", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, vZbAt64x1024, "v-zb", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, oneF1BVAt64x1024, "1f1b-v", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, vAutoAt64x1024, "v-auto", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generateAndCompile, vHalfAt64x1024, "v-half", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 
 } // namespace

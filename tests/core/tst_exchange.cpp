@@ -164,6 +164,21 @@ private slots:
         QVERIFY(exported.diagnostics[0].what.starts_with("1 input gradients"));
     }
 
+    void jaxppFusesWhatOverlaps()
+    {
+        Design design = designOf(schedule(3, {0, 1},
+                                          {"F0.0 F0.1 F0.2 I0.0 W0.0 I0.1 W0.1 I0.2 W0.2", "F1.0 B1.0 F1.1 I1.1 W1.1 F1.2 I1.2 W1.2"},
+                                          BackwardStyle::Split));
+        design.schedule.overlaps = {{{Op::F, 0, 2}, {Op::I, 0, 0}}, {{Op::B, 1, 0}, {Op::F, 1, 1}}};
+        const ExportedText exported = jaxppSchedule(design);
+        QVERIFY(exported.diagnostics.empty());
+        const QString text = QString::fromStdString(exported.text);
+        QVERIFY2(text.contains("\"F1.0 I1.0&W1.0&F1.1 I1.1 W1.1 F1.2 I1.2 W1.2 \""), qPrintable(text)); // all three tasks of the pair
+        QVERIFY2(text.contains("\"F0.0 F0.1 F0.2&I0.0&W0.0 I0.1 W0.1 I0.2 W0.2 \""), qPrintable(text)); // both halves of stage 0
+        QVERIFY(text.contains("import BaseSchedule, FusedTask, Task, TaskType"));
+        QVERIFY(!textOf(familyDesign("zb-h1", 2, 4), "jaxpp").contains("Fused")); // older releases have no such class
+    }
+
     void generatedPythonParsesAndGivesTheTasks()
     {
         const QString python = QStandardPaths::findExecutable("python3");
@@ -182,12 +197,13 @@ private slots:
               "class TaskType(Enum):\n    FWD = 1\n    BWD = 2\n    BWD_I = 3\n    BWD_W = 4\n"
               "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n    ty: TaskType\n    latency: int\n"
               "    @classmethod\n    def make(cls, stage_id, mubatch_idx, ty, latency=1):\n        return cls(stage_id, mubatch_idx, ty, latency)\n"
+              "class FusedTask(tuple):\n    pass\n"
               "@dataclass(eq=True, frozen=True)\nclass BaseSchedule:\n    num_stages: int\n"
               "    is_partial_bwd: bool = field(default=False, init=False)\n");
         for (const Family& family : families()) {
             FamilyParameters parameters;
-            if (hasErrors(family.check(parameters)) || family.updates)
-                continue; // no tool has a word for updates amid the run
+            if (hasErrors(family.check(parameters)))
+                continue;
             Design design = designOf(makeSchedule(family.name, parameters));
             design.name = "plan";
             if (design.schedule.replicas() > 1)
@@ -196,9 +212,11 @@ private slots:
             QProcess run;
             run.setWorkingDirectory(folder.path());
             run.start(python, {"-c", "import py_compile; py_compile.compile('plan.py', doraise=True)\n"
-                                     "from plan import MICROBATCHES, PipewrightPlan\ns = PipewrightPlan()\nt = s.tasks(MICROBATCHES)\n"
+                                     "from plan import MICROBATCHES, PipewrightPlan, Task\ns = PipewrightPlan()\nt = s.tasks(MICROBATCHES)\n"
+                                     "n = sum(type(u) is not Task for l in t for u in l)\n"
+                                     "t = [[x for u in l for x in ((u,) if type(u) is Task else u)] for l in t]\n"
                                      "assert all(s.get_mpmd_idx(x.stage_id) == a for a, l in enumerate(t) for x in l)\n"
-                                     "print(len(t), s.num_stages, sum(map(len, t)))"});
+                                     "print(len(t), s.num_stages, sum(map(len, t)), n)"});
             QVERIFY(run.waitForFinished());
             const QString out = run.readAllStandardOutput().trimmed();
             QVERIFY2(run.exitCode() == 0, run.readAllStandardError().constData());
@@ -206,7 +224,8 @@ private slots:
             const bool split = std::any_of(s.order.begin(), s.order.end(), [](const std::vector<Block>& blocks) {
                 return std::any_of(blocks.begin(), blocks.end(), [](const Block& b) { return b.op == Op::I; });
             });
-            QCOMPARE(out, QString("%1 %2 %3").arg(s.devices()).arg(s.stages()).arg(s.stages() * s.microbatches * (split ? 3 : 2)));
+            QCOMPARE(out, QString("%1 %2 %3 %4").arg(s.devices()).arg(s.stages()).arg(s.stages() * s.microbatches * (split ? 3 : 2))
+                              .arg(s.overlaps.size()));
         }
     }
 

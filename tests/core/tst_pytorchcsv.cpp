@@ -28,6 +28,16 @@ Design designOf(const Schedule& schedule)
 
 enum class Replicas { One, Any };
 
+/// What is left of an order in a tool that updates after the step alone.
+Schedule withoutUpdates(Schedule schedule)
+{
+    for (std::vector<Block>& lane : schedule.order)
+        std::erase_if(lane, [](const Block& block) { return block.op == Op::U; });
+    schedule.weights = {};
+    schedule.pins.clear();
+    return schedule;
+}
+
 /// Every family at a few sizes that its preconditions allow; PyTorch runs those of one replica.
 std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = Replicas::One)
 {
@@ -37,7 +47,7 @@ std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = R
             FamilyParameters parameters;
             parameters.devices = devices;
             parameters.microbatches = microbatches;
-            if (hasErrors(family.check(parameters)) || family.updates) // PyTorch has no updates amid a step
+            if (hasErrors(family.check(parameters)) || (family.updates && microbatches > 8)) // without updates they are 1F1B or less
                 continue;
             Schedule schedule = makeSchedule(family.name, parameters);
             if (replicas == Replicas::Any || schedule.replicas() == 1)
@@ -68,7 +78,7 @@ private slots:
         for (const auto& [name, schedule] : allSchedules(Replicas::Any)) {
             const ExportedText csv = pytorchCsv(designOf(schedule));
             const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeOnly);
-            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(back.design.schedule.order == withoutUpdates(schedule).order, name.c_str());
             QVERIFY2(back.design.schedule.deviceOfStage == schedule.deviceOfStage, name.c_str());
             QVERIFY2(back.design.schedule.morePlacements == schedule.morePlacements, name.c_str());
             QVERIFY2(back.design.schedule.overlaps == schedule.overlaps, name.c_str());
@@ -79,16 +89,25 @@ private slots:
         }
     }
 
-    void updatesAmidTheRunAreRefusedWithTheirPlace()
+    void updatesAmidTheRunAreLeftOutAndNamed()
     {
         FamilyParameters parameters;
         parameters.devices = 2;
         parameters.microbatches = 4;
+        const Schedule updating = makeSchedule("pipedream", parameters);
+        const ExportedText csv = pytorchCsv(designOf(updating));
+        QVERIFY(std::any_of(csv.diagnostics.begin(), csv.diagnostics.end(), [](const Diagnostic& d) {
+            return d.severity == Severity::Warning && d.what.find("8 update blocks (U0.0, …)") == 0;
+        }));
+        const Imported back = importPytorchCsv(csv.text, "s.csv");
+        QVERIFY(back.diagnostics.empty() && back.design.schedule.order == withoutUpdates(updating).order);
+        // Workers with a device each: no other tool lets two ranks hold one stage.
+        parameters.layout = WorkerLayout::Workers;
         try {
-            (void)pytorchCsv(designOf(makeSchedule("pipedream", parameters)));
-            QFAIL("PyTorch cannot say when to update");
+            (void)pytorchCsv(designOf(makeSchedule("dp", parameters)));
+            QFAIL("a stage on two ranks");
         } catch (const Error& error) {
-            QVERIFY2(QString::fromUtf8(error.what()).contains(QLatin1String("U0.0")), error.what());
+            QVERIFY2(QString::fromUtf8(error.what()).contains("schedule.in_turn"), error.what());
         }
     }
 
@@ -97,7 +116,7 @@ private slots:
         for (const auto& [name, schedule] : allSchedules()) {
             const ExportedText csv = pytorchCommsCsv(designOf(schedule));
             const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeComms);
-            QVERIFY2(back.design.schedule.order == schedule.order, name.c_str());
+            QVERIFY2(back.design.schedule.order == withoutUpdates(schedule).order, name.c_str());
             QVERIFY2(!hasErrors(back.diagnostics), name.c_str());
             for (const Diagnostic& d : back.diagnostics)
                 QVERIFY2(d.severity == Severity::Note, toString(d).c_str());
@@ -118,7 +137,7 @@ private slots:
     {
         for (const auto& [name, schedule] : allSchedules())
             for (const int unevenness : {0, 1, 7}) {
-                Design design = designOf(schedule);
+                Design design = designOf(withoutUpdates(schedule)); // pins are not exported
                 for (int stage = 0; stage < schedule.stages(); ++stage) {
                     StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
                     costs.forward = 1000 + 531 * unevenness * ((stage * 5) % 3);

@@ -6,6 +6,7 @@
 #include "core/search/constraintsearch.h"
 #include "core/search/pareto.h"
 #include "core/search/search.h"
+#include "core/search/windowsearch.h"
 
 #include <QTest>
 
@@ -366,6 +367,35 @@ private Q_SLOTS:
         const SearchResult result = search(base, given);
         QCOMPARE(result.value, span * 1'000'000LL);
         QVERIFY(result.proved);
+    }
+
+    void windowsGetSmallDesignsToTheirBest()
+    {
+        std::mt19937 random(3);
+        int compared = 0, reached = 0;
+        for (int trial = 0; trial < 60; ++trial) {
+            const Design base = smallDesign(random);
+            const SearchObjective objective = trial % 2 == 0 ? SearchObjective::Span : SearchObjective::Makespan;
+            std::vector<Block> locked;
+            if (trial % 3 == 0)
+                std::copy_if(base.schedule.order[0].begin(), base.schedule.order[0].end(), std::back_inserter(locked),
+                             [&](const Block&) { return random() % 3 == 0; });
+            const SearchModel model(base, {std::nullopt, (1 + static_cast<int>(random() % 4)) * 0.5}, locked);
+            auto lanes = model.lanesOf(base.schedule);
+            LaneTimes times(model);
+            if (!lanes || !lanesAllowed(model, *lanes) || !times.run(*lanes))
+                continue;
+            const Nanoseconds before = times.value(*lanes, objective);
+            std::mt19937_64 own(static_cast<std::uint64_t>(trial));
+            const Nanoseconds value = WindowSearch(model, objective).improve(*lanes, 8'000, own, [] { return false; });
+            QVERIFY(value <= before);
+            QVERIFY(lanesAllowed(model, *lanes) && times.run(*lanes));
+            QCOMPARE(times.value(*lanes, objective), value);
+            const Nanoseconds best = EveryOrder(model, objective).best();
+            QVERIFY(value >= best);
+            reached += value == best, ++compared;
+        }
+        QVERIFY2(compared > 30 && reached * 10 >= compared * 8, qPrintable(QString("%1 of %2").arg(reached).arg(compared)));
     }
 
     void lockedBlocksKeepTheirOrder()

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Layers to stages and stages to devices, found together with the order.
+// What is searched beside the order: layers to stages and stages to devices, halves of backwards, recomputation.
 #include "core/predict/newdesign.h"
 #include "core/predict/predict.h"
 #include "core/predict/redesign.h"
+#include "core/schedule/families/family.h"
 #include "core/search/partition.h"
+#include "core/search/variants.h"
 #include "core/workload/transformer.h"
 
 #include <QTest>
@@ -176,6 +178,88 @@ private Q_SLOTS:
         base.dataflow.skips.clear();
         base.workload.reset();
         QVERIFY_THROWS_EXCEPTION(Error, searchPartition(base, given));
+    }
+
+    void backwardsAreSplitAndJoinedBlockByBlock()
+    {
+        const Design full = designOf(8, 4, 6, "1f1b");
+        std::vector<Block> locked = {full.schedule.order[1][3], full.schedule.order[1][4]};
+        const std::vector<Block> before = locked;
+        const Design split = withBackward(full, BackwardStyle::Split, locked);
+        QCOMPARE(split.schedule.blocks(), full.schedule.blocks() * 3 / 2);
+        QCOMPARE(locked.size(), std::size_t{3}); // F, and both halves of B
+        QVERIFY(predict(split).metrics.makespan < predict(full).metrics.makespan); // the gradient leaves before W runs
+        Design joined = withBackward(split, BackwardStyle::Full, locked);
+        QVERIFY(joined.schedule.order == full.schedule.order && locked == before);
+        Design pinned = split;
+        pinned.schedule.pins.push_back({{Op::W, 1, 2}, 5});
+        QVERIFY_THROWS_EXCEPTION(Error, withBackward(pinned, BackwardStyle::Full, locked));
+        pinned.schedule.pins = {{{Op::I, 1, 2}, 5}};
+        QCOMPARE(withBackward(pinned, BackwardStyle::Full, locked).schedule.pins.front().block.op, Op::B);
+    }
+
+    void theBetterStyleOfBackwardIsKept()
+    {
+        Design base = designOf(4, 2, 6, "1f1b");
+        VariantOptions variants;
+        variants.search = options(1).search;
+        variants.search.rounds = 1;
+        variants.backward = BackwardChoice::Either;
+        QVERIFY(searchVariants(base, variants).backward == BackwardStyle::Split); // W fills the bubbles
+        for (StageCosts& stage : base.costs.stages)
+            stage.backward = stage.inputGrad + stage.weightGrad / 8; // one block shares what two would do twice
+        const VariantResult joined = searchVariants(base, variants);
+        QVERIFY(joined.backward == BackwardStyle::Full);
+        QCOMPARE(joined.trials.size(), std::size_t{joined.result.proved ? 2u : 3u});
+        QVERIFY(*joined.trials[0].value > joined.result.value && *joined.trials[1].value >= joined.result.value);
+        QCOMPARE(predict(joined.design).metrics.makespan, joined.result.value);
+    }
+
+    void stagesRecomputeWhereNothingElseFits()
+    {
+        Design base;
+        base.schedule = makeSchedule("1f1b", {});
+        base.costs = uniformCosts({}, base.schedule.stages(), 1);
+        for (StageCosts& stage : base.costs.stages) {
+            stage.savedUntilWeightGrad = 1000;
+            stage.output = 100;
+        }
+        base.cluster.devices.resize(static_cast<std::size_t>(base.schedule.devices()));
+        VariantOptions variants;
+        variants.search = options(1).search;
+        variants.search.rounds = 1;
+        variants.search.limit = {Bytes{1900}, std::nullopt}; // one microbatch at a time, or the inputs of several
+        variants.chooseRecompute = true;
+        const VariantResult found = searchVariants(base, variants);
+        const Metrics metrics = predict(found.design).metrics;
+        for (const DeviceMetrics& device : metrics.devices)
+            QVERIFY(device.peakBytes <= *variants.search.limit.bytes);
+        QCOMPARE(metrics.makespan, found.result.value);
+        QVERIFY(!found.recompute.empty() && *found.trials[0].value > found.result.value); // it pays for itself
+        variants.search.limit.bytes = 9000;
+        QVERIFY(searchVariants(base, variants).recompute.empty()); // it costs time and nothing is gained
+        variants.search.limit = {std::nullopt, 1.0};
+        QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
+        const int unknown[] = {4};
+        QVERIFY_THROWS_EXCEPTION(Error, withRecompute(base, unknown));
+    }
+
+    /// A stage that recomputes runs its forward twice, and at any time holds what it must and no more.
+    void whatRecomputationCosts()
+    {
+        const Design base = designOf(8, 2, 4, "zb-h1");
+        const int first[] = {0, 1};
+        const Design again = withRecompute(base, first);
+        for (std::size_t s = 0; s < 2; ++s) {
+            const StageCosts &a = base.costs.stages[s], &b = again.costs.stages[s];
+            QCOMPARE(b.inputGrad - a.inputGrad, a.forward);
+            QCOMPARE(b.backward - a.backward, a.forward);
+            QCOMPARE(b.savedUntilInputGrad, s == 0 ? Bytes{0} : base.costs.stages[0].output);
+            // While I runs: all that F would have kept; from I until W: W's share of it.
+            QVERIFY(b.savedFromInputGrad + b.workspaceInputGrad >= a.savedUntilInputGrad + a.savedUntilWeightGrad + a.savedFromInputGrad);
+            QCOMPARE(b.savedFromInputGrad, a.savedUntilWeightGrad + a.savedFromInputGrad);
+        }
+        QVERIFY(predict(again).metrics.makespan > predict(base).metrics.makespan);
     }
 };
 

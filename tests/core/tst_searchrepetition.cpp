@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Schedules of many microbatches from those of few, by repeating the middle.
+// What gets the search on where there are many blocks or little memory: the middle of a short schedule repeated, windows
+// put back in every order; and that a cancel is noticed there.
 #include "core/predict/designbuilder.h"
 #include "core/search/periodic.h"
 #include "core/search/search.h"
+#include "core/search/worker.h"
 
 #include <QTest>
 
@@ -90,6 +92,63 @@ private Q_SLOTS:
         Design found = base;
         found.schedule = result.schedule;
         QVERIFY(lanesAllowed(SearchModel(base, given.limit), *SearchModel(base, given.limit).lanesOf(found.schedule)));
+    }
+
+    /// Where memory is scarce, moving single blocks gets stuck.
+    void windowsFindWhatSingleMovesDoNot()
+    {
+        const Design base = design("zb-h1", 8, 16);
+        const SearchModel model(base, {std::nullopt, 0.75});
+        PolicyRunner rules(model);
+        Lanes lanes = *rules.run(rules.initial(1, 0));
+        std::mt19937_64 random(1);
+        LaneSearch single(model, SearchObjective::Span);
+        const Nanoseconds stuck = single.improve(lanes, 4'000, random, [] { return false; });
+        QVERIFY(WindowSearch(model, SearchObjective::Span).improve(lanes, 60'000, random, [] { return false; }) < stuck);
+        QVERIFY(lanesAllowed(model, lanes));
+    }
+
+    /// A cancel is noticed within so much work, counted in tasks: in the largest size that the search promises, a few
+    /// milliseconds.
+    void aCancelIsNoticedSoon()
+    {
+        const Design base = design("zb-h1", 32, 256);
+        SearchOptions given;
+        given.objective = SearchObjective::Span;
+        given.limit.factor = 1;
+        const SearchModel model(base, given.limit);
+        const auto tasks = static_cast<std::int64_t>(model.tasks.size());
+        std::int64_t last = 0, longest = 0;
+        const auto asked = [&](std::int64_t work) {
+            longest = std::max(longest, work - last);
+            return last = work;
+        };
+        Incumbent incumbent(base, model, given, 0);
+        SearchWorker worker(base, model, given, incumbent, 0);
+        worker.run([&] { return asked(worker.work()) > 6 * tasks; });
+        QVERIFY(last > 6 * tasks);
+        std::mt19937_64 random(1);
+        Lanes lanes = incumbent.lanes();
+        last = 0;
+        LaneSearch single(model, given.objective);
+        single.improve(lanes, 1'000, random, [&] { return asked(single.work()) > 6 * tasks; });
+        QVERIFY(last > 6 * tasks);
+        last = 0;
+        WindowSearch windows(model, given.objective);
+        windows.improve(lanes, 1'000'000, random, [&] { return asked(windows.work()) > 6 * tasks; });
+        QVERIFY(last > 6 * tasks);
+        QVERIFY2(longest <= tasksBetweenStops + 3 * tasks, qPrintable(QString::number(longest)));
+        // The one family that tries thousands of orders asks too.
+        FamilyParameters adaptive;
+        adaptive.devices = 8;
+        adaptive.microbatches = 64;
+        adaptive.forward = 5;
+        adaptive.inputGrad = 6;
+        adaptive.weightGrad = 4;
+        int questions = 0;
+        adaptive.stop = [&] { return ++questions > 3; };
+        QVERIFY(makeSchedule("v-auto", adaptive).blocks() == 3 * 16 * 64);
+        QCOMPARE(questions, 4); // between the forms
     }
 };
 

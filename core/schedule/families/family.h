@@ -7,6 +7,7 @@
 #include "core/program/costs.h"
 #include "core/schedule/schedule.h"
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -55,6 +56,8 @@ struct FamilyParameters {
     /// the devices.
     WorkerLayout layout = WorkerLayout::Pipeline;
     std::optional<int> workers;
+    /// Asked now and then by the family that tries thousands of orders (v-auto): true ends it with the best so far.
+    std::function<bool()> stop{};
 };
 
 struct Family {

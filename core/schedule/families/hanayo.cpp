@@ -3,16 +3,14 @@
 // Every device takes what is ready when it is free: backwards before forwards, and of the forwards the one
 // that is furthest along. No device keeps more activations than 1F1B's p microbatches: a forward waits when it
 // would take the room that the oldest microbatch still needs, which therefore always gets through. A forward
-// counts one unit and a backward two. O(blocks x log(blocks)).
+// counts one unit and a backward two. O(blocks x log(microbatches in flight)).
 #include "core/schedule/families/orders.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
-#include <queue>
-#include <set>
-#include <tuple>
 #include <utility>
 
 namespace pipewright {
@@ -21,10 +19,25 @@ namespace {
 
 /// Passes of a microbatch in the order of their data: 0 … S-1 forward, S … 2S-1 backward from the last stage.
 struct Step {
-    int time, device, microbatch, leg;
-    bool operator>(const Step& other) const
+    int device, microbatch, leg;
+};
+
+/// The microbatches that are ready for one leg; a heap, the oldest first.
+struct ReadyLeg {
+    int leg = 0;
+    std::vector<int> microbatches{};
+
+    void push(int microbatch)
     {
-        return std::tie(time, device, microbatch, leg) > std::tie(other.time, other.device, other.microbatch, other.leg);
+        microbatches.push_back(microbatch);
+        std::push_heap(microbatches.begin(), microbatches.end(), std::greater<>());
+    }
+    int pop()
+    {
+        std::pop_heap(microbatches.begin(), microbatches.end(), std::greater<>());
+        const int oldest = microbatches.back();
+        microbatches.pop_back();
+        return oldest;
     }
 };
 
@@ -40,6 +53,14 @@ public:
         schedule.order.resize(static_cast<std::size_t>(devices));
         for (int s = 0; s < m_stages; ++s)
             schedule.deviceOfStage.push_back(deviceOf(s));
+        // Backwards first, and of either kind the later leg.
+        m_place.resize(2 * static_cast<std::size_t>(m_stages));
+        for (const int kind : {1, 0})
+            for (int leg = (kind + 1) * m_stages; leg-- > kind * m_stages;) {
+                std::vector<ReadyLeg>& ready = m_ready[static_cast<std::size_t>(deviceOf(stageOf(leg)))];
+                m_place[static_cast<std::size_t>(leg)] = ready.size();
+                ready.push_back({leg});
+            }
     }
 
     void run()
@@ -47,22 +68,24 @@ public:
         for (; m_admitted < std::min(m_inFlight, m_microbatches); ++m_admitted)
             arrive(m_admitted, 0);
         begin(0, 0);
-        while (!m_running.empty()) {
-            const int now = m_running.top().time;
-            std::vector<int> wake;
-            for (; !m_running.empty() && m_running.top().time == now; m_running.pop()) {
-                const Step done = m_running.top();
-                m_busy[static_cast<std::size_t>(done.device)] = false;
-                wake.push_back(done.device);
-                if (done.leg + 1 < 2 * m_stages) {
-                    arrive(done.microbatch, done.leg + 1);
-                    wake.push_back(deviceOf(stageOf(done.leg + 1)));
+        std::vector<int> wake;
+        for (int now = 1; m_running > 0; ++now) {
+            wake.clear();
+            std::vector<Step>& done = m_endsAt[static_cast<std::size_t>(now) % m_endsAt.size()];
+            for (const Step& step : done) {
+                m_busy[static_cast<std::size_t>(step.device)] = false;
+                wake.push_back(step.device);
+                if (step.leg + 1 < 2 * m_stages) {
+                    arrive(step.microbatch, step.leg + 1);
+                    wake.push_back(deviceOf(stageOf(step.leg + 1)));
                 }
-                if (done.leg >= m_stages)
-                    --m_live[static_cast<std::size_t>(done.device)];
-                if (done.leg + 1 == 2 * m_stages)
-                    nextOldest(done.microbatch, wake);
+                if (step.leg >= m_stages)
+                    --m_live[static_cast<std::size_t>(step.device)];
+                if (step.leg + 1 == 2 * m_stages)
+                    nextOldest(step.microbatch, wake);
             }
+            m_running -= static_cast<int>(done.size());
+            done.clear();
             for (const int device : wake)
                 begin(device, now);
         }
@@ -80,31 +103,42 @@ private:
 
     void arrive(int microbatch, int leg)
     {
-        m_ready[static_cast<std::size_t>(deviceOf(stageOf(leg)))].insert({leg < m_stages ? 1 : 0, -leg, microbatch});
+        m_ready[static_cast<std::size_t>(deviceOf(stageOf(leg)))][m_place[static_cast<std::size_t>(leg)]].push(microbatch);
     }
 
     void begin(int device, int now)
     {
         const auto d = static_cast<std::size_t>(device);
-        if (m_busy[d] || m_ready[d].empty())
+        ReadyLeg* const ready = m_busy[d] ? nullptr : chooseLeg(d);
+        if (ready == nullptr)
             return;
-        auto chosen = m_ready[d].begin();
-        while (chosen != m_ready[d].end() && std::get<0>(*chosen) == 1 && !fits(d, std::get<2>(*chosen)))
-            chosen = nextLeg(d, chosen);
-        if (chosen == m_ready[d].end())
-            return;
-        const auto [isForward, minusLeg, microbatch] = *chosen;
-        m_ready[d].erase(chosen);
+        const int microbatch = ready->pop();
+        const bool isForward = ready->leg < m_stages;
         m_busy[d] = true;
         if (isForward) {
             ++m_live[d];
             ++m_forwards[static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_devices) + d];
         }
-        m_running.push({now + (isForward ? 1 : 2), device, microbatch, -minusLeg});
-        schedule.order[d].push_back({isForward ? Op::F : Op::B, stageOf(-minusLeg), microbatch});
+        m_endsAt[static_cast<std::size_t>(now + (isForward ? 1 : 2)) % m_endsAt.size()].push_back({device, microbatch, ready->leg});
+        ++m_running;
+        schedule.order[d].push_back({isForward ? Op::F : Op::B, stageOf(ready->leg), microbatch});
     }
 
-    using Ready = std::set<std::tuple<int, int, int>>; ///< (is forward, -leg, microbatch), the most urgent first
+    /// The most urgent leg of which the oldest microbatch may run. All that are younger than the oldest of all wait
+    /// alike, so behind a forward that must wait only that one may come, which heads its leg.
+    ReadyLeg* chooseLeg(std::size_t device)
+    {
+        bool oldestOnly = false;
+        for (ReadyLeg& ready : m_ready[device]) {
+            if (ready.microbatches.empty())
+                continue;
+            const int microbatch = ready.microbatches.front();
+            if (ready.leg >= m_stages || microbatch == m_oldest || (!oldestOnly && fits(device, microbatch)))
+                return &ready;
+            oldestOnly = true;
+        }
+        return nullptr;
+    }
 
     /// Any microbatch but the oldest leaves the room that the oldest has yet to fill on this device.
     bool fits(std::size_t device, int microbatch) const
@@ -114,14 +148,6 @@ private:
             return true;
         const int ahead = m_forwards[static_cast<std::size_t>(m_oldest) * static_cast<std::size_t>(m_devices) + device];
         return m_live[device] + chunks - ahead < chunks * m_devices;
-    }
-
-    /// All younger microbatches wait alike: go on to the oldest, if it is among the forwards.
-    Ready::iterator nextLeg(std::size_t device, Ready::iterator from)
-    {
-        while (from != m_ready[device].end() && std::get<2>(*from) != m_oldest)
-            ++from;
-        return from;
     }
 
     void nextOldest(int finished, std::vector<int>& wake)
@@ -142,9 +168,11 @@ private:
     std::vector<bool> m_finished;
     std::vector<int> m_live;     ///< activations per device
     std::vector<int> m_forwards; ///< [microbatch][device] done
-    std::vector<Ready> m_ready;
+    std::vector<std::vector<ReadyLeg>> m_ready; ///< per device, the most urgent leg first
+    std::vector<std::size_t> m_place;           ///< per leg: where in its device's list
     std::vector<bool> m_busy;
-    std::priority_queue<Step, std::vector<Step>, std::greater<>> m_running;
+    std::array<std::vector<Step>, 3> m_endsAt; ///< by time modulo 3: a pass takes two units at most
+    int m_running = 0;
 };
 
 Diagnostics checkWaves(const FamilyParameters& p)

@@ -137,7 +137,7 @@ class Search {
 public:
     explicit Search(const FamilyParameters& p)
         : m_devices(p.devices), m_microbatches(p.microbatches), m_limit(chunkLimit(p, 2, 2 * p.devices)), m_transfer(p.transfer),
-          m_stageTimes(passTimes(p, 2)), m_reorder(p.devices, p.microbatches, m_limit)
+          m_stageTimes(passTimes(p, 2)), m_stop(p.stop), m_reorder(p.devices, p.microbatches, m_limit)
     {
         m_times = unitTimes(p.devices);
         m_cells.resize(static_cast<std::size_t>(p.devices));
@@ -162,7 +162,8 @@ public:
 
     std::vector<std::vector<Block>> run()
     {
-        tryHeuristic();
+        if (m_equalPass == 0)
+            tryHeuristic();
         // The span changes little from one turn to the next. On many devices every step-th is tried, and then
         // those around the best; with equal passes the bound on the bubble makes trying all of them cheap.
         const int step = m_equalPass == 0 && m_devices > 8 ? std::max(2, m_devices / 6) : 1;
@@ -170,21 +171,26 @@ public:
         forEachForm(step, [&](const Form& form) {
             if (const std::optional<Nanoseconds> span = tryForm(form); span && step > 1)
                 tried.emplace_back(*span, form);
-            return !(m_span && *m_span <= m_ideal + leastBubble(m_limit));
+            return !meetsBound() && !stopped();
         });
         const std::size_t refined = std::min<std::size_t>(tried.size(), 24);
         std::partial_sort(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(refined), tried.end(),
                           [](const auto& x, const auto& y) { return x.first < y.first; });
-        for (std::size_t i = 0; i < refined; ++i) {
+        for (std::size_t i = 0; i < refined && !stopped(); ++i) {
             Form form = tried[i].second;
             const int middle = form.turn;
             for (form.turn = std::max(1, middle - step + 1); form.turn < std::min(m_devices, middle + step); ++form.turn)
                 tryForm(form);
         }
+        if (m_equalPass > 0 && !meetsBound() && !stopped())
+            tryHeuristic(); // last, since with equal passes the forms nearly always meet the bound
         return std::move(m_best);
     }
 
 private:
+    bool stopped() const { return m_stop && m_stop(); }
+    bool meetsBound() const { return m_span && *m_span <= m_ideal + leastBubble(m_limit); }
+
     /// Calls visit(form) for every form until it returns false.
     template<typename Visit>
     void forEachForm(int step, Visit visit) const
@@ -233,7 +239,7 @@ private:
         ActivationSteps memory(released, 2);
         memory.limit = m_limit;
         std::optional<VOrder> made = zeroBubbleVHeuristic(m_devices, m_microbatches, m_stageTimes, m_transfer, memory);
-        if (made)
+        if (made && (!m_span || m_ideal + made->bubble < *m_span))
             keep(m_ideal + made->bubble, m_limit, std::move(made->order));
     }
 
@@ -259,6 +265,7 @@ private:
     int m_devices, m_microbatches, m_limit;
     Nanoseconds m_transfer;
     std::vector<StageTimes> m_stageTimes;
+    std::function<bool()> m_stop;
     VReorder m_reorder;
     VClock m_clock;
     VTimes m_times;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/variants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// Of the time, for finding out how many stages recompute.
+constexpr double shareOfChoice = 0.4;
+
+BackwardStyle styleOf(const Schedule& schedule)
+{
+    for (const std::vector<Block>& lane : schedule.order)
+        for (const Block& block : lane)
+            if (block.op != Op::F)
+                return block.op == Op::B ? BackwardStyle::Full : BackwardStyle::Split;
+    return schedule.backward;
+}
+
+/// What stands for a block in the other style: one, two or no blocks.
+std::vector<Block> inStyle(const Block& block, BackwardStyle style)
+{
+    const auto as = [&](Op op) { return Block{op, block.stage, block.microbatch, block.replica}; };
+    if (style == BackwardStyle::Split && block.op == Op::B)
+        return {as(Op::I), as(Op::W)};
+    if (style == BackwardStyle::Full && block.op == Op::I)
+        return {as(Op::B)};
+    if (style == BackwardStyle::Full && block.op == Op::W)
+        return {};
+    return {block};
+}
+
+std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style)
+{
+    std::vector<Block> result;
+    for (const Block& block : blocks)
+        for (const Block& other : inStyle(block, style))
+            result.push_back(other);
+    return result;
+}
+
+/// 0, 1, 2, 4, … and all: so many of the first stages.
+std::vector<std::vector<int>> firstStages(int stages)
+{
+    std::vector<std::vector<int>> choices;
+    for (int count = 0;; count = std::min(stages, std::max(1, 2 * count))) {
+        std::vector<int>& choice = choices.emplace_back();
+        for (int s = 0; s < count; ++s)
+            choice.push_back(s);
+        if (count == stages)
+            return choices;
+    }
+}
+
+class VariantSearch {
+public:
+    VariantSearch(const Design& design, const VariantOptions& options) : m_design(design), m_options(options) {}
+
+    VariantResult run()
+    {
+        std::vector<BackwardStyle> styles;
+        switch (m_options.backward) {
+        case BackwardChoice::Given: styles = {styleOf(m_design.schedule)}; break;
+        case BackwardChoice::Split: styles = {BackwardStyle::Split}; break;
+        case BackwardChoice::Full: styles = {BackwardStyle::Full}; break;
+        case BackwardChoice::Either: styles = {BackwardStyle::Split, BackwardStyle::Full}; break;
+        }
+        std::vector<std::vector<int>> choices = {m_options.recompute};
+        if (m_options.chooseRecompute)
+            choices = firstStages(m_design.schedule.stages());
+        const std::size_t all = styles.size() * choices.size();
+        const double share = (all > 1 ? shareOfChoice : 1) / static_cast<double>(all);
+        for (const BackwardStyle style : styles)
+            for (const std::vector<int>& recompute : choices)
+                tryOne(style, recompute, share);
+        if (!m_best)
+            throw *m_lastError;
+        if (all > 1 && !m_best->result.proved && !m_options.search.stop.stop_requested()) {
+            // What came out best gets the rest of the time, from where it was.
+            const VariantResult first = *m_best;
+            m_from = &first.result.schedule;
+            tryOne(first.backward, first.recompute, 1 - shareOfChoice);
+            m_from = nullptr;
+        }
+        m_best->trials = std::move(m_trials);
+        m_best->result.cancelled = m_options.search.stop.stop_requested();
+        return std::move(*m_best);
+    }
+
+private:
+    void tryOne(BackwardStyle style, const std::vector<int>& recompute, double share)
+    {
+        if (m_best && m_options.search.stop.stop_requested())
+            return;
+        SearchOptions options = m_options.search;
+        options.timeLimit = std::chrono::milliseconds(static_cast<std::int64_t>(static_cast<double>(options.timeLimit.count()) * share));
+        if (m_options.search.timeLimit.count() > 0)
+            options.timeLimit = std::max(options.timeLimit, std::chrono::milliseconds(1));
+        if (m_from != nullptr)
+            options.hints.push_back(*m_from);
+        const Design design = withRecompute(withBackward(m_design, style, options.locked), recompute);
+        VariantTrial& trial = m_trials.emplace_back(VariantTrial{style, recompute, std::nullopt});
+        try {
+            SearchResult result = search(design, options);
+            trial.value = result.value;
+            if (m_best && result.value > m_best->result.value)
+                return;
+            VariantResult found;
+            found.design = design;
+            found.design.buildingBlock.reset();
+            found.design.schedule = result.schedule;
+            found.result = std::move(result);
+            found.backward = style;
+            found.recompute = recompute;
+            m_best = std::move(found);
+        } catch (const Error& error) {
+            m_lastError = error;
+        }
+    }
+
+    const Design& m_design;
+    const VariantOptions& m_options;
+    const Schedule* m_from = nullptr;
+    std::vector<VariantTrial> m_trials;
+    std::optional<VariantResult> m_best;
+    std::optional<Error> m_lastError;
+};
+
+} // namespace
+
+Design withBackward(const Design& design, BackwardStyle style, std::vector<Block>& locked)
+{
+    Design result = design;
+    Schedule& schedule = result.schedule;
+    for (std::vector<Block>& lane : schedule.order)
+        lane = inStyle(lane, style);
+    if (schedule.order == design.schedule.order && schedule.backward == style)
+        return result;
+    result.buildingBlock.reset();
+    schedule.family = "custom";
+    schedule.backward = style;
+    schedule.pins.clear();
+    for (const Pin& pin : design.schedule.pins) {
+        const std::vector<Block> blocks = inStyle({pin.block}, style);
+        if (blocks.empty())
+            throw Error(fmt::format("schedule.pins, {}", toString(pin.block)), "the block goes when the halves of a backward are joined",
+                        "remove the pin, or keep the backwards split");
+        schedule.pins.push_back({blocks.front(), pin.earliestStart});
+    }
+    for (Overlap& pair : schedule.overlaps) {
+        const std::vector<Block> first = inStyle({pair.first}, style), second = inStyle({pair.second}, style);
+        if (!first.empty() && !second.empty())
+            pair = {first.back(), second.front()};
+    }
+    std::sort(schedule.overlaps.begin(), schedule.overlaps.end());
+    dropBrokenOverlaps(schedule);
+    locked = inStyle(locked, style);
+    return result;
+}
+
+StageCosts recomputed(const StageCosts& stage, Bytes input)
+{
+    StageCosts result = stage;
+    const Nanoseconds again = stage.recompute > 0 ? stage.recompute : stage.forward;
+    result.savedUntilInputGrad = input;
+    result.savedUntilWeightGrad = 0;
+    result.savedFromInputGrad = stage.savedFromInputGrad + stage.savedUntilWeightGrad;
+    result.inputGrad += again;
+    result.backward += again;
+    result.workspaceInputGrad = std::max(stage.workspaceForward, stage.workspaceInputGrad) + stage.savedUntilInputGrad;
+    result.workspaceBackward = std::max(stage.workspaceForward, stage.workspaceBackward) + stage.savedUntilInputGrad;
+    return result;
+}
+
+Design withRecompute(const Design& design, std::span<const int> stages)
+{
+    Design result = design;
+    for (const int stage : stages) {
+        if (stage < 0 || stage >= static_cast<int>(design.costs.stages.size()))
+            throw Error("--recompute", fmt::format("unknown stage {}", stage),
+                        fmt::format("stages are numbered 0 to {}", static_cast<int>(design.costs.stages.size()) - 1));
+        const Bytes input = stage == 0 ? 0 : design.costs.stages[static_cast<std::size_t>(stage) - 1].output;
+        result.costs.stages[static_cast<std::size_t>(stage)] = recomputed(design.costs.stages[static_cast<std::size_t>(stage)], input);
+    }
+    if (!stages.empty())
+        result.name += fmt::format(", stage{} {} recomputed", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "));
+    return result;
+}
+
+VariantResult searchVariants(const Design& design, const VariantOptions& options)
+{
+    if (options.search.limit.factor && (options.chooseRecompute || !options.recompute.empty()))
+        throw Error("--memory-limit", fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.search.limit.factor),
+                    "state the limit in bytes, such as 40GiB");
+    return VariantSearch(design, options).run();
+}
+
+} // namespace pipewright
