@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/exchange.h"
 
+#include <algorithm>
+
 namespace pipewright::spmd {
 
-Exchange::Exchange(int devices) : m_shown(static_cast<std::size_t>(devices), nullptr), m_barrier(devices) {}
+Exchange::Exchange(int devices)
+    : m_shown(static_cast<std::size_t>(devices), nullptr), m_clocks(static_cast<std::size_t>(devices)),
+      m_barrier(devices)
+{
+}
+
+Exchange::Clock::time_point Exchange::meet(int device, Clock::time_point clock)
+{
+    DeviceClock& mine = m_clocks[static_cast<std::size_t>(device)];
+    const unsigned turn = mine.meetings++ % 2;
+    mine.shown[turn] = clock;
+    m_barrier.arrive_and_wait();
+    for (const DeviceClock& other : m_clocks)
+        clock = std::max(clock, other.shown[turn]);
+    return clock;
+}
 
 template<typename Work>
 HostTensor Exchange::together(int device, const HostTensor& mine, Work work)

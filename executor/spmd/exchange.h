@@ -3,12 +3,15 @@
 // reads what it needs and all wait again before anybody goes on: nothing is copied twice, and the sum of a
 // reduction is always taken in the order of the devices, so that everyone gets the same bits. Devices whose
 // piece is empty take part like the others.
+//
+// Devices of which the speed is emulated have clocks of their own; meeting sets all to the latest.
 #pragma once
 
 #include "executor/spmd/hosttensor.h"
 
+#include <array>
 #include <barrier>
-#include <functional>
+#include <chrono>
 #include <vector>
 
 namespace pipewright::spmd {
@@ -20,6 +23,9 @@ public:
     int devices() const { return static_cast<int>(m_shown.size()); }
     /// Waits until all devices are here.
     void wait() { m_barrier.arrive_and_wait(); }
+    using Clock = std::chrono::steady_clock;
+    /// The same, and hands everyone the latest of all devices' clocks.
+    Clock::time_point meet(int device, Clock::time_point clock);
 
     HostTensor allGather(int device, const HostTensor& piece, int dim);
     HostTensor allReduce(int device, const HostTensor& part);
@@ -32,7 +38,13 @@ private:
     template<typename Work>
     HostTensor together(int device, const HostTensor& mine, Work work);
 
+    struct DeviceClock {
+        std::array<Clock::time_point, 2> shown; ///< in turns: nobody writes one that another may still read
+        unsigned meetings = 0;
+    };
+
     std::vector<const HostTensor*> m_shown;
+    std::vector<DeviceClock> m_clocks;
     std::barrier<> m_barrier;
 };
 
