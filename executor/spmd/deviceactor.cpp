@@ -31,13 +31,13 @@ void DeviceActor::begin()
 
 void DeviceActor::startClock()
 {
-    m_clock = Clock::now();
+    m_exchange.clock(m_device) = Clock::now();
 }
 
 void DeviceActor::finish()
 {
     if (m_emulate)
-        std::this_thread::sleep_until(m_clock);
+        std::this_thread::sleep_until(m_exchange.clock(m_device));
 }
 
 const HostTensor* DeviceActor::gradient(const Property& property) const
@@ -89,18 +89,12 @@ LocalPart DeviceActor::partOf(const Instruction& instruction) const
     return part;
 }
 
-/// Charges are what the slowest device takes, so all start together.
-void DeviceActor::meet()
-{
-    if (m_emulate)
-        m_clock = m_exchange.meet(m_device, m_clock);
-}
-
 void DeviceActor::pass(double seconds)
 {
-    m_clock += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    if (m_clock - Clock::now() > shortestSleep)
-        std::this_thread::sleep_until(m_clock);
+    auto& clock = m_exchange.clock(m_device);
+    clock += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    if (clock - Clock::now() > shortestSleep)
+        std::this_thread::sleep_until(clock);
 }
 
 /// The device's share of the work of one direction.
@@ -125,7 +119,7 @@ void DeviceActor::passComputing(const Instruction& instruction, bool forwards)
     pass(seconds);
 }
 
-/// The collectives of one direction, all devices having arrived.
+/// The collectives of one direction, which have set all clocks to that of the last device to arrive.
 void DeviceActor::passMoving(const Instruction& instruction, bool forwards)
 {
     if (!m_emulate)
@@ -141,7 +135,6 @@ void DeviceActor::forward(const Instruction& instruction)
 {
     const Property& to = instruction.after;
     if (instruction.computes()) {
-        meet();
         m_values[to] = spmd::forward(m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
         passComputing(instruction, true);
         return;
@@ -154,8 +147,6 @@ void DeviceActor::forward(const Instruction& instruction)
     }
     const Property& from = instruction.before.front();
     const HostTensor& mine = m_values.at(from);
-    if (instruction.action != Action::Slice)
-        meet();
     switch (instruction.action) {
     case Action::AllGather: m_values[to] = m_exchange.allGather(m_device, mine, from.relation.dim); break;
     case Action::AllReduce: m_values[to] = m_exchange.allReduce(m_device, mine); break;
@@ -215,7 +206,6 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
         return;
     HostTensor gradient = takeGradient(stored);
     if (stored.relation.kind == RelationKind::Identity && !load.unreduced) {
-        meet();
         gradient = m_exchange.allReduce(m_device, gradient);
         passMoving(load, false);
     }
@@ -226,7 +216,6 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
 void DeviceActor::backwardWithFactors(const Instruction& instruction, const HostTensor& grad)
 {
     const int dim = instruction.after.relation.dim;
-    meet();
     const HostTensor rows = m_exchange.allGather(m_device, m_values.at(instruction.before[0]), dim);
     const HostTensor grads = m_exchange.allGather(m_device, grad, dim);
     passMoving(instruction, false);
@@ -250,7 +239,6 @@ void DeviceActor::backward(const Instruction& instruction)
         return; // a slice of an input
     const HostTensor grad = takeGradient(to);
     if (instruction.computes()) {
-        meet();
         const bool factors = rules()[static_cast<std::size_t>(instruction.rule)].factors();
         auto found = spmd::backward(m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to), grad,
                                     partOf(instruction));
@@ -268,8 +256,6 @@ void DeviceActor::backward(const Instruction& instruction)
         return;
     }
     const Property& from = instruction.before.front();
-    if (instruction.action != Action::Slice)
-        meet();
     switch (instruction.action) {
     case Action::AllGather:
         addGradient(from, m_exchange.reduceScatter(m_device, grad, from.relation.dim, firstOf(from), lengthOf(from)));

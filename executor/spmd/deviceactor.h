@@ -2,8 +2,9 @@
 // One device of a running program: the tensors it holds under each relation, their gradients, and how it does
 // each instruction and its mirror image.
 //
-// Emulated speed is a clock of the device's own: every instruction moves it on by what it costs there, and the
-// thread sleeps until then. What one sleep takes too long the next takes less, so that a busy machine does not
+// Emulated speed is a clock of the device's own: every instruction moves it on by what it costs there, a collective
+// sets it to that of the last device to arrive, and the thread sleeps until then. (The prediction has devices wait
+// for each other at every instruction; here they do at collectives only, as real ones would.) What one sleep takes too long the next takes less, so that a busy machine does not
 // add up; only where the real maths is slower than the emulated device, a step takes longer than it should.
 #pragma once
 
@@ -34,7 +35,7 @@ public:
     const std::map<Property, HostTensor>& parameterGradients() const { return m_parameterGradients; }
 
 private:
-    using Clock = std::chrono::steady_clock;
+    using Clock = Exchange::Clock;
 
     std::int64_t firstOf(const Property& property) const;
     std::int64_t lengthOf(const Property& property) const;
@@ -46,7 +47,6 @@ private:
     bool differentiable(int tensor) const;
     void storeParameterGradient(const Instruction& load);
     void backwardWithFactors(const Instruction& instruction, const HostTensor& grad);
-    void meet();
     void passComputing(const Instruction& instruction, bool forwards);
     void passMoving(const Instruction& instruction, bool forwards);
     void pass(double seconds);
@@ -57,7 +57,6 @@ private:
     const LeafValues& m_leaves;
     Exchange& m_exchange;
     bool m_emulate, m_check;
-    Clock::time_point m_clock;
     std::map<Property, HostTensor> m_values, m_gradients, m_parameterGradients;
     std::map<Property, HostTensor> m_seen; ///< gradients, for checking
 };

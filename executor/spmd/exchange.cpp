@@ -11,24 +11,15 @@ Exchange::Exchange(int devices)
 {
 }
 
-Exchange::Clock::time_point Exchange::meet(int device, Clock::time_point clock)
-{
-    DeviceClock& mine = m_clocks[static_cast<std::size_t>(device)];
-    const unsigned turn = mine.meetings++ % 2;
-    mine.shown[turn] = clock;
-    m_barrier.arrive_and_wait();
-    for (const DeviceClock& other : m_clocks)
-        clock = std::max(clock, other.shown[turn]);
-    return clock;
-}
-
 template<typename Work>
 HostTensor Exchange::together(int device, const HostTensor& mine, Work work)
 {
     m_shown[static_cast<std::size_t>(device)] = &mine;
     m_barrier.arrive_and_wait();
     HostTensor result = work();
+    const Clock::time_point latest = *std::max_element(m_clocks.begin(), m_clocks.end());
     m_barrier.arrive_and_wait();
+    clock(device) = latest;
     return result;
 }
 

@@ -4,12 +4,11 @@
 // reduction is always taken in the order of the devices, so that everyone gets the same bits. Devices whose
 // piece is empty take part like the others.
 //
-// Devices of which the speed is emulated have clocks of their own; meeting sets all to the latest.
+// Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
 #pragma once
 
 #include "executor/spmd/hosttensor.h"
 
-#include <array>
 #include <barrier>
 #include <chrono>
 #include <vector>
@@ -24,8 +23,8 @@ public:
     /// Waits until all devices are here.
     void wait() { m_barrier.arrive_and_wait(); }
     using Clock = std::chrono::steady_clock;
-    /// The same, and hands everyone the latest of all devices' clocks.
-    Clock::time_point meet(int device, Clock::time_point clock);
+    /// The device's own; nobody else reads it but in a collective.
+    Clock::time_point& clock(int device) { return m_clocks[static_cast<std::size_t>(device)]; }
 
     HostTensor allGather(int device, const HostTensor& piece, int dim);
     HostTensor allReduce(int device, const HostTensor& part);
@@ -38,13 +37,8 @@ private:
     template<typename Work>
     HostTensor together(int device, const HostTensor& mine, Work work);
 
-    struct DeviceClock {
-        std::array<Clock::time_point, 2> shown; ///< in turns: nobody writes one that another may still read
-        unsigned meetings = 0;
-    };
-
     std::vector<const HostTensor*> m_shown;
-    std::vector<DeviceClock> m_clocks;
+    std::vector<Clock::time_point> m_clocks;
     std::barrier<> m_barrier;
 };
 
