@@ -34,6 +34,8 @@ struct ShardCommandOptions {
                         "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
                         "found when left out")
             ->type_name("SHARES");
+        command.add_option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
+            ->type_name("N");
         command.add_option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
             ->type_name("T");
         command.add_option("--max-expansions", maxExpansions, "of one search (1000000)")->type_name("N");
@@ -54,7 +56,7 @@ struct ShardCommandOptions {
     }
     std::string file, ratios, timeLimit = "30s", rules = "all", calibrate;
     std::int64_t maxExpansions = 1'000'000;
-    int alternatives = 5, steps = 3;
+    int alternatives = 5, steps = 3, stage = -1;
     bool json = false, run = false, force = false;
 };
 
@@ -250,7 +252,7 @@ int shard(const ShardCommandOptions& given)
 {
     if (given.steps < 1 || given.steps > 1000)
         throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
-    const GraphFile file = readGraphFile(given.file);
+    const GraphFile file = given.stage >= 0 ? readStageFile(given.file, given.stage) : readGraphFile(given.file);
     if (!given.calibrate.empty()) {
         calibrateHost(file, given.calibrate, given.force, given.json);
         return exitSuccess;
