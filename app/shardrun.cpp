@@ -44,10 +44,10 @@ ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan&
     for (const Alternative& way : common)
         predicted += way.cost;
     if (predicted * steps > longestRun)
-        throw Error("--run",
-                    fmt::format("{} steps of every way would take {}", steps,
-                                formatDuration(nanoseconds(predicted * steps))),
-                    "give the devices of the cluster higher rates, or run fewer steps");
+        throw Error(
+            "--run",
+            fmt::format("{} steps of every way would take {}", steps, formatDuration(nanoseconds(predicted * steps))),
+            "give the devices of the cluster higher rates, or run fewer steps");
     try {
         const Theory theory(file.graph, machine, plan.ratios);
         const LeafValues leaves = randomLeaves(file.graph, 1);
@@ -115,7 +115,8 @@ void calibrateHost(GraphFile file, const std::string& path, bool overwrite, bool
     file.cluster = calibrated(file.cluster, times);
     writeFileAtomically(path, graphFileToJson(file), overwrite);
     if (json) {
-        Json object{{"file", path}, {"rates", times.rates}, {"collectives", Json::object()}, {"samples", Json::array()}};
+        Json object{
+            {"file", path}, {"rates", times.rates}, {"collectives", Json::object()}, {"samples", Json::array()}};
         for (const auto& [kind, spec] : file.cluster.collectives)
             object["collectives"][nameOf(kind)] = {{"latency_ns", spec.latency}, {"bandwidth", spec.bandwidth}};
         for (const CollectiveSample& sample : times.samples)

@@ -17,7 +17,7 @@ struct HostTimes {
 
 struct HostTimesOptions {
     std::vector<std::int64_t> elements{1 << 10, 1 << 14, 1 << 18, 1 << 20}; ///< of a whole tensor
-    int repetitions = 5;                                                   ///< the median counts; one more warms up
+    int repetitions = 5;                                                    ///< the median counts; one more warms up
 };
 
 /// `devices` threads at once. Throws Error with whyNotRunnable(), or when the graph has no FLOPs to go by.

@@ -12,8 +12,8 @@ namespace pipewright::spmd {
 namespace {
 
 constexpr std::size_t mostFailures = 8;
-constexpr double gradientTolerance = 5;     // times that of values: sums over rows lose more digits
-constexpr double smallestGradient = 1e-3;   // of the largest of all; below it there is nothing but rounding
+constexpr double gradientTolerance = 5;   // times that of values: sums over rows lose more digits
+constexpr double smallestGradient = 1e-3; // of the largest of all; below it there is nothing but rounding
 
 double largestOf(const HostTensor& tensor)
 {
@@ -144,9 +144,10 @@ private:
     {
         m_run.largestError = std::max(m_run.largestError, error);
         if (!(error <= allowed) && m_run.failures.size() < mostFailures)
-            m_run.failures.push_back({Severity::Error, actionText(instruction, m_graph),
-                                      fmt::format("{} does not hold: off by {:.2g} of the largest element", what, error),
-                                      "this is a mistake in the rule or the maths of the operation; please report it"});
+            m_run.failures.push_back(
+                {Severity::Error, actionText(instruction, m_graph),
+                 fmt::format("{} does not hold: off by {:.2g} of the largest element", what, error),
+                 "this is a mistake in the rule or the maths of the operation; please report it"});
     }
 
     const TensorGraph& m_graph;

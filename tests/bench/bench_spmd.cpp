@@ -105,9 +105,15 @@ void measured(benchmark::State& state, const TensorGraph& graph)
 
 } // namespace
 
-BENCHMARK_CAPTURE(measured, chain, mlpGraph({96, {128, 512, 128}, "gelu", true}))->Unit(benchmark::kMillisecond)->Iterations(1);
-BENCHMARK_CAPTURE(measured, transformer, transformerGraph(small(0), {4, 4, 8}))->Unit(benchmark::kMillisecond)->Iterations(1);
-BENCHMARK_CAPTURE(measured, experts, transformerGraph(small(4), {4, 4, 8}))->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(measured, chain, mlpGraph({96, {128, 512, 128}, "gelu", true}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(measured, transformer, transformerGraph(small(0), {4, 4, 8}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(measured, experts, transformerGraph(small(4), {4, 4, 8}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers, 12, 0, false)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers_limited_memory, 12, 0, true)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers_16_experts, 12, 16, false)->Unit(benchmark::kMillisecond)->Iterations(1);

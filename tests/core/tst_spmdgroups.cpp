@@ -79,10 +79,12 @@ private Q_SLOTS:
     {
         const Workload workload = small();
         const Costs alone = formulaCosts(workload, {3, 3}, lanes({single(1e9), single(1e9)}), {0, 1});
-        const Costs shared = formulaCosts(workload, {3, 3}, lanes({group({single(1e9)}), group({single(1e9)})}), {0, 1});
+        const Costs shared =
+            formulaCosts(workload, {3, 3}, lanes({group({single(1e9)}), group({single(1e9)})}), {0, 1});
         for (std::size_t s = 0; s < 2; ++s) {
             StageCosts a = alone.stages[s], b = shared.stages[s];
-            QVERIFY2(std::abs(ratio(b.forward, a.forward) - 1) < 0.05, qPrintable(QString::number(ratio(b.forward, a.forward))));
+            QVERIFY2(std::abs(ratio(b.forward, a.forward) - 1) < 0.05,
+                     qPrintable(QString::number(ratio(b.forward, a.forward))));
             QVERIFY(std::abs(ratio(b.backward, a.backward) - 1) < 0.05);
             for (const auto time : {&StageCosts::forward, &StageCosts::inputGrad, &StageCosts::weightGrad,
                                     &StageCosts::backward, &StageCosts::recompute, &StageCosts::update})
@@ -97,8 +99,8 @@ private Q_SLOTS:
         const Workload workload = small();
         const Costs fast = formulaCosts(workload, {6}, lanes({group({single(2e9)})}), {0});
         const Costs both = formulaCosts(workload, {6}, lanes({group({single(2e9), single(1e9)})}), {0});
-        const double faster = ratio(fast.stages[0].forward + fast.stages[0].backward,
-                                    both.stages[0].forward + both.stages[0].backward);
+        const double faster =
+            ratio(fast.stages[0].forward + fast.stages[0].backward, both.stages[0].forward + both.stages[0].backward);
         QVERIFY2(faster > 1.3 && faster < 1.5 + 1e-6, qPrintable(QString::number(faster)));
         QVERIFY(both.stages[0].parameters <= fast.stages[0].parameters);
         QVERIFY(both.stages[0].savedUntilInputGrad < fast.stages[0].savedUntilInputGrad);
@@ -116,7 +118,8 @@ private Q_SLOTS:
         QCOMPARE(costs.stages[1].forward, std::llround(parts.forward * 1e9));
         QCOMPARE(costs.stages[1].inputGrad, std::llround(parts.inputGrad * 1e9));
         QCOMPARE(costs.stages[1].weightGrad, std::llround(parts.weightGrad * 1e9));
-        QVERIFY(std::abs(parts.forward + parts.inputGrad + parts.weightGrad - stage.plan.cost) < 1e-9 * stage.plan.cost);
+        QVERIFY(std::abs(parts.forward + parts.inputGrad + parts.weightGrad - stage.plan.cost)
+                < 1e-9 * stage.plan.cost);
         QVERIFY(&known.plan(workload, 2, 2, lane) == &stage); // two layers in the middle are like two others
     }
 
@@ -194,17 +197,21 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("what");
         QTest::addColumn<QString>("expected");
-        QTest::newRow("rate of zero") << "rate" << "cluster.devices.1.group.devices.1.peak_flops";
-        QTest::newRow("memory") << "memory" << "cluster.devices.1.group.devices.";
-        QTest::newRow("absurd link") << "link" << "cluster.devices.1.group.link.bandwidth";
+        QTest::newRow("rate of zero") << "rate"
+                                      << "cluster.devices.1.group.devices.1.peak_flops";
+        QTest::newRow("memory") << "memory"
+                                << "cluster.devices.1.group.devices.";
+        QTest::newRow("absurd link") << "link"
+                                     << "cluster.devices.1.group.link.bandwidth";
     }
 
     void faultsSayWhichMember()
     {
         QFETCH(QString, what);
         QFETCH(QString, expected);
-        DeviceSpec lane = group({single(1e9, what == "memory" ? 1000 : 0), single(what == "rate" ? 0 : 1e9, what == "memory" ? 1000 : 0)},
-                                what == "link" ? 1e30 : 1e9);
+        DeviceSpec lane = group(
+            {single(1e9, what == "memory" ? 1000 : 0), single(what == "rate" ? 0 : 1e9, what == "memory" ? 1000 : 0)},
+            what == "link" ? 1e30 : 1e9);
         try {
             (void)formulaCosts(small(), {3, 3}, lanes({single(1e9), lane}), {0, 1});
             QFAIL("nothing was wrong with it");
@@ -256,10 +263,12 @@ private Q_SLOTS:
             QVERIFY(std::abs(found.bandwidth / 2e8 - 1) < 1e-6);
         }
         // Neither becomes negative.
-        const std::vector<CollectiveSample> falling{{Collective::AllReduce, 1e3, 1, 2e-3}, {Collective::AllReduce, 1e6, 1, 1e-3}};
+        const std::vector<CollectiveSample> falling{{Collective::AllReduce, 1e3, 1, 2e-3},
+                                                    {Collective::AllReduce, 1e6, 1, 1e-3}};
         const CollectiveSpec flat = fitted(Collective::AllReduce, falling, 2);
         QVERIFY(flat.latency > 0 && flat.bandwidth == 0);
-        const std::vector<CollectiveSample> steep{{Collective::AllReduce, 1e3, 1, 1e-6}, {Collective::AllReduce, 1e6, 1, 1}};
+        const std::vector<CollectiveSample> steep{{Collective::AllReduce, 1e3, 1, 1e-6},
+                                                  {Collective::AllReduce, 1e6, 1, 1}};
         QCOMPARE(fitted(Collective::AllReduce, steep, 2).latency, Nanoseconds(0));
         QVERIFY_THROWS_EXCEPTION(Error, fitted(Collective::AllToAll, steep, 2));
     }
