@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/shardrun.h"
 #include "app/table.h"
 
 #include "core/base/units.h"
 #include "core/formats/graphfile.h"
 #include "core/spmd/shardplan.h"
 #include "core/spmd/shards.h"
-#include "executor/spmd/spmdrun.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,6 +34,8 @@ struct ShardCommandOptions {
                         "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
                         "found when left out")
             ->type_name("SHARES");
+        command.add_option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
+            ->type_name("N");
         command.add_option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
             ->type_name("T");
         command.add_option("--max-expansions", maxExpansions, "of one search (1000000)")->type_name("N");
@@ -41,15 +43,21 @@ struct ShardCommandOptions {
             ->type_name("SET");
         command.add_option("--alternatives", alternatives, "so many runners-up (5)")->type_name("N");
         command.add_flag("--run", run,
-                         "also run it here, one thread per device at its emulated rate, and compare every property, "
-                         "the loss and the gradients with a single device");
-        command.add_option("--steps", steps, "with --run: timed steps (3)")->type_name("N");
+                         "also run it here, one thread per device at its emulated rate: compare every property, the "
+                         "loss and the gradients with a single device, and measure it beside the common ways");
+        command.add_option("--steps", steps, "with --run: timed steps of every way (3)")->type_name("N");
+        command
+            .add_option("--calibrate", calibrate,
+                        "measure this host's threads and collectives as the cluster's devices, write the file with "
+                        "them, and do nothing else")
+            ->type_name("FILE");
+        command.add_flag("--force", force, "with --calibrate: replace the file");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, ratios, timeLimit = "30s", rules = "all";
+    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate;
     std::int64_t maxExpansions = 1'000'000;
-    int alternatives = 5, steps = 3;
-    bool json = false, run = false;
+    int alternatives = 5, steps = 3, stage = -1;
+    bool json = false, run = false, force = false;
 };
 
 Nanoseconds nanoseconds(double seconds)
@@ -240,79 +248,15 @@ void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
     others.print();
 }
 
-struct ShardRun {
-    SingleRun single;
-    SpmdRun checked, timed;
-    double predicted = 0; ///< seconds a step
-    double median() const
-    {
-        std::vector<double> sorted = timed.stepSeconds;
-        std::sort(sorted.begin(), sorted.end());
-        return sorted[sorted.size() / 2];
-    }
-    bool passed() const { return checked.failures.empty() && gradientError(checked, single) < 1e-3; }
-};
-
-/// Checked without waiting for emulated devices, then timed without checks.
-ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan& plan, int steps)
-{
-    double elements = 0;
-    for (const Node& node : file.graph.nodes())
-        elements += node.elements();
-    if (elements * machine.devices() > 5e8)
-        throw Error("--run", fmt::format("the tensors of this model have {:.3g} elements", elements),
-                    "run a smaller one here");
-    if (plan.cost * steps > 600)
-        throw Error("--run",
-                    fmt::format("{} steps would take {}", steps, formatDuration(nanoseconds(plan.cost * steps))),
-                    "give the devices of the cluster higher rates, or run fewer steps");
-    try {
-        const Theory theory(file.graph, machine, plan.ratios);
-        const LeafValues leaves = randomLeaves(file.graph, 1);
-        ShardRun run;
-        run.single = runSingle(file.graph, leaves);
-        SpmdRunOptions options;
-        options.check = &run.single;
-        run.checked = runProgram(theory, plan.program, leaves, options);
-        options.check = nullptr;
-        options.emulateSpeed = true;
-        options.steps = steps;
-        run.timed = runProgram(theory, plan.program, leaves, options);
-        run.predicted = plan.cost;
-        return run;
-    } catch (const Error& error) {
-        throw Error(file.locate(error.diagnostics()));
-    }
-}
-
-Json toJson(const ShardRun& run)
-{
-    Json object{{"loss", run.checked.loss}, {"reference_loss", run.single.loss}};
-    object["gradient_error"] = gradientError(run.checked, run.single);
-    object["verified"] = run.checked.verified;
-    object["largest_error"] = run.checked.largestError;
-    object["failed"] = run.checked.failures.size();
-    object["predicted_ns"] = nanoseconds(run.predicted);
-    object["step_ns"] = Json::array();
-    for (const double step : run.timed.stepSeconds)
-        object["step_ns"].push_back(nanoseconds(step));
-    return object;
-}
-
-void print(const ShardRun& run)
-{
-    fmt::print("\nran       {} a step (predicted {}), loss {:.6g} (one device: {:.6g})\n",
-               formatDuration(nanoseconds(run.median())), formatDuration(nanoseconds(run.predicted)), run.checked.loss,
-               run.single.loss);
-    fmt::print("checked   {} properties, off by {:.1e} at most; gradients by {:.1e}\n", run.checked.verified,
-               run.checked.largestError, gradientError(run.checked, run.single));
-}
-
 int shard(const ShardCommandOptions& given)
 {
     if (given.steps < 1 || given.steps > 1000)
         throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
-    const GraphFile file = readGraphFile(given.file);
+    const GraphFile file = given.stage >= 0 ? readStageFile(given.file, given.stage) : readGraphFile(given.file);
+    if (!given.calibrate.empty()) {
+        calibrateHost(file, given.calibrate, given.force, given.json);
+        return exitSuccess;
+    }
     const Machine machine = locatedMachine(file);
     const PlanOptions options = planOptions(given, file.graph);
     const ShardPlan plan = planOrFind(file, machine, options);
@@ -320,7 +264,7 @@ int shard(const ShardCommandOptions& given)
     const std::vector<Alternative> common = commonWays(file.graph, machine, options);
     std::optional<ShardRun> run;
     if (given.run)
-        run = runPlan(file, machine, plan, given.steps);
+        run = runPlan(file, machine, plan, common, given.steps);
     if (given.json) {
         Json object = toJson(file, machine, plan, runners, common);
         if (run)

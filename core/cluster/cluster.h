@@ -12,13 +12,18 @@
 
 namespace pipewright {
 
+struct Cluster;
+
 struct DeviceSpec {
     std::string name;             ///< "H200 SXM"
     Bytes memory = 0;             ///< 0: no limit known
     double peakFlops = 0;         ///< FLOP/s, dense, at the workload's precision
     double memoryBandwidth = 0;   ///< bytes/s
     double efficiency = 0.5;      ///< share of peakFlops that large matrix products reach end to end
-    bool operator==(const DeviceSpec&) const = default;
+    /// One element where devices of their own hold every stage of this one together; its numbers are then what
+    /// asOneDevice() makes of them.
+    std::vector<Cluster> group{};
+    bool operator==(const DeviceSpec& other) const;
 };
 
 struct LinkSpec {
@@ -51,5 +56,11 @@ struct Cluster {
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
     bool operator==(const Cluster&) const = default;
 };
+
+inline bool DeviceSpec::operator==(const DeviceSpec&) const = default;
+
+/// Peak rates and bandwidths added up, the efficiency that gives the sum of their rates, and the smallest memory
+/// (none when any has no limit): what those see who ask no more of a device. The name is the cluster's.
+DeviceSpec asOneDevice(Cluster members);
 
 } // namespace pipewright

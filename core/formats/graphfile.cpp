@@ -7,12 +7,14 @@
 #include "core/formats/prettyjson.h"
 #include "core/formats/textfile.h"
 #include "core/spmd/modelgraph.h"
+#include "core/spmd/sharedstage.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipewright {
 
@@ -181,7 +183,7 @@ private:
         reader.read("name", name, Presence::Required);
         reader.read("op", operation, Presence::Required);
         reader.read("segment", segment, 0, spmd::maxSegments - 1);
-        const bool leaf = operation == "input" || operation == "parameter";
+        const bool leaf = operation == "input" || operation == "received" || operation == "parameter";
         spmd::Shape shape;
         std::vector<int> operands;
         spmd::Attributes attributes;
@@ -192,7 +194,7 @@ private:
             const auto names = spmd::operationNames();
             const std::string_view nearest = nearestName(operation, names);
             reader.fault("op", fmt::format("the operation \"{}\" is unknown", operation.substr(0, 64)),
-                         nearest.empty() ? fmt::format("known: input, parameter, {}", fmt::join(names, ", "))
+                         nearest.empty() ? fmt::format("known: input, received, parameter, {}", fmt::join(names, ", "))
                                          : fmt::format("did you mean \"{}\"?", nearest));
             return false;
         } else {
@@ -208,6 +210,8 @@ private:
         return located(pointer, [&] {
             if (operation == "input")
                 graph.addInput(name, std::move(shape), segment);
+            else if (operation == "received")
+                graph.addReceived(name, std::move(shape), segment);
             else if (operation == "parameter")
                 graph.addParameter(name, std::move(shape), segment);
             else
@@ -311,6 +315,27 @@ GraphFile readGraphFile(const std::string& path)
     return graphFileFromJson(readTextFile(path), path);
 }
 
+GraphFile readStageFile(const std::string& path, int stage)
+{
+    const Design design = readDesign(path);
+    if (!design.workload)
+        throw Error("--stage", "this design has costs but no model", "add \"model\"");
+    if (stage < 0 || stage >= design.schedule.stages())
+        throw Error("--stage", fmt::format("there is no stage {}", stage),
+                    fmt::format("stages are numbered 0 to {}", design.schedule.stages() - 1));
+    const auto at = static_cast<std::size_t>(stage);
+    const auto device = static_cast<std::size_t>(design.schedule.deviceOfStage[at]);
+    if (device >= design.cluster.devices.size() || design.cluster.devices[device].group.empty())
+        throw Error("--stage", fmt::format("device {}, which holds stage {}, is no group", device, stage),
+                    "give the device a \"group\" of devices in the design's cluster");
+    const auto first = std::accumulate(design.layersPerStage.begin(),
+                                       design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(at), 0);
+    return {spmd::stageGraph(design.workload->shape, design.workload->state,
+                             spmd::rangeOf(*design.workload, first, design.layersPerStage[at])),
+            design.cluster.devices[device].group.front(),
+            {}};
+}
+
 std::string graphFileToJson(const GraphFile& file)
 {
     nlohmann::ordered_json json{{"pipewright", version}};
@@ -320,7 +345,9 @@ std::string graphFileToJson(const GraphFile& file)
     for (const spmd::Node& node : file.graph.nodes()) {
         nlohmann::ordered_json entry{{"name", node.name}};
         if (node.leaf != Leaf::None) {
-            entry["op"] = node.leaf == Leaf::Input ? "input" : "parameter";
+            entry["op"] = node.leaf == Leaf::Input      ? "input"
+                          : node.leaf == Leaf::Received ? "received"
+                                                        : "parameter";
             entry["shape"] = node.shape;
         } else {
             entry["op"] = spmd::operations()[static_cast<std::size_t>(node.operation)].name;

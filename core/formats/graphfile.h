@@ -6,7 +6,7 @@
 //     "name": "…",
 //     "graph": [                        inputs, parameters and operations, each before its use; the last is the loss
 //       {"name": "x", "op": "input", "shape": [6, 4]},
-//       {"name": "w", "op": "parameter", "shape": [8, 4]},
+//       {"name": "w", "op": "parameter", "shape": [8, 4]},        "received": an input whose gradient is handed back
 //       {"name": "y", "op": "linear", "of": ["x", "w"], "segment": 0},
 //       {"name": "loss", "op": "sum", "of": ["y"]}
 //     ],
@@ -41,6 +41,8 @@ struct GraphFile {
 /// Throws Error, as designFromJson does. Presets are looked up only where a text names one.
 GraphFile graphFileFromJson(std::string_view text, const std::string& where);
 GraphFile readGraphFile(const std::string& path);
+/// One stage of a design whose device is a group: its part of the model, on the group's devices. Throws Error.
+GraphFile readStageFile(const std::string& path, int stage);
 /// The graph is written out, whatever it was made of.
 std::string graphFileToJson(const GraphFile& file);
 

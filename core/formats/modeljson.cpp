@@ -126,6 +126,10 @@ nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
 {
     OrderedJson json;
     json["name"] = device.name;
+    if (!device.group.empty()) {
+        json["group"] = clusterToJson(device.group.front());
+        return json;
+    }
     json["memory"] = exactSize(device.memory);
     json["peak_flops"] = plainNumber(device.peakFlops);
     json["memory_bandwidth"] = plainNumber(device.memoryBandwidth);
@@ -137,6 +141,18 @@ DeviceSpec readDevice(ObjectReader& reader)
 {
     DeviceSpec device;
     reader.read("name", device.name, Presence::Required);
+    if (const Json* group = reader.object("group")) {
+        Cluster members = readCluster(reader.document(), *group, reader.pointerTo("group"), reader.diagnostics());
+        if (members.devices.empty())
+            reader.fault("group", "a group without devices", "list the devices that stand for this one");
+        for (const DeviceSpec& member : members.devices)
+            if (!member.group.empty())
+                reader.fault("group", "a group within a group", "list all devices in one group");
+        const std::string name = device.name;
+        device = asOneDevice(std::move(members));
+        device.name = name;
+        return device;
+    }
     reader.readSize("memory", device.memory);
     reader.readRate("peak_flops", device.peakFlops);
     reader.readRate("memory_bandwidth", device.memoryBandwidth);
@@ -185,6 +201,23 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
     return json;
 }
 
+void readCollectives(ObjectReader& reader, Cluster& cluster)
+{
+    if (const Json* collectives = reader.object("collectives")) {
+        ObjectReader list(reader.document(), *collectives, reader.pointerTo("collectives"), reader.diagnostics());
+        for (const NamedValue<Collective>& known : collectiveNames)
+            if (const Json* value = list.object(known.name)) {
+                ObjectReader entry(reader.document(), *value, list.pointerTo(known.name), reader.diagnostics());
+                CollectiveSpec& spec = cluster.collectives[known.value];
+                entry.readDuration("latency", spec.latency);
+                entry.readRate("bandwidth", spec.bandwidth, Presence::Required);
+                entry.finish();
+            }
+        list.finish();
+    }
+    reader.read("grouped_collectives", cluster.groupedCollectives);
+}
+
 Cluster readCluster(const LocatedJson& document, const Json& value, const std::string& pointer, Diagnostics& diagnostics)
 {
     Cluster cluster;
@@ -214,19 +247,7 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
             entry.finish();
         }
     }
-    if (const Json* collectives = reader.object("collectives")) {
-        ObjectReader list(document, *collectives, reader.pointerTo("collectives"), diagnostics);
-        for (const NamedValue<Collective>& known : collectiveNames)
-            if (const Json* value = list.object(known.name)) {
-                ObjectReader entry(document, *value, list.pointerTo(known.name), diagnostics);
-                CollectiveSpec& spec = cluster.collectives[known.value];
-                entry.readDuration("latency", spec.latency);
-                entry.readRate("bandwidth", spec.bandwidth, Presence::Required);
-                entry.finish();
-            }
-        list.finish();
-    }
-    reader.read("grouped_collectives", cluster.groupedCollectives);
+    readCollectives(reader, cluster);
     reader.finish();
     return cluster;
 }

@@ -18,7 +18,10 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape);
 ModelShape readShape(ObjectReader& reader);
 
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
+/// Instead of numbers: "group", a cluster of the devices that stand for this one. A group holds none itself.
 DeviceSpec readDevice(ObjectReader& reader);
+/// "collectives" and "grouped_collectives".
+void readCollectives(ObjectReader& reader, Cluster& cluster);
 
 nlohmann::ordered_json linkToJson(const LinkSpec& link);
 LinkSpec readLink(ObjectReader& reader);

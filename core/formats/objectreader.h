@@ -60,6 +60,9 @@ public:
     void fault(std::string_view key, std::string what, std::string hint);
     void finish();
 
+    const LocatedJson& document() const { return m_document; }
+    Diagnostics& diagnostics() { return m_diagnostics; }
+
 private:
     const nlohmann::json* find(std::string_view key, Presence presence);
     int indexOfName(std::string_view key, std::span<const std::string_view> known, Presence presence);

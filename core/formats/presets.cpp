@@ -148,6 +148,18 @@ DeviceSpec PresetLibrary::device(std::string_view name) const
     return device;
 }
 
+DeviceSpec PresetLibrary::groupOf(std::string_view name, std::string_view within) const
+{
+    if (name == within)
+        throw Error("clusters", fmt::format("the preset \"{}\" is a group of itself", name), "name another cluster");
+    Cluster members = cluster(name);
+    for (const DeviceSpec& member : members.devices)
+        if (!member.group.empty())
+            throw Error("clusters", fmt::format("the preset \"{}\" is made of groups itself", name),
+                        "a group's devices are single ones");
+    return asOneDevice(std::move(members));
+}
+
 Cluster PresetLibrary::cluster(std::string_view name, int devices) const
 {
     if (devices < 0 || devices > maxDevices)
@@ -162,14 +174,19 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
     if (const Json* groups = reader.array("devices", Presence::Required)) {
         for (std::size_t i = 0; i < groups->size(); ++i) {
             ObjectReader group(document, (*groups)[i], fmt::format("/devices/{}", i), diagnostics);
-            std::string deviceName;
+            std::string deviceName, clusterName;
             int count = 1;
-            group.read("device", deviceName, Presence::Required);
+            const bool shared = (*groups)[i].is_object() && (*groups)[i].contains("cluster");
+            if (shared) // another preset whose devices stand for one
+                group.read("cluster", clusterName, Presence::Required);
+            else
+                group.read("device", deviceName, Presence::Required);
             group.read("count", count, 1, maxDevices);
             group.finish();
             if (!diagnostics.empty())
                 break;
-            cluster.devices.insert(cluster.devices.end(), static_cast<std::size_t>(count), device(deviceName));
+            cluster.devices.insert(cluster.devices.end(), static_cast<std::size_t>(count),
+                                   shared ? groupOf(clusterName, name) : device(deviceName));
         }
         if (groups->empty())
             reader.fault("devices", "a cluster without devices", "list at least one");
@@ -179,6 +196,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
         cluster.link = readLink(linkReader);
         linkReader.finish();
     }
+    readCollectives(reader, cluster);
     reader.finish();
     throwIfAny(std::move(diagnostics));
     if (devices > 0) {

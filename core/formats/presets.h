@@ -40,6 +40,8 @@ public:
     Cluster cluster(std::string_view name, int devices = 0) const;
 
 private:
+    DeviceSpec groupOf(std::string_view name, std::string_view within) const;
+
     std::string m_directory;
 };
 

@@ -2,6 +2,7 @@
 #include "core/search/partition.h"
 
 #include "core/search/policy.h"
+#include "core/spmd/sharedstage.h"
 
 #include <fmt/format.h>
 
@@ -146,7 +147,13 @@ private:
     void evaluate(Cut& cut, Nanoseconds limit)
     {
         cut.value = impossible;
-        const Design design = withPlacement(m_design, cut.devices, cut.layers);
+        Design design;
+        try {
+            design = withPlacement(m_design, cut.devices, cut.layers, &m_sharedStages);
+        } catch (const Error& error) { // a group of devices that cannot hold its stage
+            m_whyNone = error.diagnostics();
+            return;
+        }
         const SearchModel model(design, m_options.search.limit);
         std::vector<double> work(static_cast<std::size_t>(model.devices), 0);
         for (const SearchTask& task : model.tasks)
@@ -229,6 +236,7 @@ private:
     std::mt19937_64 m_random;
     bool m_devicesDiffer = false, m_free = false;
     Diagnostics m_whyNone;
+    spmd::SharedStages m_sharedStages;
 };
 
 void refuse(const Design& design, const PartitionOptions& options)

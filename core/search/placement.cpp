@@ -55,7 +55,8 @@ void placeInTurn(Schedule& schedule)
     }
 }
 
-Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage)
+Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage,
+                     spmd::SharedStages* known)
 {
     if (!base.workload || base.layersPerStage.empty())
         throw Error("partition", "there is no model to cut", "make the design from a model");
@@ -72,7 +73,8 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();
     if (base.costs.source.starts_with("formula")) {
-        design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow);
+        design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
+                                    known);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
     } else {

@@ -11,6 +11,10 @@
 
 namespace pipewright {
 
+namespace spmd {
+class SharedStages;
+}
+
 enum class PlacementShape {
     Given,  ///< as the design has it
     Linear, ///< one stage per device
@@ -31,6 +35,7 @@ void placeInTurn(Schedule& schedule);
 /// The design with these stages on these devices: costs of a formula are computed anew, given or measured times
 /// follow the layers wherever they go. Pins and building block are dropped. Throws Error: no model, a skip
 /// connection (its stages have no meaning in another cut), or layers that do not add up.
-Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage);
+Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage,
+                     spmd::SharedStages* known = nullptr);
 
 } // namespace pipewright

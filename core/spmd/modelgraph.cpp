@@ -21,14 +21,24 @@ public:
 
     TensorGraph build()
     {
+        return build({0, m_shape.layers, true, true});
+    }
+
+    TensorGraph build(const LayerRange& range)
+    {
         const Shape tokens{m_shape.microbatchSize, m_shape.sequence};
-        const int input = m_graph.addInput("tokens", tokens);
-        const int table = m_graph.addParameter("embedding.table", {m_shape.vocabulary, m_shape.hidden});
-        int x = m_graph.add("embedding", "embedding", {input, table});
-        if (m_shape.learnedPositions)
-            x = m_graph.add("positions", "positions",
-                            {x, m_graph.addParameter("positions.table", {m_shape.sequence, m_shape.hidden})});
-        for (int layer = 0; layer < m_shape.layers; ++layer) {
+        int table = -1, x = -1;
+        if (range.embedding) {
+            const int input = m_graph.addInput("tokens", tokens);
+            table = m_graph.addParameter("embedding.table", {m_shape.vocabulary, m_shape.hidden});
+            x = m_graph.add("embedding", "embedding", {input, table});
+            if (m_shape.learnedPositions)
+                x = m_graph.add("positions", "positions",
+                                {x, m_graph.addParameter("positions.table", {m_shape.sequence, m_shape.hidden})});
+        } else {
+            x = m_graph.addReceived("received", {m_shape.microbatchSize, m_shape.sequence, m_shape.hidden});
+        }
+        for (int layer = range.first; layer < range.first + range.count; ++layer) {
             m_segment = static_cast<int>(std::int64_t(layer) * m_segments / m_shape.layers);
             m_prefix = fmt::format("{}.", layer);
             x = apply("add1", "add", {x, attention(norm("norm1", x))});
@@ -36,13 +46,18 @@ public:
             const bool sparse = m_shape.experts > 0 && layer >= m_shape.denseLayers;
             x = apply("add2", "add", {x, sparse ? experts(normed) : mlp("mlp", normed, m_shape.ffn, m_shape.gatedMlp)});
         }
+        if (!range.head) {
+            m_prefix.clear();
+            apply("hand_over", "hand_over", {x});
+            return std::move(m_graph);
+        }
         m_prefix = "final.";
         x = norm("norm", x);
         if (m_shape.architecture == Architecture::Encoder) {
             apply("loss", "sum", {x});
             return std::move(m_graph);
         }
-        const int head = m_shape.tiedHead
+        const int head = m_shape.tiedHead && table >= 0 // else a copy of its own
                              ? table
                              : m_graph.addParameter("head.weight", {m_shape.vocabulary, m_shape.hidden}, m_segment);
         const int logits = apply("logits", "linear", {x, head});
@@ -146,7 +161,9 @@ TensorGraph mlpGraph(const MlpShape& shape)
     return graph;
 }
 
-TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments)
+namespace {
+
+void checkShape(const ModelShape& shape)
 {
     if (shape.architecture == Architecture::Vision)
         throw Error("model.architecture", "pictures have no tensor graph yet", "write the graph out under \"graph\"");
@@ -155,10 +172,23 @@ TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParamet
                     "write the graph out under \"graph\"");
     if (shape.sequencePieces > 1)
         throw Error("model.sequence_pieces", "sequences in pieces have no tensor graph", "use whole sequences");
+}
+
+} // namespace
+
+TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments)
+{
+    checkShape(shape);
     if (segments < 1 || segments > std::min(shape.layers, maxSegments))
         throw Error("segments", fmt::format("{} segments", segments),
                     fmt::format("between 1 and {}", std::min(shape.layers, maxSegments)));
     return TransformerGraph(shape, state, segments).build();
+}
+
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range)
+{
+    checkShape(shape);
+    return TransformerGraph(shape, state, 1).build(range);
 }
 
 } // namespace pipewright::spmd

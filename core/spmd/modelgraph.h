@@ -29,4 +29,16 @@ TensorGraph mlpGraph(const MlpShape& shape);
 /// attention, sequences in pieces.
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1);
 
+/// Of a model's layers: transformer layers [first, first + count), with or without its two ends.
+struct LayerRange {
+    int first = 0, count = 0;
+    bool embedding = false, head = false;
+    auto operator<=>(const LayerRange&) const = default;
+};
+
+/// The part of a model that one stage holds. Without the embedding it begins with what the stage before hands
+/// over; without the head it ends with handing over. A tied head apart from its embedding has a copy. Throws as
+/// transformerGraph.
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range);
+
 } // namespace pipewright::spmd

@@ -38,6 +38,7 @@ constexpr OperationRow operationRows[] = {
     {"attention", "bsd btk btk -> bsd", Work::Attention, "heads key_value_heads?", {}, "dk=key_value_heads"},
     {"reduce_last", "*v -> *", Work::Traffic},
     {"sum", "* -> ", Work::None},
+    {"hand_over", "* -> ", Work::None}, // to the next stage: stands for the loss that it leads to
     {"cross_entropy", "*v * -> ", Work::Traffic},
     {"route", "gte -> gtec", Work::Traffic, "top_k capacity", "c=capacity"},
     {"dispatch", "gtec gth -> gech", Work::Traffic},
@@ -111,6 +112,8 @@ constexpr RuleRow ruleRows[] = {
     {"sum", "[*] -> R"},
     {"sum", "R -> R"},
     {"sum", "I -> I"},
+    {"hand_over", "[*] -> R"},
+    {"hand_over", "I -> I"},
     {"cross_entropy", "[*] [*] -> R"},
     {"cross_entropy", "I I -> I"},
     {"route", "[g] -> [g]"},

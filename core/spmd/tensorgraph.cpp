@@ -143,6 +143,11 @@ int TensorGraph::addInput(std::string_view leafName, Shape shape, int segment)
     return append({std::string(leafName), Leaf::Input, -1, {}, std::move(shape), {}, segment});
 }
 
+int TensorGraph::addReceived(std::string_view leafName, Shape shape, int segment)
+{
+    return append({std::string(leafName), Leaf::Received, -1, {}, std::move(shape), {}, segment});
+}
+
 int TensorGraph::addParameter(std::string_view leafName, Shape shape, int segment)
 {
     return append({std::string(leafName), Leaf::Parameter, -1, {}, std::move(shape), {}, segment});

@@ -15,7 +15,12 @@
 
 namespace pipewright::spmd {
 
-enum class Leaf : std::uint8_t { None, Input, Parameter };
+enum class Leaf : std::uint8_t {
+    None,
+    Input,
+    Received, ///< an input from an earlier stage, which wants its gradient back, whole or in pieces
+    Parameter,
+};
 
 using Shape = std::vector<std::int64_t>;
 using Attributes = std::map<std::string, double, std::less<>>;
@@ -45,6 +50,7 @@ public:
     /// These append a node and return its tensor. They throw Error (where = the node's name): a name that is
     /// taken, operands that do not fit, a missing attribute.
     int addInput(std::string_view name, Shape shape, int segment = 0);
+    int addReceived(std::string_view name, Shape shape, int segment = 0);
     int addParameter(std::string_view name, Shape shape, int segment = 0);
     int add(std::string_view name, std::string_view operation, std::vector<int> operands, Attributes attributes = {},
             int segment = 0);

@@ -323,11 +323,12 @@ std::vector<Step> Theory::loadsOf(int tensor) const
             std::tie(load.heldWhole, load.heldSplit) = heldBytes(tensor, to);
         else if (to.kind == RelationKind::Gather)
             std::swap(load.heldWhole, load.heldSplit);
-        if (parameter && to.kind == RelationKind::Identity) {
+        const bool wantsGradient = m_graph.node(tensor).leaf != Leaf::Input;
+        if (wantsGradient && to.kind == RelationKind::Identity) {
             Charge reduce;
             reduce.communicates = true;
             reduce.collective = Collective::AllReduce;
-            reduce.pass = Pass::WeightGrad;
+            reduce.pass = parameter ? Pass::WeightGrad : Pass::InputGrad;
             reduce.bytes = m_graph.bytesOf(tensor);
             load.charges.push_back(reduce);
         }

@@ -2,6 +2,7 @@
 #include "core/workload/stagecosts.h"
 
 #include "core/base/diagnostic.h"
+#include "core/spmd/sharedstage.h"
 #include "core/workload/gptworkspace.h"
 #include "core/workload/transformer.h"
 
@@ -134,6 +135,22 @@ const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& devic
     return spec;
 }
 
+/// Its places are of the group alone; the person's file has the group in a device.
+void shareOut(const Workload& workload, int first, int count, const DeviceSpec& group, int device,
+              spmd::SharedStages& known, StageCosts& stage)
+{
+    try {
+        applySharing(known.plan(workload, first, count, group), group, stage);
+    } catch (const Error& error) {
+        Diagnostics found = error.diagnostics();
+        for (Diagnostic& diagnostic : found)
+            if (diagnostic.where.starts_with("cluster."))
+                diagnostic.where =
+                    fmt::format("cluster.devices.{}.group{}", device, diagnostic.where.substr(sizeof("cluster") - 1));
+        throw Error(std::move(found));
+    }
+}
+
 std::string describeSource(const Cluster& cluster, const std::vector<int>& deviceOfStage)
 {
     const auto describe = [](const DeviceSpec& device) {
@@ -228,7 +245,7 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector
 }
 
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
-                   const std::vector<int>& deviceOfStage, Dataflow* dataflow)
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow, spmd::SharedStages* known)
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     if (stages.empty() || stages.size() != deviceOfStage.size())
@@ -237,8 +254,15 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                     "give one number per stage");
     Costs costs;
     applyBytes(workload, layersPerStage, costs);
-    for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        fillTimes(stages[stage], deviceOf(cluster, deviceOfStage, stage), costs.stages[stage]);
+    spmd::SharedStages own;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+        const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
+        if (device.group.empty())
+            fillTimes(stages[stage], device, costs.stages[stage]);
+        else
+            shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
+                     device, deviceOfStage[stage], known ? *known : own, costs.stages[stage]);
+    }
 
     costs.link = linkCosts(cluster.link);
     for (const auto& [pair, link] : cluster.linkOfPair)

@@ -13,13 +13,19 @@
 
 namespace pipewright {
 
+namespace spmd {
+class SharedStages;
+}
+
 /// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that stands on
 /// another stage than its embedding (and loses any it had). The optimizer reads and writes its state and
 /// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output.
-/// Reducing a shared gradient is two transfers. Throws Error, also when a stage's device does not exist or
-/// has no rate.
+/// Reducing a shared gradient is two transfers. A stage of a group of devices costs what its synthesised program
+/// does (spmd/sharedstage.h); `known` keeps those for further calls. Throws Error, also when a stage's device does
+/// not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
-                   const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr);
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
+                   spmd::SharedStages* known = nullptr);
 
 /// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
 /// gets as many stages as the partition has; existing times stay.

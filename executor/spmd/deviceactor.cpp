@@ -8,10 +8,16 @@
 
 namespace pipewright::spmd {
 
+namespace {
+
+constexpr auto shortestSleep = std::chrono::milliseconds(1);
+
+} // namespace
+
 DeviceActor::DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
-                         bool emulateSpeed)
+                         const SpmdRunOptions& options)
     : m_device(device), m_theory(theory), m_graph(theory.graph()), m_leaves(leaves), m_exchange(exchange),
-      m_emulate(emulateSpeed)
+      m_emulate(options.emulateSpeed), m_check(options.check != nullptr)
 {
 }
 
@@ -20,6 +26,24 @@ void DeviceActor::begin()
     m_values.clear();
     m_gradients.clear();
     m_parameterGradients.clear();
+    m_seen.clear();
+}
+
+void DeviceActor::startClock()
+{
+    m_exchange.clock(m_device) = Clock::now();
+}
+
+void DeviceActor::finish()
+{
+    if (m_emulate)
+        std::this_thread::sleep_until(m_exchange.clock(m_device));
+}
+
+const HostTensor* DeviceActor::gradient(const Property& property) const
+{
+    const auto found = m_seen.find(property);
+    return found == m_seen.end() ? nullptr : &found->second;
 }
 
 std::int64_t DeviceActor::firstOf(const Property& property) const
@@ -65,14 +89,16 @@ LocalPart DeviceActor::partOf(const Instruction& instruction) const
     return part;
 }
 
-DeviceActor::Clock::time_point DeviceActor::meet()
+void DeviceActor::pass(double seconds)
 {
-    m_exchange.wait();
-    return Clock::now();
+    auto& clock = m_exchange.clock(m_device);
+    clock += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    if (clock - Clock::now() > shortestSleep)
+        std::this_thread::sleep_until(clock);
 }
 
-/// Until the device would have done its share of the work of one direction.
-void DeviceActor::waitForComputing(const Instruction& instruction, bool forwards, Clock::time_point from) const
+/// The device's share of the work of one direction.
+void DeviceActor::passComputing(const Instruction& instruction, bool forwards)
 {
     if (!m_emulate)
         return;
@@ -90,12 +116,11 @@ void DeviceActor::waitForComputing(const Instruction& instruction, bool forwards
             }
         seconds += line.constant + line.slope * share;
     }
-    std::this_thread::sleep_until(
-        from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    pass(seconds);
 }
 
-/// Until the collectives of one direction would have ended, all devices having arrived.
-void DeviceActor::waitForMoving(const Instruction& instruction, bool forwards, Clock::time_point arrived) const
+/// The collectives of one direction, which have set all clocks to that of the last device to arrive.
+void DeviceActor::passMoving(const Instruction& instruction, bool forwards)
 {
     if (!m_emulate)
         return;
@@ -103,19 +128,15 @@ void DeviceActor::waitForMoving(const Instruction& instruction, bool forwards, C
     for (const Charge& charge : instruction.charges)
         if (charge.communicates && (charge.pass == Pass::Forward) == forwards)
             cost += seconds(charge, m_theory.machine(), m_theory.ratios());
-    std::this_thread::sleep_until(arrived
-                                  + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(cost)));
+    pass(cost);
 }
 
 void DeviceActor::forward(const Instruction& instruction)
 {
     const Property& to = instruction.after;
     if (instruction.computes()) {
-        if (m_emulate)
-            meet(); // charges are what the slowest device takes
-        const auto from = Clock::now();
         m_values[to] = spmd::forward(m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
-        waitForComputing(instruction, true, from);
+        passComputing(instruction, true);
         return;
     }
     const bool piece = to.relation.kind == RelationKind::Gather;
@@ -126,7 +147,6 @@ void DeviceActor::forward(const Instruction& instruction)
     }
     const Property& from = instruction.before.front();
     const HostTensor& mine = m_values.at(from);
-    const auto arrived = m_emulate && instruction.action != Action::Slice ? meet() : Clock::now();
     switch (instruction.action) {
     case Action::AllGather: m_values[to] = m_exchange.allGather(m_device, mine, from.relation.dim); break;
     case Action::AllReduce: m_values[to] = m_exchange.allReduce(m_device, mine); break;
@@ -140,7 +160,7 @@ void DeviceActor::forward(const Instruction& instruction)
     case Action::Slice: m_values[to] = cut(mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
     case Action::Load: break;
     }
-    waitForMoving(instruction, true, arrived);
+    passMoving(instruction, true);
 }
 
 /// Gradients are dual: of a loss that is a sum over devices it is 1 everywhere, of one that is whole it is a sum, of
@@ -160,10 +180,15 @@ bool DeviceActor::differentiable(int tensor) const
 HostTensor DeviceActor::takeGradient(const Property& property)
 {
     const auto found = m_gradients.find(property);
-    if (found == m_gradients.end())
-        return HostTensor(shapeOf(property)); // nothing came back this way
-    HostTensor gradient = std::move(found->second);
-    m_gradients.erase(found);
+    HostTensor gradient; // zeros when nothing came back this way
+    if (found == m_gradients.end()) {
+        gradient = HostTensor(shapeOf(property));
+    } else {
+        gradient = std::move(found->second);
+        m_gradients.erase(found);
+    }
+    if (m_check)
+        m_seen[property] = gradient;
     return gradient;
 }
 
@@ -181,9 +206,8 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
         return;
     HostTensor gradient = takeGradient(stored);
     if (stored.relation.kind == RelationKind::Identity && !load.unreduced) {
-        const auto arrived = m_emulate ? meet() : Clock::now();
         gradient = m_exchange.allReduce(m_device, gradient);
-        waitForMoving(load, false, arrived);
+        passMoving(load, false);
     }
     m_parameterGradients[stored] = std::move(gradient);
 }
@@ -192,10 +216,9 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
 void DeviceActor::backwardWithFactors(const Instruction& instruction, const HostTensor& grad)
 {
     const int dim = instruction.after.relation.dim;
-    const auto arrived = m_emulate ? meet() : Clock::now();
     const HostTensor rows = m_exchange.allGather(m_device, m_values.at(instruction.before[0]), dim);
     const HostTensor grads = m_exchange.allGather(m_device, grad, dim);
-    waitForMoving(instruction, false, arrived);
+    passMoving(instruction, false);
     Operands operands = operandsOf(instruction);
     operands[0] = &rows;
     const Node& node = m_graph.node(instruction.tensor);
@@ -216,9 +239,6 @@ void DeviceActor::backward(const Instruction& instruction)
         return; // a slice of an input
     const HostTensor grad = takeGradient(to);
     if (instruction.computes()) {
-        if (m_emulate)
-            meet();
-        const auto from = Clock::now();
         const bool factors = rules()[static_cast<std::size_t>(instruction.rule)].factors();
         auto found = spmd::backward(m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to), grad,
                                     partOf(instruction));
@@ -230,13 +250,12 @@ void DeviceActor::backward(const Instruction& instruction)
                     continue;
                 addGradient(instruction.before[o], std::move(found[o]));
             }
-        waitForComputing(instruction, false, from);
+        passComputing(instruction, false);
         if (factors)
             backwardWithFactors(instruction, grad);
         return;
     }
     const Property& from = instruction.before.front();
-    const auto arrived = m_emulate && instruction.action != Action::Slice ? meet() : Clock::now();
     switch (instruction.action) {
     case Action::AllGather:
         addGradient(from, m_exchange.reduceScatter(m_device, grad, from.relation.dim, firstOf(from), lengthOf(from)));
@@ -255,7 +274,7 @@ void DeviceActor::backward(const Instruction& instruction)
     }
     case Action::Load: break;
     }
-    waitForMoving(instruction, false, arrived);
+    passMoving(instruction, false);
 }
 
 } // namespace pipewright::spmd

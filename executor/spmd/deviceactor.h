@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One device of a running program: the tensors it holds under each relation, their gradients, and how it does
 // each instruction and its mirror image.
+//
+// Emulated speed is a clock of the device's own: every instruction moves it on by what it costs there, a collective
+// sets it to that of the last device to arrive, and the thread sleeps until then. (The prediction has devices wait
+// for each other at every instruction; here they do at collectives only, as real ones would.) What one sleep takes too long the next takes less, so that a busy machine does not
+// add up; only where the real maths is slower than the emulated device, a step takes longer than it should.
 #pragma once
 
 #include "executor/spmd/exchange.h"
@@ -13,19 +18,24 @@ namespace pipewright::spmd {
 
 class DeviceActor {
 public:
-    DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange, bool emulateSpeed);
+    DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
+                const SpmdRunOptions& options);
 
-    void begin(); ///< forgets the step before
+    void begin();      ///< forgets the step before
+    void startClock(); ///< all devices are about to start
+    void finish();     ///< until the step would have ended
     void forward(const Instruction& instruction);
     void backwardStart(const Property& loss);
     void backward(const Instruction& instruction);
 
     const HostTensor& value(const Property& property) const { return m_values.at(property); }
+    /// In checking mode: what came back to a property; null for inputs, to which nothing does.
+    const HostTensor* gradient(const Property& property) const;
     /// Of parameters, as they are stored.
     const std::map<Property, HostTensor>& parameterGradients() const { return m_parameterGradients; }
 
 private:
-    using Clock = std::chrono::steady_clock;
+    using Clock = Exchange::Clock;
 
     std::int64_t firstOf(const Property& property) const;
     std::int64_t lengthOf(const Property& property) const;
@@ -37,17 +47,18 @@ private:
     bool differentiable(int tensor) const;
     void storeParameterGradient(const Instruction& load);
     void backwardWithFactors(const Instruction& instruction, const HostTensor& grad);
-    void waitForComputing(const Instruction& instruction, bool forwards, Clock::time_point from) const;
-    void waitForMoving(const Instruction& instruction, bool forwards, Clock::time_point arrived) const;
-    Clock::time_point meet();
+    void passComputing(const Instruction& instruction, bool forwards);
+    void passMoving(const Instruction& instruction, bool forwards);
+    void pass(double seconds);
 
     int m_device;
     const Theory& m_theory;
     const TensorGraph& m_graph;
     const LeafValues& m_leaves;
     Exchange& m_exchange;
-    bool m_emulate;
+    bool m_emulate, m_check;
     std::map<Property, HostTensor> m_values, m_gradients, m_parameterGradients;
+    std::map<Property, HostTensor> m_seen; ///< gradients, for checking
 };
 
 } // namespace pipewright::spmd

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/exchange.h"
 
+#include <algorithm>
+
 namespace pipewright::spmd {
 
-Exchange::Exchange(int devices) : m_shown(static_cast<std::size_t>(devices), nullptr), m_barrier(devices) {}
+Exchange::Exchange(int devices)
+    : m_shown(static_cast<std::size_t>(devices), nullptr), m_clocks(static_cast<std::size_t>(devices)),
+      m_barrier(devices)
+{
+}
 
 template<typename Work>
 HostTensor Exchange::together(int device, const HostTensor& mine, Work work)
@@ -11,7 +17,9 @@ HostTensor Exchange::together(int device, const HostTensor& mine, Work work)
     m_shown[static_cast<std::size_t>(device)] = &mine;
     m_barrier.arrive_and_wait();
     HostTensor result = work();
+    const Clock::time_point latest = *std::max_element(m_clocks.begin(), m_clocks.end());
     m_barrier.arrive_and_wait();
+    clock(device) = latest;
     return result;
 }
 

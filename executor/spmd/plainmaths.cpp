@@ -241,6 +241,7 @@ constexpr NodeMaths table[] = {
     {"embedding", embedding, embeddingBack},
     {"positions", positions, positionsBack},
     {"sum", sum, sumBack},
+    {"hand_over", sum, sumBack},
 };
 
 } // namespace

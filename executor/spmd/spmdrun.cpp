@@ -3,6 +3,7 @@
 
 #include "executor/spmd/deviceactor.h"
 #include "executor/spmd/nodemaths.h"
+#include "executor/spmd/propertycheck.h"
 #include "executor/training/counterrandom.h"
 
 #include <fmt/format.h>
@@ -16,8 +17,6 @@
 namespace pipewright::spmd {
 
 namespace {
-
-constexpr std::size_t mostFailures = 8;
 
 void throwUnlessRunnable(const TensorGraph& graph)
 {
@@ -39,45 +38,6 @@ std::int64_t classesOf(const TensorGraph& graph, int leaf)
     }
     return 0;
 }
-
-class Checker {
-public:
-    Checker(const TensorGraph& graph, const SpmdRunOptions& options, SpmdRun& run)
-        : m_graph(graph), m_options(options), m_run(run)
-    {
-    }
-
-    /// All devices have done the instruction and wait.
-    void check(const Instruction& instruction, const std::vector<std::unique_ptr<DeviceActor>>& actors)
-    {
-        const Property& property = instruction.after;
-        std::vector<const HostTensor*> held;
-        for (const auto& actor : actors)
-            held.push_back(&actor->value(property));
-        const HostTensor& truth = m_options.check->values[static_cast<std::size_t>(property.tensor)];
-        double error = 0;
-        switch (property.relation.kind) {
-        case RelationKind::Identity:
-            for (const HostTensor* one : held)
-                error = std::max(error, difference(*one, truth));
-            break;
-        case RelationKind::Gather: error = difference(joined(held, property.relation.dim), truth); break;
-        case RelationKind::Reduce: error = difference(summed(held), truth); break;
-        }
-        ++m_run.verified;
-        m_run.largestError = std::max(m_run.largestError, error);
-        if (error > m_options.tolerance && m_run.failures.size() < mostFailures)
-            m_run.failures.push_back({Severity::Error, actionText(instruction, m_graph),
-                                      fmt::format("{} does not hold: off by {:.2g} of the largest element",
-                                                  propertyText({property}, m_graph), error),
-                                      "this is a mistake in the rule or the maths of the operation; please report it"});
-    }
-
-private:
-    const TensorGraph& m_graph;
-    const SpmdRunOptions& m_options;
-    SpmdRun& m_run;
-};
 
 void collect(const SpmdProgram& program, const TensorGraph& graph,
              const std::vector<std::unique_ptr<DeviceActor>>& actors, SpmdRun& run)
@@ -147,11 +107,13 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves)
             run.gradients[t] = gradients[static_cast<std::size_t>(t)];
         if (node.leaf != Leaf::None)
             continue;
-        const auto found = backward(node, operandsOf(node), run.values[static_cast<std::size_t>(t)],
+        auto found = backward(node, operandsOf(node), run.values[static_cast<std::size_t>(t)],
                                     gradients[static_cast<std::size_t>(t)]);
         for (std::size_t o = 0; o < found.size(); ++o)
-            if (graph.node(node.operands[o]).leaf != Leaf::Input)
+            if (graph.node(node.operands[o]).leaf != Leaf::Input) {
                 accumulate(gradients[static_cast<std::size_t>(node.operands[o])], found[o]);
+                run.shares[{t, static_cast<int>(o)}] = std::move(found[o]);
+            }
     }
     return run;
 }
@@ -164,28 +126,22 @@ SpmdRun runProgram(const Theory& theory, const SpmdProgram& program, const LeafV
     Exchange exchange(devices);
     std::vector<std::unique_ptr<DeviceActor>> actors;
     for (int d = 0; d < devices; ++d)
-        actors.push_back(std::make_unique<DeviceActor>(d, theory, leaves, exchange, options.emulateSpeed));
+        actors.push_back(std::make_unique<DeviceActor>(d, theory, leaves, exchange, options));
     SpmdRun run;
-    Checker checker(theory.graph(), options, run);
     const auto work = [&](int device) {
         DeviceActor& actor = *actors[static_cast<std::size_t>(device)];
         for (int step = 0; step < options.steps; ++step) {
             actor.begin();
             exchange.wait();
             const auto from = std::chrono::steady_clock::now();
-            for (const Instruction& instruction : program.instructions) {
+            actor.startClock();
+            for (const Instruction& instruction : program.instructions)
                 actor.forward(instruction);
-                if (options.check && step == 0) {
-                    exchange.wait();
-                    if (device == 0)
-                        checker.check(instruction, actors);
-                    exchange.wait();
-                }
-            }
             actor.backwardStart(program.instructions.back().after);
             for (auto instruction = program.instructions.rbegin(); instruction != program.instructions.rend();
                  ++instruction)
                 actor.backward(*instruction);
+            actor.finish();
             exchange.wait();
             if (device == 0)
                 run.stepSeconds.push_back(
@@ -198,6 +154,8 @@ SpmdRun runProgram(const Theory& theory, const SpmdProgram& program, const LeafV
             threads.emplace_back(work, d);
     }
     collect(program, theory.graph(), actors, run);
+    if (options.check)
+        checkProperties(theory.graph(), program, actors, options, run);
     return run;
 }
 

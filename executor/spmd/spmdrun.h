@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Runs a synthesised program on the host: one thread per device, real tensors in uneven pieces, forward and
 // then backward as the mirror image, each instruction's gradient by the dual of its communication. A device's
-// speed is emulated: after computing, its thread sleeps until the time that its rate would have taken, and a
-// collective ends no earlier than its cost after the last device arrived.
+// speed is emulated: its thread sleeps until the time that its rate would have taken, and a collective ends no
+// earlier than its cost after the last device arrived (deviceactor.h).
 //
 // In checking mode every instruction's property is verified on the data of all devices against the value that
-// a single device computes: equal, put together or added up, as its relation says.
+// a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
+// back to it, as the dual relation says: what is whole has a gradient that is a sum over devices, and the reverse.
 #pragma once
 
 #include "core/spmd/program.h"
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace pipewright::spmd {
@@ -25,6 +27,7 @@ LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
 struct SingleRun {
     std::vector<HostTensor> values;      ///< of every tensor
     std::map<int, HostTensor> gradients; ///< of every parameter
+    std::map<std::pair<int, int>, HostTensor> shares; ///< what a node gives back to its operand of an index
     double loss = 0;
 };
 /// On one device, node by node. Throws Error with whyNotRunnable().
@@ -34,16 +37,17 @@ struct SpmdRunOptions {
     int steps = 1;
     bool emulateSpeed = false;
     const SingleRun* check = nullptr; ///< verify every instruction against it
-    double tolerance = 2e-4;          ///< relative to the largest element
+    double tolerance = 2e-4; ///< relative to the largest element; gradients may be off by five times as much
 };
 
 struct SpmdRun {
     double loss = 0;
     std::map<int, HostTensor> gradients; ///< of every parameter, put together
     std::vector<double> stepSeconds;
-    int verified = 0;        ///< instructions whose property was checked
-    double largestError = 0; ///< among them, relative
-    Diagnostics failures;    ///< properties that do not hold, in order
+    int verified = 0;          ///< instructions whose property was checked
+    int verifiedGradients = 0; ///< and those whose gradient was
+    double largestError = 0;   ///< among them, relative
+    Diagnostics failures;      ///< properties that do not hold, in order; those of gradients after the others
 };
 
 /// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable().

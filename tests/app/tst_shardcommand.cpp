@@ -121,7 +121,26 @@ private Q_SLOTS:
         QVERIFY(run["verified"].toInt() > 20);
         QVERIFY(run["gradient_error"].toDouble() < 1e-3);
         QVERIFY(qAbs(run["loss"].toDouble() - run["reference_loss"].toDouble()) < 1e-3 * run["loss"].toDouble());
+        QVERIFY(run["verified_gradients"].toInt() > 20);
         QCOMPARE(run["step_ns"].toArray().size(), 2);
+        const QJsonArray ways = run["ways"].toArray();
+        QCOMPARE(ways.size(), 4);
+        QCOMPARE(ways[0].toObject()["name"].toString(), "plan");
+        for (const QJsonValue& way : ways)
+            QVERIFY(way.toObject()["measured_ns"].toInteger() > 0.9 * way.toObject()["predicted_ns"].toInteger());
+    }
+
+    void whatIsMeasuredIsStoredWithTheCluster()
+    {
+        const Outcome outcome = m_work.run("shard gpt.json --calibrate measured.json --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        QCOMPARE(outcome.json()["rates"].toArray().size(), 2);
+        QCOMPARE(outcome.json()["samples"].toArray().size(), 6 * 4 * 3);
+        const QJsonObject cluster =
+            QJsonDocument::fromJson(m_work.read("measured.json")).object()["cluster"].toObject();
+        QCOMPARE(cluster["collectives"].toObject().size(), 6);
+        QCOMPARE(m_work.run("shard measured.json --json").json()["devices"].toInt(), 2);
+        QCOMPARE(m_work.run("shard gpt.json --calibrate measured.json").code, 2); // it is there already
     }
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on synthesis: a transformer of 12 layers on 2 + 6 devices of two speeds within 5 s, one of 48 layers
-// within 30 s; taking turns with the ratios included.
+// within 30 s; taking turns with the ratios included. And what is predicted against what is measured with two
+// devices of rates 2 : 1, emulated: the plan beside even shares and data parallelism in proportion to rates.
 #include "core/spmd/modelgraph.h"
 #include "core/spmd/shardplan.h"
+#include "executor/spmd/measuredway.h"
 
 #include <benchmark/benchmark.h>
 
@@ -59,8 +61,59 @@ void synthesis(benchmark::State& state, int layers, int experts, bool limited)
     state.counters["step_s"] = plan.cost;
 }
 
+ModelShape small(int experts)
+{
+    ModelShape shape;
+    shape.layers = 2;
+    shape.hidden = 64;
+    shape.heads = shape.keyValueHeads = 4;
+    shape.headSize = 16;
+    shape.ffn = 256;
+    shape.vocabulary = 128;
+    shape.sequence = 16;
+    shape.microbatchSize = 12;
+    shape.dataType = DataType::Fp32;
+    shape.experts = experts;
+    shape.expertsPerToken = experts > 0 ? 2 : 0;
+    shape.expertFfn = experts > 0 ? 128 : 0;
+    return shape;
+}
+
+/// Slow enough that the maths of a busy machine keeps up.
+void measured(benchmark::State& state, const TensorGraph& graph)
+{
+    Cluster cluster;
+    cluster.devices = {{"fast", 0, 4e7, 0, 1}, {"slow", 0, 2e7, 0, 1}};
+    cluster.link = {"wire", 200'000, 5e5};
+    const Machine machine = machineOf(cluster);
+    const ShardPlan plan = planShards(graph, machine);
+    const auto others = commonWays(graph, machine, {});
+    const LeafValues leaves = randomLeaves(graph, 1);
+    std::vector<MeasuredWay> ways;
+    for (auto _ : state)
+        ways = measureWays(graph, machine, plan, others, leaves, 3);
+    const auto report = [&](const std::string& name, const MeasuredWay& way) {
+        state.counters[name + "_s"] = way.median();
+        state.counters[name + "_error"] = way.error();
+    };
+    for (const MeasuredWay& way : ways)
+        if (way.name == "plan" || way.name == "even ratios")
+            report(way.name.substr(0, 4), way);
+        else if (way.name == "data parallel, proportional")
+            report("data", way);
+}
+
 } // namespace
 
+BENCHMARK_CAPTURE(measured, chain, mlpGraph({96, {128, 512, 128}, "gelu", true}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(measured, transformer, transformerGraph(small(0), {4, 4, 8}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(measured, experts, transformerGraph(small(4), {4, 4, 8}))
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers, 12, 0, false)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers_limited_memory, 12, 0, true)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK_CAPTURE(synthesis, 12_layers_16_experts, 12, 16, false)->Unit(benchmark::kMillisecond)->Iterations(1);

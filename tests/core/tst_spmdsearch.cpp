@@ -184,8 +184,9 @@ private Q_SLOTS:
         RandomGraphs random(7);
         int communicating = 0, segmented = 0;
         for (int trial = 0; trial < 200; ++trial) {
-            const int devices = 1 + random.below(3), segments = 1 + random.below(2);
-            const TensorGraph graph = random.graph(6, segments);
+            const int devices = 1 + random.below(3), segments = 1 + (random.below(4) == 0);
+            // Segments square the number of programs: few graphs have two, and they are an operation shorter.
+            const TensorGraph graph = random.graph(7 - segments, segments);
             const Machine machine = random.machine(devices);
             const Theory theory(graph, machine, random.ratios(graph.segments(), devices),
                                 random.below(4) == 0 ? RuleSet::Published : RuleSet::All);
@@ -200,7 +201,7 @@ private Q_SLOTS:
             communicating += costParts(found.programs.front().program, machine, theory.ratios()).communication > 0;
             segmented += graph.segments() > 1;
         }
-        QVERIFY(communicating > 30 && segmented > 30);
+        QVERIFY(communicating > 30 && segmented > 15);
     }
 
     void theLowerBoundIsNeverTooHigh()
@@ -223,9 +224,10 @@ private Q_SLOTS:
     void programsWithinMemoryAreTheCheapestOnes()
     {
         RandomGraphs random(13);
-        int limited = 0, impossible = 0;
-        for (int trial = 0; trial < 150; ++trial) {
-            const TensorGraph graph = random.graph(5, 1);
+        constexpr int enough = 500;
+        int limited = 0, impossible = 0, undecided = 0;
+        for (int trial = 0; trial < 100; ++trial) {
+            const TensorGraph graph = random.graph(4, 1);
             Machine machine = random.machine(2);
             const Ratios ratios = random.ratios(1, 2);
             const SynthesisResult free = synthesise(Theory(graph, machine, ratios));
@@ -240,7 +242,7 @@ private Q_SLOTS:
             QVERIFY(found.proved);
             // Every program, cheapest first, until one fits.
             SynthesisOptions all;
-            all.programs = 4000;
+            all.programs = enough;
             Machine roomy = machine;
             roomy.memory.assign(2, 1e15); // so much that it only keeps ways apart that need different memory
             const Theory unlimited(graph, roomy, ratios);
@@ -252,7 +254,8 @@ private Q_SLOTS:
                     break;
                 }
             if (best < 0) {
-                QVERIFY(programs.size() == 4000 || found.programs.empty());
+                QVERIFY(programs.size() == std::size_t(enough) || found.programs.empty());
+                undecided += programs.size() == std::size_t(enough);
                 ++impossible;
                 continue;
             }
@@ -262,7 +265,11 @@ private Q_SLOTS:
             QVERIFY(devicesOverfull(memoryOf(found.programs.front().program, ratios), machine).empty());
             limited += best > free.programs.front().cost * (1 + 1e-9);
         }
-        QVERIFY2(limited > 20, qPrintable(QString("%1 limited, %2 impossible").arg(limited).arg(impossible)));
+        QVERIFY2(limited > 10 && impossible > 0 && undecided < 5,
+                 qPrintable(QString("%1 limited, %2 impossible, of them %3 undecided")
+                                .arg(limited)
+                                .arg(impossible)
+                                .arg(undecided)));
     }
 
     void theSameComesOutEveryTime()

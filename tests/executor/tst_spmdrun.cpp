@@ -81,6 +81,10 @@ void runAndCompare(const Theory& theory, const SpmdProgram& program, const LeafV
     const SpmdRun run = runProgram(theory, program, leaves, options);
     QVERIFY2(run.failures.empty(), qPrintable(text(run.failures)));
     QCOMPARE(run.verified, static_cast<int>(program.instructions.size()));
+    const auto inputs = std::count_if(program.instructions.begin(), program.instructions.end(), [&](const auto& one) {
+        return theory.graph().node(one.tensor).leaf == Leaf::Input;
+    });
+    QCOMPARE(run.verifiedGradients, run.verified - static_cast<int>(inputs));
     QVERIFY2(std::abs(run.loss - single.loss) <= 2e-4 * (1 + std::abs(single.loss)),
              qPrintable(QString("%1 instead of %2").arg(run.loss).arg(single.loss)));
     QVERIFY2(gradientError(run, single) < 1e-3,
@@ -267,6 +271,12 @@ private Q_SLOTS:
         QVERIFY(!run.failures.empty());
         QVERIFY(text(run.failures).contains("does not hold"));
         QVERIFY(gradientError(run, single) > 1e-3);
+        // What comes back to the first activation should have been something else.
+        SingleRun elsewhere = single;
+        elsewhere.shares.at({graph.find("y2"), 0}).data[2] += 1;
+        options.check = &elsewhere;
+        const SpmdRun backward = runProgram(theory, program, leaves, options);
+        QVERIFY(text(backward.failures).contains("the gradient of a1"));
     }
 
     /// How long it really takes belongs to a benchmark; that it never takes less is certain.

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/shardrun.h"
+
+#include "app/table.h"
+#include "core/base/rates.h"
+#include "core/base/units.h"
+#include "core/formats/designfile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright::app {
+
+namespace {
+
+using namespace pipewright::spmd;
+
+constexpr double mostElements = 5e8, longestRun = 600;
+
+Nanoseconds nanoseconds(double seconds)
+{
+    return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
+}
+
+void refuseLarge(const GraphFile& file, int devices, const char* option)
+{
+    double elements = 0;
+    for (const Node& node : file.graph.nodes())
+        elements += node.elements();
+    if (elements * devices > mostElements)
+        throw Error(option, fmt::format("the tensors of this model have {:.3g} elements", elements),
+                    "run a smaller one here");
+}
+
+} // namespace
+
+ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+                 const std::vector<Alternative>& common, int steps)
+{
+    refuseLarge(file, machine.devices(), "--run");
+    double predicted = plan.cost;
+    for (const Alternative& way : common)
+        predicted += way.cost;
+    if (predicted * steps > longestRun)
+        throw Error(
+            "--run",
+            fmt::format("{} steps of every way would take {}", steps, formatDuration(nanoseconds(predicted * steps))),
+            "give the devices of the cluster higher rates, or run fewer steps");
+    try {
+        const Theory theory(file.graph, machine, plan.ratios);
+        const LeafValues leaves = randomLeaves(file.graph, 1);
+        ShardRun run;
+        run.single = runSingle(file.graph, leaves);
+        SpmdRunOptions options;
+        options.check = &run.single;
+        run.checked = runProgram(theory, plan.program, leaves, options);
+        run.ways = measureWays(file.graph, machine, plan, common, leaves, steps);
+        return run;
+    } catch (const Error& error) {
+        throw Error(file.locate(error.diagnostics()));
+    }
+}
+
+Json toJson(const ShardRun& run)
+{
+    Json object{{"loss", run.checked.loss}, {"reference_loss", run.single.loss}};
+    object["gradient_error"] = gradientError(run.checked, run.single);
+    object["verified"] = run.checked.verified;
+    object["verified_gradients"] = run.checked.verifiedGradients;
+    object["largest_error"] = run.checked.largestError;
+    object["failed"] = run.checked.failures.size();
+    object["predicted_ns"] = nanoseconds(run.ways.front().predicted);
+    const auto steps = [](const MeasuredWay& way) {
+        Json list = Json::array();
+        for (const double step : way.stepSeconds)
+            list.push_back(nanoseconds(step));
+        return list;
+    };
+    object["step_ns"] = steps(run.ways.front());
+    object["ways"] = Json::array();
+    for (const MeasuredWay& way : run.ways)
+        object["ways"].push_back({{"name", way.name},
+                                  {"predicted_ns", nanoseconds(way.predicted)},
+                                  {"measured_ns", nanoseconds(way.median())},
+                                  {"error", way.error()},
+                                  {"step_ns", steps(way)}});
+    return object;
+}
+
+void print(const ShardRun& run)
+{
+    fmt::print("\nran       loss {:.6g} (one device: {:.6g}), gradients off by {:.1e}\n", run.checked.loss,
+               run.single.loss, gradientError(run.checked, run.single));
+    fmt::print("checked   {} properties and {} gradients, off by {:.1e} at most\n\n", run.checked.verified,
+               run.checked.verifiedGradients, run.checked.largestError);
+    Table table({"measured", "step", "predicted", "error"});
+    for (const MeasuredWay& way : run.ways)
+        table.addRow({way.name, formatDuration(nanoseconds(way.median())), formatDuration(nanoseconds(way.predicted)),
+                      signedPercent(way.error())});
+    table.print();
+}
+
+void calibrateHost(GraphFile file, const std::string& path, bool overwrite, bool json)
+{
+    const int devices = static_cast<int>(file.cluster.devices.size());
+    refuseLarge(file, devices, "--calibrate");
+    HostTimes times;
+    try {
+        times = measureHost(file.graph, devices);
+    } catch (const Error& error) {
+        throw Error(file.locate(error.diagnostics()));
+    }
+    file.cluster = calibrated(file.cluster, times);
+    writeFileAtomically(path, graphFileToJson(file), overwrite);
+    if (json) {
+        Json object{
+            {"file", path}, {"rates", times.rates}, {"collectives", Json::object()}, {"samples", Json::array()}};
+        for (const auto& [kind, spec] : file.cluster.collectives)
+            object["collectives"][nameOf(kind)] = {{"latency_ns", spec.latency}, {"bandwidth", spec.bandwidth}};
+        for (const CollectiveSample& sample : times.samples)
+            object["samples"].push_back({{"collective", nameOf(sample.kind)},
+                                         {"bytes", sample.bytes},
+                                         {"skew", sample.skew},
+                                         {"measured_ns", nanoseconds(sample.seconds)},
+                                         {"fitted_ns", nanoseconds(fittedSeconds(file.cluster, sample, devices))}});
+        printJson(object);
+        return;
+    }
+    for (std::size_t d = 0; d < times.rates.size(); ++d)
+        fmt::print("device {}  {:.3g} FLOP/s\n", d, times.rates[d]);
+    Table table({"collective", "latency", "bandwidth"});
+    for (const auto& [kind, spec] : file.cluster.collectives)
+        table.addRow({std::string(nameOf(kind)), formatDuration(spec.latency), formatBandwidth(spec.bandwidth)});
+    table.print();
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What `shard --run` and `shard --calibrate` do: run programs on the host and say how it went.
+#pragma once
+
+#include "app/command.h"
+#include "core/formats/graphfile.h"
+#include "executor/spmd/collectivetimes.h"
+#include "executor/spmd/measuredway.h"
+
+#include <vector>
+
+namespace pipewright::app {
+
+struct ShardRun {
+    spmd::SingleRun single;
+    spmd::SpmdRun checked;
+    std::vector<spmd::MeasuredWay> ways; ///< the plan, then the common ways
+    bool passed() const { return checked.failures.empty() && spmd::gradientError(checked, single) < 1e-3; }
+};
+
+/// Checked without waiting for emulated devices, then timed without checks. Throws Error.
+ShardRun runPlan(const GraphFile& file, const spmd::Machine& machine, const spmd::ShardPlan& plan,
+                 const std::vector<spmd::Alternative>& common, int steps);
+Json toJson(const ShardRun& run);
+void print(const ShardRun& run);
+
+/// Measures as many threads as the file's cluster has devices and writes the file with what came out.
+void calibrateHost(GraphFile file, const std::string& path, bool overwrite, bool json);
+
+} // namespace pipewright::app

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/cluster/cluster.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+DeviceSpec asOneDevice(Cluster members)
+{
+    DeviceSpec one{members.name, 0, 0, 0, 0.5};
+    double rate = 0;
+    for (const DeviceSpec& member : members.devices) {
+        one.peakFlops += member.peakFlops;
+        rate += member.peakFlops * member.efficiency;
+        one.memoryBandwidth += member.memoryBandwidth;
+    }
+    if (one.peakFlops > 0)
+        one.efficiency = rate / one.peakFlops;
+    if (!members.devices.empty())
+        one.memory = std::min_element(members.devices.begin(), members.devices.end(),
+                                      [](const DeviceSpec& a, const DeviceSpec& b) { return a.memory < b.memory; })
+                         ->memory;
+    one.group.push_back(std::move(members));
+    return one;
+}
+
+} // namespace pipewright

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/spmd/collectivetimes.h"
+
+#include "core/spmd/machine.h"
+#include "core/spmd/shards.h"
+#include "executor/spmd/exchange.h"
+#include "executor/spmd/nodemaths.h"
+#include "executor/spmd/spmdrun.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+namespace pipewright::spmd {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point from)
+{
+    return std::chrono::duration<double>(Clock::now() - from).count();
+}
+
+double medianOf(std::vector<double> values)
+{
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Even, twice as much for the first as for the others, and everything on the first.
+std::vector<std::vector<double>> skewsFor(int devices)
+{
+    std::vector<std::vector<double>> shares;
+    for (const double first : {1.0, 2.0, 1e9}) {
+        auto& one = shares.emplace_back(static_cast<std::size_t>(devices), 1.0);
+        one.front() = first;
+        const double sum = std::accumulate(one.begin(), one.end(), 0.0);
+        for (double& share : one)
+            share /= sum;
+    }
+    if (devices == 1)
+        shares.resize(1);
+    return shares;
+}
+
+void onThreads(int devices, const std::function<void(int)>& work)
+{
+    std::vector<std::jthread> threads;
+    for (int d = 0; d < devices; ++d)
+        threads.emplace_back(work, d);
+}
+
+/// One collective on the pieces that the shares make of a square-ish tensor.
+class TimedCollective {
+public:
+    TimedCollective(Collective kind, std::int64_t elements, const std::vector<double>& shares)
+        : m_kind(kind), m_rows(std::max<std::int64_t>(1, elements / columns)), m_lengths(shardLengths(m_rows, shares)),
+          m_columnLengths(shardLengths(columns, shares))
+    {
+    }
+
+    CollectiveSample sample(double seconds) const
+    {
+        const double devices = static_cast<double>(m_lengths.size());
+        const auto largest = static_cast<double>(*std::max_element(m_lengths.begin(), m_lengths.end()));
+        return {m_kind, static_cast<double>(m_rows * columns) * sizeof(float),
+                devices * largest / static_cast<double>(m_rows), seconds};
+    }
+
+    void run(int device, Exchange& exchange) const
+    {
+        const auto at = static_cast<std::size_t>(device);
+        const std::int64_t first = std::accumulate(m_lengths.begin(), m_lengths.begin() + device, std::int64_t(0));
+        const HostTensor whole({m_rows, columns}), piece({m_lengths[at], columns});
+        exchange.wait();
+        switch (m_kind) {
+        case Collective::AllGather:
+        case Collective::GroupedBroadcast: exchange.allGather(device, piece, 0); break;
+        case Collective::AllReduce: exchange.allReduce(device, whole); break;
+        case Collective::ReduceScatter:
+        case Collective::GroupedReduce: exchange.reduceScatter(device, whole, 0, first, m_lengths[at]); break;
+        case Collective::AllToAll: {
+            const std::int64_t column =
+                std::accumulate(m_columnLengths.begin(), m_columnLengths.begin() + device, std::int64_t(0));
+            exchange.allToAll(device, piece, 0, 1, column, m_columnLengths[at]);
+            break;
+        }
+        }
+    }
+
+private:
+    static constexpr std::int64_t columns = 64;
+    Collective m_kind;
+    std::int64_t m_rows;
+    std::vector<std::int64_t> m_lengths, m_columnLengths;
+};
+
+double timeOf(const TimedCollective& collective, int devices, int repetitions)
+{
+    Exchange exchange(devices);
+    std::vector<double> times;
+    onThreads(devices, [&](int device) {
+        for (int i = 0; i <= repetitions; ++i) {
+            exchange.wait();
+            const auto from = Clock::now();
+            collective.run(device, exchange);
+            exchange.wait();
+            if (device == 0 && i > 0)
+                times.push_back(secondsSince(from));
+        }
+    });
+    return medianOf(std::move(times));
+}
+
+} // namespace
+
+HostTimes measureHost(const TensorGraph& graph, int devices, const HostTimesOptions& options)
+{
+    if (Diagnostics found = whyNotRunnable(graph); !found.empty())
+        throw Error(std::move(found));
+    double flops = 0;
+    for (int t = 0; t < graph.size(); ++t)
+        flops += 3 * forwardFlops(graph, t); // backward is twice as much
+    if (!(flops > 0))
+        throw Error(graph.name, "a model without matrix products says nothing about a device's rate",
+                    "calibrate with a model that has linear layers");
+    HostTimes times;
+    const LeafValues leaves = randomLeaves(graph, 1);
+    std::vector<std::vector<double>> seconds(static_cast<std::size_t>(devices));
+    Exchange start(devices);
+    onThreads(devices, [&](int device) {
+        for (int i = 0; i <= options.repetitions; ++i) {
+            start.wait();
+            const auto from = Clock::now();
+            runSingle(graph, leaves);
+            if (i > 0)
+                seconds[static_cast<std::size_t>(device)].push_back(secondsSince(from));
+        }
+    });
+    for (std::vector<double>& own : seconds)
+        times.rates.push_back(flops / medianOf(std::move(own)));
+    for (int kind = 0; kind < collectiveKinds; ++kind)
+        for (const std::int64_t elements : options.elements)
+            for (const std::vector<double>& shares : skewsFor(devices)) {
+                const TimedCollective collective(static_cast<Collective>(kind), elements, shares);
+                times.samples.push_back(collective.sample(timeOf(collective, devices, options.repetitions)));
+            }
+    return times;
+}
+
+Cluster calibrated(Cluster cluster, const HostTimes& times)
+{
+    for (std::size_t d = 0; d < times.rates.size(); ++d) {
+        cluster.devices[d].peakFlops = times.rates[d];
+        cluster.devices[d].efficiency = 1;
+        cluster.devices[d].memoryBandwidth = 0;
+    }
+    cluster.collectives.clear();
+    for (int kind = 0; kind < collectiveKinds; ++kind)
+        cluster.collectives[static_cast<Collective>(kind)] =
+            fitted(static_cast<Collective>(kind), times.samples, static_cast<int>(cluster.devices.size()));
+    return cluster;
+}
+
+} // namespace pipewright::spmd

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/spmd/measuredway.h"
+
+#include <algorithm>
+
+namespace pipewright::spmd {
+
+double MeasuredWay::median() const
+{
+    std::vector<double> sorted = stepSeconds;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t half = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+MeasuredWay measureWay(const TensorGraph& graph, const Machine& machine, std::string name, const SpmdProgram& program,
+                       const Ratios& ratios, const LeafValues& leaves, int steps)
+{
+    SpmdRunOptions options;
+    options.emulateSpeed = true;
+    options.steps = steps;
+    const Theory theory(graph, machine, ratios);
+    return {std::move(name), costOf(program, machine, ratios),
+            runProgram(theory, program, leaves, options).stepSeconds};
+}
+
+std::vector<MeasuredWay> measureWays(const TensorGraph& graph, const Machine& machine, const ShardPlan& plan,
+                                     const std::vector<Alternative>& others, const LeafValues& leaves, int steps)
+{
+    std::vector<MeasuredWay> ways{measureWay(graph, machine, "plan", plan.program, plan.ratios, leaves, steps)};
+    for (const Alternative& other : others)
+        ways.push_back(measureWay(graph, machine, other.name, other.program, other.ratios, leaves, steps));
+    return ways;
+}
+
+} // namespace pipewright::spmd

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How long a step of a program takes on devices of emulated speed, beside what was predicted: of the program that
+// was chosen, and of the common ways that it is to beat.
+#pragma once
+
+#include "core/spmd/shardplan.h"
+#include "executor/spmd/spmdrun.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::spmd {
+
+struct MeasuredWay {
+    std::string name;
+    double predicted = 0; ///< seconds a step
+    std::vector<double> stepSeconds;
+    double median() const;
+    double error() const { return predicted / median() - 1; } ///< relative to what was measured
+};
+
+/// Runs `steps` timed steps without checks. Throws Error as runProgram does.
+MeasuredWay measureWay(const TensorGraph& graph, const Machine& machine, std::string name, const SpmdProgram& program,
+                       const Ratios& ratios, const LeafValues& leaves, int steps);
+/// The plan first, by the name of "plan", then the others.
+std::vector<MeasuredWay> measureWays(const TensorGraph& graph, const Machine& machine, const ShardPlan& plan,
+                                     const std::vector<Alternative>& others, const LeafValues& leaves, int steps);
+
+} // namespace pipewright::spmd
