@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Schedules with update blocks, really trained: blocks read the versions that were compiled, threads agree with the
 // logical clock to the bit, and the cyclic schedule is what its authors emulate.
-#include <QtTest>
+#include <QTest>
 
 #include "core/program/compile.h"
 #include "core/schedule/families/family.h"
@@ -10,10 +10,15 @@
 #include "executor/run.h"
 #include "executor/runtime.h"
 #include "executor/training/logicalclock.h"
+#include "executor/training/textdata.h"
 #include "executor/trainingwork.h"
 #include "gptreference.h"
+#include "traces/tracereader.h"
+
+#include <QTemporaryDir>
 
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -188,6 +193,50 @@ private:
     std::vector<Rank> m_rank;
     std::vector<std::vector<float>> m_gradient, m_before;
 };
+
+/// What a run of N workers measured, in activations of one stage and one microbatch: per time step, while its passes
+/// run, and per device. A pass takes a millisecond, and an activation is all the memory there is.
+std::vector<std::vector<Bytes>> measuredActivations(std::string_view family, WorkerLayout layout, int n, int steps)
+{
+    const Bytes unit = 4096;
+    FamilyParameters p;
+    p.layout = layout;
+    p.workers = p.devices = n;
+    p.microbatches = n * steps;
+    const int share = layout == WorkerLayout::Workers ? n : 1; // times are of a device's worth of layers
+    p.forward = 1'000'000 * share;
+    p.inputGrad = p.weightGrad = 500'000 * share;
+    Design design;
+    design.name = "memory over time";
+    design.schedule = makeSchedule(family, p);
+    design.costs = uniformCosts({}, n, 1);
+    for (StageCosts& stage : design.costs.stages) {
+        stage = {};
+        stage.forward = stage.backward = 1'000'000;
+        stage.inputGrad = stage.weightGrad = 500'000;
+        stage.savedUntilInputGrad = unit;
+    }
+    const QTemporaryDir folder;
+    RunOptions options;
+    options.maths = RunOptions::Maths::Timed;
+    options.clock = RunOptions::Clock::Virtual;
+    options.trace = folder.filePath("memory.db").toStdString();
+    run(design, options);
+    const Program program = compile(design.schedule, design.costs, design.dataflow);
+    const Timeline measured = TraceReader(options.trace).timeline(program, 0);
+    std::vector<std::vector<Bytes>> live;
+    for (int tau = 0; tau < 2 * n * steps; ++tau) {
+        std::vector<Bytes>& devices = live.emplace_back();
+        for (const auto& curve : measured.memory) {
+            Bytes bytes = 0;
+            for (const MemorySample& sample : curve)
+                if (sample.time <= tau * 1'000'000 + 500'000)
+                    bytes = sample.bytes;
+            devices.push_back(bytes % unit == 0 ? bytes / unit : -1);
+        }
+    }
+    return live;
+}
 
 } // namespace
 
@@ -398,21 +447,39 @@ void TestWeightTraining::predictionsFollowTheOptimizer()
 
 void TestWeightTraining::measuredMemoryIsTheTriangleAndTheFlatLine()
 {
-    for (const int n : {2, 3, 4}) {
+    for (int n = 2; n <= 4; ++n) {
+        const auto total = [](const std::vector<Bytes>& devices) {
+            return std::accumulate(devices.begin(), devices.end(), Bytes{0});
+        };
+        const auto dp = measuredActivations("dp", WorkerLayout::Workers, n, 2);
+        for (int tau = 0; tau < 4 * n; ++tau)
+            QCOMPARE(total(dp[size_t(tau)]), Bytes{n} * std::min(tau % (2 * n) + 1, 2 * n - tau % (2 * n)));
+        for (const char* family : {"cdp-v1", "cdp-v2"}) {
+            const auto cdp = measuredActivations(family, WorkerLayout::Workers, n, 4);
+            for (int tau = 2 * (n - 1); tau < 8 * n; ++tau)
+                QCOMPARE(total(cdp[size_t(tau)]), Bytes{n} * (n + 1) / 2);
+            if (n == 4)
+                for (int tau = 0; tau < 9; ++tau)
+                    QCOMPARE(total(cdp[size_t(tau)]), (std::vector<Bytes>{1, 2, 4, 6, 8, 9, 10, 10, 10})[size_t(tau)]);
+            // A stage per device: each holds N - j of its stage at any time.
+            const auto stages = measuredActivations(family, WorkerLayout::Pipeline, n, 4);
+            for (int tau = 2 * (n - 1); tau < 8 * n; ++tau)
+                for (int j = 0; j < n; ++j)
+                    QCOMPARE(stages[size_t(tau)][size_t(j)], Bytes{n - j});
+        }
+    }
+    // Real training on one device, whose stages keep different bytes: to the byte what was predicted.
+    for (const char* family : {"dp", "cdp-v1"}) {
         FamilyParameters p;
         p.layout = WorkerLayout::Single;
         p.devices = 1;
-        p.workers = n;
-        p.microbatches = 4 * n;
-        std::vector<Bytes> saved;
-        for (const char* family : {"dp", "cdp-v1"}) {
-            const Design design = designOf(makeSchedule(family, p));
-            const Program program = compile(design.schedule, design.costs, design.dataflow);
-            const Trained run = train(design, program, settingsFor(UpdateRule::SgdMomentum), true);
-            QCOMPARE(run.peaks[0], program.devices[0].peakBytes);
-            QCOMPARE(program.devices[0].peakActivations * n,
-                     family[0] == 'd' ? double(n * n) : double(n * (n + 1) / 2));
-        }
+        p.workers = 3;
+        p.microbatches = 12;
+        const Design design = designOf(makeSchedule(family, p));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        const Trained trained = train(design, program, settingsFor(UpdateRule::SgdMomentum), true);
+        QCOMPARE(trained.peaks[0], program.devices[0].peakBytes);
+        QCOMPARE(program.devices[0].peakActivations * 3, family[0] == 'd' ? 9.0 : 6.0);
     }
 }
 
