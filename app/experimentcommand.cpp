@@ -12,7 +12,6 @@
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
 #include "executor/experimentreport.h"
-#include "traces/experimentstore.h"
 
 #include <fmt/format.h>
 
@@ -139,14 +138,6 @@ void runToys(const Options& given)
         printJson(object);
 }
 
-void store(ExperimentStore& store, const ExperimentRun& run)
-{
-    const Bytes peak = run.peakBytes.empty() ? 0 : *std::max_element(run.peakBytes.begin(), run.peakBytes.end());
-    store.add({run.name, run.rule, run.optimizer, static_cast<std::int64_t>(run.seed), run.devices, run.stages,
-               run.microbatchesPerUpdate, run.finalLoss, run.heldBackLoss, run.heldBackAccuracy, run.updatesPerSecond,
-               run.predictedUpdatesPerSecond, peak, run.losses, run.weights});
-}
-
 std::string spread(const Spread& value, int seeds)
 {
     if (!std::isfinite(value.mean))
@@ -230,7 +221,7 @@ int runTraining(const Options& given)
         options.progress = [&](const ExperimentProgress& now) { progress.show(now); };
         options.finished = [&](const ExperimentRun& run) {
             if (database)
-                store(*database, run);
+                database->add(recordOf(run));
             progress.show(run);
         };
         experiment = runExperiment(designs, options);

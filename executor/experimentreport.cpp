@@ -122,12 +122,12 @@ std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
     return text;
 }
 
-std::vector<LossCurve> lossCurves(const std::vector<ExperimentRun>& runs)
+std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
 {
-    std::vector<LossCurve> curves;
+    std::vector<LossSeries> curves;
     for (const ExperimentRun& run : runs) {
         curves.resize(std::max(curves.size(), run.design + 1));
-        LossCurve& curve = curves[run.design];
+        LossSeries& curve = curves[run.design];
         curve.name = run.name;
         curve.reference = run.reference;
         curve.seeds.push_back(run.losses);
@@ -146,12 +146,16 @@ nlohmann::ordered_json toJson(const ExperimentRun& run)
                           {"versions", stage.versions},
                           {"copies", stage.copies}});
     nlohmann::ordered_json object{{"design", run.name},
+                                  {"number", run.design},
                                   {"reference", run.reference},
                                   {"rule", run.rule},
                                   {"optimizer", run.optimizer},
                                   {"seed", run.seed},
                                   {"microbatches_per_update", run.microbatchesPerUpdate},
                                   {"rows_per_update", run.rowsPerUpdate},
+                                  {"devices", run.devices},
+                                  {"stages", run.stages},
+                                  {"classifies", run.classifies},
                                   {"loss", run.losses},
                                   {"final_loss", run.finalLoss},
                                   {"held_back_loss", run.heldBackLoss},
@@ -168,6 +172,58 @@ nlohmann::ordered_json toJson(const ExperimentRun& run)
     if (run.bitEqual)
         object["bit_equal_to_reference"] = *run.bitEqual;
     return object;
+}
+
+ExperimentRun experimentRunFrom(const nlohmann::json& object)
+{
+    // What is not finite was written as null.
+    const auto number = [&](const char* key) {
+        const auto at = object.find(key);
+        return at != object.end() && at->is_number() ? at->get<double>() : NAN;
+    };
+    ExperimentRun run;
+    run.name = object.value("design", std::string());
+    run.design = object.value("number", std::size_t{0});
+    run.reference = object.value("reference", false);
+    run.rule = object.value("rule", std::string());
+    run.optimizer = object.value("optimizer", std::string());
+    run.seed = object.value("seed", std::uint64_t{0});
+    run.microbatchesPerUpdate = object.value("microbatches_per_update", 0);
+    run.rowsPerUpdate = object.value("rows_per_update", std::int64_t{0});
+    run.devices = object.value("devices", 0);
+    run.stages = object.value("stages", 0);
+    run.classifies = object.value("classifies", false);
+    if (const auto losses = object.find("loss"); losses != object.end())
+        for (const auto& loss : *losses)
+            run.losses.push_back(loss.is_number() ? loss.get<double>() : NAN);
+    run.finalLoss = number("final_loss");
+    run.heldBackLoss = number("held_back_loss");
+    run.heldBackAccuracy = number("held_back_accuracy");
+    run.updatesPerSecond = number("updates_per_second");
+    run.predictedUpdatesPerSecond = number("predicted_updates_per_second");
+    run.peakBytes = object.value("peak_bytes", std::vector<Bytes>());
+    run.predictedPeakBytes = object.value("predicted_peak_bytes", std::vector<Bytes>());
+    run.readsAgree = object.value("reads_agree", true);
+    if (const auto bits = object.find("bit_equal_to_reference"); bits != object.end() && bits->is_boolean())
+        run.bitEqual = bits->get<bool>();
+    if (const auto stages = object.find("weights"); stages != object.end())
+        for (const auto& stage : *stages) {
+            StageWeights& weights = run.weights.emplace_back();
+            weights.stage = stage.value("stage", 0);
+            weights.staleness = stage.value("staleness", 0);
+            weights.forwardSteps = stage.value("forward_steps", 0);
+            weights.backwardSteps = stage.value("backward_steps", 0);
+            weights.versions = stage.value("versions", 0);
+            weights.copies = stage.value("copies", 0);
+        }
+    return run;
+}
+
+ExperimentRecord recordOf(const ExperimentRun& run)
+{
+    return {run.name, run.rule, run.optimizer, static_cast<std::int64_t>(run.seed), run.devices, run.stages,
+            run.microbatchesPerUpdate, run.finalLoss, run.heldBackLoss, run.heldBackAccuracy, run.updatesPerSecond,
+            run.predictedUpdatesPerSecond, largest(run.peakBytes), run.losses, run.weights};
 }
 
 Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs)

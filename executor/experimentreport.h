@@ -5,6 +5,7 @@
 
 #include "core/formats/losspicture.h"
 #include "executor/experiment.h"
+#include "traces/experimentstore.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -32,9 +33,15 @@ std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs)
 
 std::string curvesCsv(const std::vector<ExperimentRun>& runs);       ///< a row per update, a column per run
 std::string summaryCsv(const std::vector<ExperimentSummary>& lines); ///< a row per design
-std::vector<LossCurve> lossCurves(const std::vector<ExperimentRun>& runs);
+std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs);
 
 nlohmann::ordered_json toJson(const ExperimentRun& run); ///< losses that are not finite are null
+
+/// The inverse, as far as JSON says it: parameters are not part of it.
+ExperimentRun experimentRunFrom(const nlohmann::json& object);
+
+/// As a row of the SQLite file of experiments.
+ExperimentRecord recordOf(const ExperimentRun& run);
 
 /// Warnings: updates of different sizes, and models of different sizes.
 Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs);

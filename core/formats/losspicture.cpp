@@ -22,7 +22,7 @@ struct Shown {
     std::vector<double> mean, low, high;
 };
 
-Shown overSeeds(const LossCurve& curve, int window)
+Shown overSeeds(const LossSeries& curve, int window)
 {
     Shown shown;
     std::size_t length = 0;
@@ -60,16 +60,16 @@ double tickOf(double range)
 
 class Picture {
 public:
-    Picture(const std::string& title, const std::vector<LossCurve>& curves, const PictureTheme& theme, int window)
+    Picture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
         : m_theme(theme), m_svg(width, height, title)
     {
         std::size_t longest = 0;
-        for (const LossCurve& curve : curves)
+        for (const LossSeries& curve : curves)
             for (const auto& seed : curve.seeds)
                 longest = std::max(longest, seed.size());
         m_window = window > 0 ? window : std::max(1, static_cast<int>(longest / 30));
         m_updates = std::max<double>(1, static_cast<double>(longest) - 1);
-        for (const LossCurve& curve : curves)
+        for (const LossSeries& curve : curves)
             m_shown.push_back(overSeeds(curve, m_window));
         findRange();
         m_svg.fill({0, 0, width, height}, theme.background);
@@ -113,7 +113,7 @@ private:
     double xOf(double update) const { return plot.x + plot.width * update / m_updates; }
     double yOf(double loss) const { return plot.bottom() - plot.height * (std::clamp(loss, m_low, m_high) - m_low) / (m_high - m_low); }
 
-    std::string_view colourOf(const LossCurve& curve, std::size_t index) const
+    std::string_view colourOf(const LossSeries& curve, std::size_t index) const
     {
         return curve.reference ? m_theme.text : m_theme.blocks[index % opCount];
     }
@@ -135,7 +135,7 @@ private:
         m_svg.text(plot.right(), plot.bottom() + 36, "updates", {.colour = m_theme.dim, .anchor = Anchor::End});
     }
 
-    void drawCurve(const LossCurve& curve, std::size_t index)
+    void drawCurve(const LossSeries& curve, std::size_t index)
     {
         const Shown& shown = m_shown[index];
         if (curve.seeds.size() > 1) {
@@ -166,7 +166,7 @@ private:
         appendNumber(path, yOf(loss));
     }
 
-    void drawLegend(const std::vector<LossCurve>& curves)
+    void drawLegend(const std::vector<LossSeries>& curves)
     {
         std::vector<std::size_t> order(curves.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -206,7 +206,7 @@ std::vector<double> movingAverage(const std::vector<double>& values, int window)
     return smooth;
 }
 
-std::string lossPicture(const std::string& title, const std::vector<LossCurve>& curves, const PictureTheme& theme, int window)
+std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
 {
     return Picture(title, curves, theme, window).finish();
 }

@@ -11,14 +11,14 @@
 
 namespace pipewright {
 
-struct LossCurve {
+struct LossSeries {
     std::string name;
     std::vector<std::vector<double>> seeds; ///< per seed, the loss of each update
     bool reference = false;                 ///< drawn thick, in the colour of text
 };
 
 /// `window`: updates of the moving average, 1 or more; 0: a thirtieth of the longest curve.
-std::string lossPicture(const std::string& title, const std::vector<LossCurve>& curves, const PictureTheme& theme = lightTheme,
+std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme = lightTheme,
                         int window = 0);
 
 /// values[i] averaged with up to window - 1 values before it.

@@ -166,6 +166,11 @@ private Q_SLOTS:
         const nlohmann::json json = toJson(experiment.runs[1]);
         QCOMPARE(json["bit_equal_to_reference"].get<bool>(), true);
         QCOMPARE(json["loss"].size(), std::size_t{3});
+        ExperimentRun away = experiment.runs[2];
+        away.losses[1] = away.finalLoss = NAN; // no number in JSON
+        const ExperimentRun back = experimentRunFrom(nlohmann::json::parse(toJson(away).dump()));
+        QCOMPARE(nlohmann::json(toJson(back)).dump(), nlohmann::json(toJson(away)).dump());
+        QVERIFY(std::isnan(back.losses[1]));
     }
 
     void averagesRunOverWhatThereIs()
@@ -173,7 +178,7 @@ private Q_SLOTS:
         QCOMPARE(movingAverage({4, 2, 6, 0}, 2), (std::vector<double>{4, 3, 4, 3}));
         QCOMPARE(movingAverage({1, 3}, 5), (std::vector<double>{1, 2}));
         // A curve that runs away, or is empty, leaves a picture all the same.
-        const LossCurve away{"away", {{5, 1e9, NAN}}}, empty{"empty", {{}}}, flat{"flat", {{2, 2, 2}}};
+        const LossSeries away{"away", {{5, 1e9, NAN}}}, empty{"empty", {{}}}, flat{"flat", {{2, 2, 2}}};
         QVERIFY(lossPicture("odd", {flat, away, empty}).find("diverged") != std::string::npos);
         QVERIFY(lossPicture("none", {}).find("</svg>") != std::string::npos);
     }
