@@ -139,6 +139,8 @@ QWidget* ExperimentWindow::makeSettings()
     form->setSpacing(8);
     const auto row = [&](const QString& name, QWidget* field) {
         field->setAccessibleName(name);
+        if (auto* number = qobject_cast<QAbstractSpinBox*>(field))
+            number->setButtonSymbols(QAbstractSpinBox::NoButtons); // arrows and wheel step it
         form->addRow(name, field);
     };
     row(tr("Model"), m_model);

@@ -159,7 +159,7 @@ void LossPlot::paintEvent(QPaintEvent*)
         for (std::size_t at = 0; at < mean.size(); at += stride)
             if (std::isfinite(mean[at])) {
                 const QPointF point(x(double(at)), y(mean[at]));
-                path.isEmpty() ? path.moveTo(point) : path.lineTo(point);
+                path.elementCount() == 0 ? path.moveTo(point) : path.lineTo(point);
                 end = mean[at];
             }
         painter.setPen(penOf(theme, m_curves[i], i, static_cast<int>(i) == m_current));

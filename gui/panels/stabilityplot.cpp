@@ -78,7 +78,7 @@ void StabilityPlot::paintEvent(QPaintEvent*)
     const auto line = [&](double Point::*rate, const QPen& pen) {
         QPainterPath path;
         for (const Point& point : m_points)
-            path.isEmpty() ? path.moveTo(x(point.momentum), y(point.*rate)) : path.lineTo(x(point.momentum), y(point.*rate));
+            path.elementCount() == 0 ? path.moveTo(x(point.momentum), y(point.*rate)) : path.lineTo(x(point.momentum), y(point.*rate));
         painter.setPen(pen);
         painter.drawPath(path);
     };

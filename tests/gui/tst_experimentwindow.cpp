@@ -63,6 +63,19 @@ struct Fixture {
 class TestExperimentWindow : public QObject {
     Q_OBJECT
 
+    /// Pixels of nearly this colour: a line of some length has many.
+    static int pixelsOf(QWidget& widget, const QColor& colour)
+    {
+        const QImage image = widget.grab().toImage();
+        int count = 0;
+        for (int y = 0; y < image.height(); ++y)
+            for (int x = 0; x < image.width(); ++x) {
+                const QColor there = image.pixelColor(x, y);
+                count += std::abs(there.red() - colour.red()) + std::abs(there.green() - colour.green()) + std::abs(there.blue() - colour.blue()) < 30;
+            }
+        return count;
+    }
+
 private Q_SLOTS:
     void init() { Theme::dark().apply(*qApp); }
 
@@ -86,6 +99,14 @@ private Q_SLOTS:
             QCOMPARE(curve.seeds.at(0).size(), std::size_t{5});
         QCOMPARE(fixture.window->runs()[2].losses, curves[2].seeds[0]);
         QCOMPARE(fixture.window->button()->text(), QStringLiteral("Train"));
+
+        // The curves are drawn, the second one in the colour of its place.
+        LossPlot plot;
+        plot.resize(700, 300);
+        plot.begin(100);
+        for (int i = 0; i < 100; ++i)
+            plot.append(1, "falls", false, 1, 5 - i * 0.02);
+        QVERIFY(pixelsOf(plot, Theme::of(plot).fills[1]) > 300);
 
         const QTemporaryDir folder;
         for (const char* name : {"a.csv", "a.svg", "a.db"}) {
@@ -150,6 +171,11 @@ private Q_SLOTS:
         const auto& points = fixture.window->stability().points();
         QVERIFY(points.front().predicted < points.front().plain);
         QVERIFY(points[55].predicted > points[55].plain);
+        StabilityPlot limits;
+        limits.resize(500, 300);
+        const int before = pixelsOf(limits, Theme::of(limits).accent);
+        limits.setPolicy(3, 3);
+        QVERIFY(pixelsOf(limits, Theme::of(limits).accent) > before + 300);
         fixture.window->policies()->setCurrentItem(fixture.policy(QStringLiteral("1F1B")));
         QVERIFY(fixture.window->lesson().contains(QLatin1String("Nothing is stale")));
         fixture.window->policies()->setCurrentItem(fixture.policy(QStringLiteral("CDP-v2")));
