@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `experiment`: trains several designs on the same data from the same weights and compares what comes of it; or,
 // with --toy, works a small model's weights through by hand, update by update, in double precision.
+#include "app/cancel.h"
 #include "app/command.h"
-#include "app/progress.h"
+#include "app/defaultdata.h"
+#include "app/experimentprogress.h"
 #include "app/table.h"
 
 #include "core/formats/designfile.h"
 #include "core/predict/stability.h"
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
-#include "executor/experiment.h"
-#include "traces/experimentstore.h"
+#include "executor/experimentreport.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -28,16 +30,17 @@ struct Options {
         command.add_option("files", files, "designs to compare")->required()->type_name("FILE");
         command.add_option("--steps", steps, "updates (100)")->type_name("N");
         command.add_option("--seeds", seeds, "seeds 1 to K (1)")->type_name("K");
-        command.add_option("--data", data, "text to train on (the program's own sources)")->type_name("PATH");
+        command.add_option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)")->type_name("PATH");
         rate = command.add_option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
                    ->type_name("X");
         momentumOption =
             command.add_option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)")->type_name("U");
         command.add_option("--optimizer", optimizer, "in place of the designs' own")
             ->type_name("sgd|adam|adamw|rmsprop");
-        command.add_flag("--no-reference", noReference, "leave out the sequential run");
-        command.add_option("-o,--output", output, "loss curves as CSV, a column per run")->type_name("CSV");
-        command.add_option("--database", database, "add the results to a SQLite file")->type_name("DB");
+        command.add_option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
+            ->type_name("FILE");
+        command.add_option("--table", table, "a row per design, means over the seeds and their spread")->type_name("CSV");
+        command.add_option("--database", database, "add the results to a SQLite file, run by run")->type_name("DB");
         command.add_option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
             ->type_name("MODEL");
         command.add_option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)")
@@ -49,17 +52,17 @@ struct Options {
         command.add_option("--beta2", beta2, "toy Adam (0.999)")->type_name("B");
         command.add_option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)")->type_name("E");
         command.add_flag("--json", json, "print one JSON object");
-        command.add_flag("--force", force, "replace the CSV file if it exists");
+        command.add_flag("--force", force, "replace output files that exist");
         command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
             ->type_name("STYLE");
     }
-    std::vector<std::string> files;
+    std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
-    std::string data, optimizer, output, database, toy, progress = "auto";
+    std::string data, optimizer, table, database, toy, progress = "auto";
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
     CLI::Option *rate = nullptr, *momentumOption = nullptr;
-    bool noReference = false, json = false, force = false;
+    bool json = false, force = false;
 };
 
 std::optional<UpdateRule> optimizerOf(const Options& given)
@@ -135,109 +138,71 @@ void runToys(const Options& given)
         printJson(object);
 }
 
-Json toJson(const ExperimentRun& run)
+std::string spread(const Spread& value, int seeds)
 {
-    Json stages = Json::array();
-    for (const StageWeights& stage : run.weights)
-        stages.push_back({{"stage", stage.stage},
-                          {"staleness", stage.staleness},
-                          {"forward_steps", stage.forwardSteps},
-                          {"backward_steps", stage.backwardSteps},
-                          {"versions", stage.versions},
-                          {"copies", stage.copies}});
-    return {{"design", run.name},
-            {"rule", run.rule},
-            {"optimizer", run.optimizer},
-            {"seed", run.seed},
-            {"microbatches_per_update", run.microbatchesPerUpdate},
-            {"tokens_per_update", run.tokensPerUpdate},
-            {"loss", run.losses},
-            {"final_loss", run.finalLoss},
-            {"held_back_loss", run.heldBackLoss},
-            {"perplexity", std::exp(run.heldBackLoss)},
-            {"updates_per_second", run.updatesPerSecond},
-            {"predicted_updates_per_second", run.predictedUpdatesPerSecond},
-            {"peak_bytes", run.peakBytes},
-            {"predicted_peak_bytes", run.predictedPeakBytes},
-            {"reads_agree", run.readsAgree},
-            {"weights", std::move(stages)}};
+    if (!std::isfinite(value.mean))
+        return "diverged";
+    return seeds > 1 ? fmt::format("{:.4f} ({:.4f})", value.mean, value.range) : fmt::format("{:.4f}", value.mean);
 }
 
-std::string csvOf(const std::vector<ExperimentRun>& runs)
+/// A row per design: means over the seeds, and in brackets how far they spread.
+void printTable(const std::vector<ExperimentRun>& runs)
 {
-    std::string text = "update";
-    std::size_t rows = 0;
-    for (const ExperimentRun& run : runs) {
-        std::string name = run.name;
-        for (char& c : name)
-            c = c == '"' || c == '\n' ? ' ' : c;
-        text += fmt::format(",\"{} seed {}\"", name, run.seed);
-        rows = std::max(rows, run.losses.size());
-    }
-    for (std::size_t row = 0; row < rows; ++row) {
-        text += fmt::format("\n{}", row);
-        for (const ExperimentRun& run : runs)
-            text += row < run.losses.size() ? fmt::format(",{:.9g}", run.losses[row]) : ",";
-    }
-    return text + "\n";
-}
-
-Bytes largest(const std::vector<Bytes>& bytes)
-{
-    return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-}
-
-void store(ExperimentStore& store, const ExperimentRun& run)
-{
-    store.add({run.name, run.rule, run.optimizer, static_cast<std::int64_t>(run.seed), run.devices, run.stages,
-               run.microbatchesPerUpdate, run.finalLoss, run.heldBackLoss, run.updatesPerSecond,
-               run.predictedUpdatesPerSecond, largest(run.peakBytes), run.losses, run.weights});
-}
-
-/// A row per design: means over the seeds, and how far they spread.
-void printTable(const std::vector<ExperimentRun>& runs, int seeds)
-{
-    Table table({"design", "weights", "optimizer", "final loss", "spread", "held back", "spread", "updates/s",
-                 "peak memory", "staleness"});
-    const auto group = static_cast<std::size_t>(seeds);
-    for (std::size_t first = 0; first + group <= runs.size(); first += group) {
-        const auto statistics = [&](double ExperimentRun::*field) {
-            double sum = 0, low = INFINITY, high = -INFINITY;
-            for (std::size_t i = first; i < first + group; ++i) {
-                sum += runs[i].*field;
-                low = std::min(low, runs[i].*field);
-                high = std::max(high, runs[i].*field);
-            }
-            return std::pair(sum / seeds, high - low);
-        };
-        const ExperimentRun& run = runs[first];
-        std::string staleness;
-        for (const StageWeights& stage : run.weights)
-            staleness += fmt::format("{}{}", staleness.empty() ? "" : " ", stage.staleness);
-        const auto [loss, lossSpread] = statistics(&ExperimentRun::finalLoss);
-        const auto [held, heldSpread] = statistics(&ExperimentRun::heldBackLoss);
-        table.addRow({run.name, run.rule, run.optimizer, fmt::format("{:.4f}", loss), fmt::format("{:.4f}", lossSpread),
-                      fmt::format("{:.4f}", held), fmt::format("{:.4f}", heldSpread),
-                      fmt::format("{:.3g}", statistics(&ExperimentRun::updatesPerSecond).first),
-                      formatSize(largest(run.peakBytes)), staleness});
-    }
+    Table table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits", "updates/s",
+                 "peak memory", "staleness", "copies"});
+    for (const ExperimentSummary& line : summarise(runs))
+        table.addRow({line.name, line.rule, line.optimizer, spread(line.finalLoss, line.seeds),
+                      spread(line.heldBackLoss, line.seeds), spread(line.heldBackAccuracy, line.seeds),
+                      !line.bitEqual ? "" : *line.bitEqual ? "yes" : "no",
+                      fmt::format("{:.3g}", line.updatesPerSecond.mean), formatSize(line.peakBytes),
+                      joined(line.staleness), joined(line.copies)});
     table.print();
 }
 
-void runTraining(const Options& given)
+void requireNew(const Options& given, const std::string& path)
+{
+    if (!path.empty() && !given.force && std::filesystem::exists(path))
+        throw Error(path, "the file exists", "name another file, or pass --force to replace it");
+}
+
+void checkOutputs(const Options& given)
+{
+    for (const std::string& path : given.outputs) {
+        if (extensionOf(path) != "csv" && extensionOf(path) != "svg")
+            throw Error(path, "curves are written as .csv or .svg", "end the name in one of the two");
+        requireNew(given, path);
+    }
+    requireNew(given, given.table);
+}
+
+void writeOutputs(const Options& given, const Experiment& experiment)
+{
+    if (experiment.runs.empty())
+        return;
+    for (const std::string& path : given.outputs)
+        writeFileAtomically(path,
+                            extensionOf(path) == "csv"
+                                ? curvesCsv(experiment.runs)
+                                : lossPicture(fmt::format("{} updates, {}", given.steps, experiment.runs.front().optimizer),
+                                              lossCurves(experiment.runs)),
+                            given.force);
+    if (!given.table.empty())
+        writeFileAtomically(given.table, summaryCsv(summarise(experiment.runs)), given.force);
+}
+
+int runTraining(const Options& given)
 {
     ExperimentOptions options;
     options.updates = given.steps;
+    options.seeds = given.seeds;
     options.optimizer = optimizerOf(given);
-    options.data = given.data.empty() ? std::string(PIPEWRIGHT_SOURCE_DIR) + "/core" : given.data;
     if (given.rate->count() > 0)
         options.learningRate = given.learningRate;
     if (given.momentumOption->count() > 0)
         options.momentum = given.momentum;
     if (given.steps < 1 || given.seeds < 1)
         throw Error(given.steps < 1 ? "--steps" : "--seeds", "less than 1", "use 1 or more");
-    if (!given.output.empty() && !given.force && std::filesystem::exists(given.output))
-        throw Error(given.output, "the file exists", "name another file, or pass --force to replace it");
+    checkOutputs(given);
 
     std::vector<Design> designs;
     for (const std::string& file : given.files) {
@@ -245,45 +210,41 @@ void runTraining(const Options& given)
         predictOrFind(located);
         designs.push_back(located.design);
     }
-    if (!given.noReference)
-        designs.insert(designs.begin(), sequentialReference(designs.front()));
+    options.data = given.data.empty() ? defaultData(designs.front()) : given.data;
     std::unique_ptr<ExperimentStore> database;
     if (!given.database.empty())
         database = std::make_unique<ExperimentStore>(given.database);
-    std::vector<ExperimentRun> runs;
-    const int total = static_cast<int>(designs.size()) * given.seeds;
-    ProgressPrinter progress(given.progress, total * given.steps);
-    for (const Design& design : designs)
-        for (int seed = 1; seed <= given.seeds; ++seed) {
-            const int before = static_cast<int>(runs.size()) * given.steps;
-            options.progress = [&](int update, double loss) {
-                RunProgress now;
-                now.step = before + std::min(update, given.steps);
-                now.fraction = static_cast<double>(now.step) / (total * given.steps);
-                now.loss = loss;
-                progress.show(now);
-            };
-            runs.push_back(runExperiment(design, static_cast<std::uint64_t>(seed), options));
+    Experiment experiment;
+    {
+        ExperimentProgressPrinter progress(given.progress);
+        options.cancel = cancelOnSignals();
+        options.progress = [&](const ExperimentProgress& now) { progress.show(now); };
+        options.finished = [&](const ExperimentRun& run) {
             if (database)
-                store(*database, runs.back());
-        }
-    progress.finish();
-    if (!given.output.empty())
-        writeFileAtomically(given.output, csvOf(runs), given.force);
-    for (const ExperimentRun& run : runs)
-        if (run.tokensPerUpdate != runs.front().tokensPerUpdate && run.seed == 1)
-            printDiagnostics({{Severity::Warning, run.name,
-                               fmt::format("its updates take {} tokens, those of {} {}", run.tokensPerUpdate,
-                                           runs.front().name, runs.front().tokensPerUpdate),
-                               "for a fair comparison give the designs microbatch sizes that make equal updates"}});
+                database->add(recordOf(run));
+            progress.show(run);
+        };
+        experiment = runExperiment(designs, options);
+    }
+    writeOutputs(given, experiment);
+    if (!experiment.runs.empty())
+        printDiagnostics(whatIsUnfair(experiment.runs));
     if (given.json) {
-        Json object{{"steps", given.steps}, {"seeds", given.seeds}, {"data", options.data}, {"runs", Json::array()}};
-        for (const ExperimentRun& run : runs)
+        Json object{{"steps", given.steps}, {"seeds", given.seeds}, {"data", options.data},
+                    {"cancelled", experiment.cancelled}, {"runs", Json::array()}};
+        for (const ExperimentRun& run : experiment.runs)
             object["runs"].push_back(toJson(run));
         printJson(object);
-    } else {
-        printTable(runs, given.seeds);
+    } else if (!experiment.runs.empty()) {
+        printTable(experiment.runs);
     }
+    if (!experiment.cancelled)
+        return exitSuccess;
+    printDiagnostics({{Severity::Error, "experiment",
+                       fmt::format("cancelled: {} of {} runs are finished and kept, the one under way is dropped",
+                                   experiment.runs.size(), experiment.planned),
+                       "run it again for the rest"}});
+    return exitFinding;
 }
 
 } // namespace
@@ -294,8 +255,11 @@ void addExperimentCommand(CLI::App& app, int& exitCode)
         app.add_subcommand("experiment", "Trains designs on the same data and compares their weight policies");
     const auto options = std::make_shared<Options>(*command);
     command->callback([options, &exitCode] {
-        options->toy.empty() ? runTraining(*options) : runToys(*options);
         exitCode = exitSuccess;
+        if (options->toy.empty())
+            exitCode = runTraining(*options);
+        else
+            runToys(*options);
     });
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
 #include "app/command.h"
+#include "app/defaultdata.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/table.h"
@@ -10,9 +12,7 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -20,25 +20,6 @@
 namespace pipewright::app {
 
 namespace {
-
-// A signal handler can reach nothing else than what has a fixed address.
-std::atomic<bool> cancelRequested{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-extern "C" void requestCancel(int)
-{
-    cancelRequested.store(true);
-}
-
-/// The first signal asks the run to end, a second one ends the process as usual.
-void cancelOnSignals()
-{
-    struct sigaction action {};
-    action.sa_handler = requestCancel;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
-}
 
 struct RunCommandOptions {
     explicit RunCommandOptions(CLI::App& command)
@@ -111,14 +92,6 @@ int eagerSlotsOf(const std::string& transport)
     throw Error("--transport", "\"" + transport + "\" is no transport", "use rendezvous, eager, or eager:K with K from 1 to 1024");
 }
 
-/// Text that every installation from source has: the program's own. Elsewhere the runtime's small text.
-std::string defaultData()
-{
-    const std::filesystem::path sources = std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "core";
-    std::error_code ignored;
-    return std::filesystem::is_directory(sources, ignored) ? sources.string() : std::string();
-}
-
 RunOptions::Maths mathsOf(const RunCommandOptions& given)
 {
     if (given.synthetic && given.maths != "auto" && given.maths != "synthetic")
@@ -152,14 +125,13 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     for (const std::string& fault : given.faults)
         options.faults.push_back(parseFault(fault, "--inject"));
     options.clock = given.clock == "virtual" ? RunOptions::Clock::Virtual : RunOptions::Clock::Real;
-    options.data = given.data.empty() ? defaultData() : given.data;
     options.seed = given.seed;
     options.eagerSlots = eagerSlotsOf(given.transport);
     if (!given.deadline.empty())
         options.deadline = parseDuration(given.deadline, "--deadline");
     options.checkGradients = !given.skipGradientCheck;
     options.checkMemory = given.checkMemory;
-    options.cancel = &cancelRequested;
+    options.cancel = cancelOnSignals();
     options.trace = given.trace;
     options.overwriteTrace = given.force;
     return options;
@@ -198,7 +170,7 @@ int runDesign(const RunCommandOptions& given)
     predictOrFind(located); // an invalid design is a finding, before any thread is started
     if (several)
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline);
-    cancelOnSignals();
+    options.data = given.data.empty() ? defaultData(located.design) : given.data;
     RunResult result;
     try {
         ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);

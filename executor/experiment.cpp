@@ -12,10 +12,12 @@
 #include "executor/runtime.h"
 #include "executor/training/counterrandom.h"
 #include "executor/training/sequential.h"
+#include "executor/training/trainingdata.h"
 #include "executor/trainingwork.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
+#include <mutex>
 #include <numeric>
 
 namespace pipewright {
@@ -24,37 +26,19 @@ namespace {
 
 constexpr int heldBackMicrobatches = 16;
 
-/// The text, and the last tenth of it, which is never trained on.
-struct SplitText {
-    TextData training, heldBack;
-};
-
-SplitText loadText(const ExperimentOptions& options, const ModelShape& shape, std::uint64_t seed)
-{
-    const TextData whole = TextData::fromPath(options.data, shape, seed);
-    const std::size_t cut = whole.text().size() - whole.text().size() / 10;
-    return {TextData::fromText(whole.text().substr(0, cut), whole.source(), shape, seed),
-            TextData::fromText(whole.text().substr(cut), whole.source() + ", held back", shape, 1)};
-}
-
-/// Row n of the data is one window of the text.
-TrainingWork::Feed rowsOf(const TextData& data, const ModelShape& shape, std::uint64_t seed, int microbatches)
+/// Row n of the data is what its n-th random number chooses.
+TrainingWork::Feed rowsOf(const TrainingData& data, const ModelShape& shape, std::uint64_t seed, int microbatches)
 {
     const CounterRandom random(seed, "experiment rows");
-    const auto rows = static_cast<std::size_t>(shape.microbatchSize), length = static_cast<std::size_t>(shape.sequence);
-    return [&data, random, rows, length, microbatches](int step, int microbatch, std::span<std::int32_t> tokens,
-                                                       std::span<std::int32_t> targets) {
-        const std::string& text = data.text();
+    const auto rows = static_cast<std::size_t>(shape.microbatchSize);
+    return [&data, random, rows, microbatches](int step, int microbatch, std::span<std::int32_t> inputs,
+                                               std::span<std::int32_t> targets) {
         const std::size_t first = (static_cast<std::size_t>(step) * static_cast<std::size_t>(microbatches)
                                    + static_cast<std::size_t>(microbatch))
                                   * rows;
-        for (std::size_t row = 0; row < rows; ++row) {
-            const std::size_t begin = random.bits(first + row) % (text.size() - length);
-            for (std::size_t i = 0; i < length; ++i) {
-                tokens[row * length + i] = static_cast<unsigned char>(text[begin + i]);
-                targets[row * length + i] = static_cast<unsigned char>(text[begin + i + 1]);
-            }
-        }
+        const std::size_t in = inputs.size() / rows, out = targets.size() / rows;
+        for (std::size_t row = 0; row < rows; ++row)
+            data.row(random.bits(first + row), inputs.subspan(row * in, in), targets.subspan(row * out, out));
     };
 }
 
@@ -89,35 +73,77 @@ Design withOptimizer(Design design, std::optional<UpdateRule> rule)
     return design;
 }
 
-/// The mean loss of each update's microbatches.
-std::vector<double> perUpdate(const Program& program, const std::vector<double>& losses)
+/// Per microbatch, the update that it feeds.
+std::vector<int> updateOfMicrobatch(const Program& program)
 {
-    std::vector<double> sums;
-    std::vector<int> counts;
-    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+    std::vector<int> updates(static_cast<std::size_t>(program.microbatches), 0);
+    for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.kind != TaskKind::Compute || task.op != Op::F || task.stage + 1 != program.stages)
-            continue;
-        const auto update = static_cast<std::size_t>(program.weights[t].update);
-        if (sums.size() <= update) {
-            sums.resize(update + 1, 0);
-            counts.resize(update + 1, 0);
-        }
-        sums[update] += losses[static_cast<std::size_t>(task.microbatch)];
-        ++counts[update];
+        if (task.kind == TaskKind::Compute && task.op == Op::F && task.stage + 1 == program.stages)
+            updates[static_cast<std::size_t>(task.microbatch)] = program.weights[t].update;
     }
-    for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] /= std::max(1, counts[i]);
-    return sums;
+    return updates;
 }
 
-double heldBackLoss(const Design& design, const OptimizerSettings& settings, const TextData& data,
+/// The losses of updates, gathered from those of their microbatches as they come in, from any thread.
+class UpdateLosses {
+public:
+    UpdateLosses(std::vector<int> updateOf, int batch) : m_updateOf(std::move(updateOf)), m_batch(batch)
+    {
+        const int last = m_updateOf.empty() ? 0 : *std::max_element(m_updateOf.begin(), m_updateOf.end());
+        m_counts.resize(static_cast<std::size_t>(last) + 1);
+        m_sums.resize(m_counts.size());
+    }
+    void beginStep(int firstUpdate)
+    {
+        m_first = firstUpdate;
+        std::fill(m_counts.begin(), m_counts.end(), 0);
+        std::fill(m_sums.begin(), m_sums.end(), 0.0);
+    }
+    /// `told` is called when the update has all its microbatches.
+    template<class Told>
+    void add(int microbatch, double loss, const Told& told)
+    {
+        const std::lock_guard lock(m_mutex);
+        const auto update = static_cast<std::size_t>(m_updateOf[static_cast<std::size_t>(microbatch)]);
+        m_sums[update] += loss;
+        if (++m_counts[update] == m_batch)
+            told(m_first + static_cast<int>(update), m_sums[update] / m_batch);
+    }
+    /// In ascending order of microbatches, whatever the order in which they came.
+    std::vector<double> means(const std::vector<double>& microbatchLosses) const
+    {
+        std::vector<double> sums(m_counts.size(), 0);
+        for (std::size_t m = 0; m < microbatchLosses.size(); ++m)
+            sums[static_cast<std::size_t>(m_updateOf[m])] += microbatchLosses[m];
+        for (double& sum : sums)
+            sum /= m_batch;
+        return sums;
+    }
+
+private:
+    std::mutex m_mutex;
+    std::vector<int> m_updateOf, m_counts;
+    std::vector<double> m_sums;
+    int m_batch, m_first = 0;
+};
+
+Evaluation heldBack(const Design& design, const OptimizerSettings& settings, const TrainingData& data,
                     const std::vector<std::vector<float>>& parameters)
 {
     SequentialTrainer trainer(*design.workload, design.layersPerStage, heldBackMicrobatches, settings, data, 1);
     trainer.startAt(0, parameters);
-    return trainer.step(
-        AccumulationOrder::ascending(trainer.stages(), heldBackMicrobatches)); // the loss before its update
+    return trainer.evaluate();
+}
+
+bool sameBits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b)
+{
+    std::vector<float> flat[2];
+    for (const auto& stage : a)
+        flat[0].insert(flat[0].end(), stage.begin(), stage.end());
+    for (const auto& stage : b)
+        flat[1].insert(flat[1].end(), stage.begin(), stage.end());
+    return flat[0].size() == flat[1].size() && std::memcmp(flat[0].data(), flat[1].data(), flat[0].size() * sizeof(float)) == 0;
 }
 
 } // namespace
@@ -185,13 +211,13 @@ Design sequentialReference(const Design& design)
     return reference;
 }
 
-ExperimentRun runExperiment(const Design& given, std::uint64_t seed, const ExperimentOptions& options)
+ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const ExperimentOptions& options)
 {
     const Design design = trainableDesign(withUpdates(withOptimizer(given, options.optimizer), options.updates));
     const Prediction prediction = predict(design);
     const Program& program = prediction.program;
     const ModelShape& shape = design.workload->shape;
-    const SplitText text = loadText(options, shape, seed);
+    const SplitData data = loadSplitData(options.data, shape, seed);
     const OptimizerSettings settings = settingsOf(design, options);
     const int batch = microbatchesPerUpdate(program), perStep = program.microbatches / batch;
 
@@ -203,36 +229,40 @@ ExperimentRun runExperiment(const Design& given, std::uint64_t seed, const Exper
     result.devices = static_cast<int>(program.devices.size());
     result.stages = program.stages;
     result.microbatchesPerUpdate = batch;
-    result.tokensPerUpdate = shape.tokens() * batch;
+    result.rowsPerUpdate = shape.microbatchSize * batch;
+    result.classifies = shape.architecture != Architecture::Decoder;
     result.weights = weightReport(program);
     for (const Program::Device& device : program.devices)
         result.predictedPeakBytes.push_back(device.peakBytes);
     if (prediction.metrics.makespan > 0)
         result.predictedUpdatesPerSecond = 1e9 * perStep / static_cast<double>(prediction.metrics.makespan);
 
-    TrainingWork work(*design.workload, design.layersPerStage, program.microbatches, settings, text.training, seed,
+    TrainingWork work(*design.workload, design.layersPerStage, program.microbatches, settings, *data.training, seed,
                       batch);
-    work.setFeed(rowsOf(text.training, shape, seed, program.microbatches));
-    int step = 0;
+    work.setFeed(rowsOf(*data.training, shape, seed, program.microbatches));
+    UpdateLosses losses(updateOfMicrobatch(program), batch);
     if (options.progress)
-        work.setListener(
-            [&](int microbatch, double loss) { options.progress(step * perStep + microbatch / batch, loss); });
+        work.setListener([&](int microbatch, double loss) {
+            losses.add(microbatch, loss, [&](int update, double mean) {
+                if (update < options.updates)
+                    options.progress({0, 1, given.name, seed, update, options.updates, mean});
+            });
+        });
     const auto backend = createHostBackend(result.devices);
     RuntimeOptions runtimeOptions;
     runtimeOptions.cancel = options.cancel;
     Runtime runtime(program, *backend, work, nullptr, runtimeOptions);
     const Nanoseconds start = steadyNow();
-    for (; static_cast<int>(result.losses.size()) < options.updates; ++step) {
-        const StepOutcome outcome = runtime.runStep(step);
-        if (outcome.cancelled)
-            throw Error(given.name, "the experiment was cancelled");
-        if (program.versioned()) {
-            const std::vector<double> losses = perUpdate(program, work.microbatchLosses());
-            result.losses.insert(result.losses.end(), losses.begin(), losses.end());
-            result.readsAgree = result.readsAgree && work.versions().firstDifference() == none;
-        } else {
-            result.losses.push_back(outcome.loss);
+    for (int step = 0; static_cast<int>(result.losses.size()) < options.updates; ++step) {
+        losses.beginStep(static_cast<int>(result.losses.size()));
+        if (runtime.runStep(step).cancelled) {
+            result.cancelled = true;
+            return result;
         }
+        const std::vector<double> means = losses.means(work.microbatchLosses());
+        result.losses.insert(result.losses.end(), means.begin(), means.end());
+        result.readsAgree =
+            result.readsAgree && (!program.versioned() || work.versions().firstDifference() == none);
     }
     const double seconds = static_cast<double>(steadyNow() - start) / 1e9;
     result.updatesPerSecond = seconds > 0 ? static_cast<double>(result.losses.size()) / seconds : 0;
@@ -243,8 +273,48 @@ ExperimentRun runExperiment(const Design& given, std::uint64_t seed, const Exper
         / static_cast<double>(last);
     for (int stage = 0; stage < work.stages(); ++stage)
         result.parameters.emplace_back(work.parameters(stage).begin(), work.parameters(stage).end());
-    result.heldBackLoss = heldBackLoss(design, settings, text.heldBack, result.parameters);
+    const Evaluation evaluation = heldBack(design, settings, *data.heldBack, result.parameters);
+    result.heldBackLoss = evaluation.loss;
+    result.heldBackAccuracy = evaluation.accuracy;
     return result;
+}
+
+Experiment runExperiment(const std::vector<Design>& given, const ExperimentOptions& options)
+{
+    if (given.empty())
+        throw Error("designs", "there is nothing to compare", "name at least one design");
+    std::vector<Design> designs{sequentialReference(withOptimizer(given.front(), options.optimizer))};
+    designs.insert(designs.end(), given.begin(), given.end());
+    for (const Design& design : designs) // what is wrong is said before hours are spent
+        trainableDesign(withUpdates(withOptimizer(design, options.optimizer), options.updates));
+
+    Experiment experiment;
+    experiment.planned = static_cast<int>(designs.size()) * options.seeds;
+    for (int seed = 1; seed <= options.seeds; ++seed) {
+        const std::size_t reference = experiment.runs.size();
+        for (std::size_t i = 0; i < designs.size(); ++i) {
+            ExperimentOptions one = options;
+            if (options.progress)
+                one.progress = [&, run = static_cast<int>(experiment.runs.size())](ExperimentProgress progress) {
+                    progress.run = run;
+                    progress.runs = experiment.planned;
+                    options.progress(progress);
+                };
+            ExperimentRun run = trainOnce(designs[i], static_cast<std::uint64_t>(seed), one);
+            if (run.cancelled) {
+                experiment.cancelled = true;
+                return experiment;
+            }
+            run.design = i;
+            run.reference = i == 0;
+            if (i > 0)
+                run.bitEqual = sameBits(run.parameters, experiment.runs[reference].parameters);
+            experiment.runs.push_back(std::move(run));
+            if (options.finished)
+                options.finished(experiment.runs.back());
+        }
+    }
+    return experiment;
 }
 
 } // namespace pipewright

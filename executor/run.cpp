@@ -11,6 +11,7 @@
 #include "executor/mpi/rankrecords.h"
 #include "executor/runtime.h"
 #include "executor/timedwork.h"
+#include "executor/training/trainingdata.h"
 
 #include <algorithm>
 #include <chrono>
@@ -34,29 +35,12 @@ private:
     TraceWriter& m_writer;
 };
 
-/// Enough for a first look at a falling loss without any file: numbers in words, over and over, never twice
-/// the same line in a row.
-std::string builtInText()
+std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
 {
-    static constexpr const char* words[] = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
-    std::string text;
-    for (int number = 0; number < 3000; ++number) {
-        for (const char digit : std::to_string(number))
-            text.append(words[digit - '0']).append(" ");
-        text.append("comes before ");
-        for (const char digit : std::to_string(number + 1))
-            text.append(words[digit - '0']).append(" ");
-        text.append("\n");
-    }
-    return text;
-}
-
-TextData loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
-{
-    if (!options.data.empty())
-        return TextData::fromPath(options.data, shape, options.seed);
-    notes.push_back({Severity::Note, "data", "trained on a small built-in text", "give --data FILE or FOLDER"});
-    return TextData::fromText(builtInText(), "built-in text", shape, options.seed);
+    auto data = loadTrainingData(options.data, shape, options.seed);
+    if (options.data.empty())
+        notes.push_back({Severity::Note, "data", "trained on " + data->source(), "give --data FILE or FOLDER"});
+    return data;
 }
 
 /// What stands in the way of training this design; empty when nothing does.
@@ -135,7 +119,7 @@ std::size_t recordsPerStep(const Program& program)
 
 /// What training needs beside the runtime; absent for timed maths.
 struct Training {
-    TextData data;
+    std::unique_ptr<TrainingData> data;
     OptimizerSettings optimizer;
 };
 
@@ -212,7 +196,7 @@ private:
             optimizer.rule = m_program.weightPolicy.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
-                                                   m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
+                                                   *m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
         m_trainingWork = work.get();
         m_work = std::move(work);
     }
@@ -362,7 +346,7 @@ private:
     void checkGradients()
     {
         SequentialTrainer reference(*m_design.workload, m_design.layersPerStage, m_program.microbatches,
-                                    m_training->optimizer, m_training->data, m_options.seed);
+                                    m_training->optimizer, *m_training->data, m_options.seed);
         reference.startAt(m_options.steps - 1, m_lastParameters);
         reference.step(accumulationOrder(m_program));
         m_result.gradients = compareGradients(*m_trainingWork, reference);

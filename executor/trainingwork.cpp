@@ -61,7 +61,7 @@ private:
 } // namespace
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                           const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed, int batch)
+                           const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch)
     : m_batch(batch > 0 ? batch : microbatches), m_sequencePieces(workload.shape.sequencePieces), m_seed(seed),
       m_data(data), m_losses(static_cast<std::size_t>(microbatches))
 {

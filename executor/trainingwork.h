@@ -9,7 +9,7 @@
 #include "executor/maths.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/stagemaths.h"
-#include "executor/training/textdata.h"
+#include "executor/training/trainingdata.h"
 #include "executor/training/versionedweights.h"
 
 #include <functional>
@@ -22,7 +22,7 @@ public:
     /// Throws Error when the workload cannot be run or `layersPerStage` does not fit it. `data` must outlive this.
     /// `batch`: microbatches of an update, over which gradients are averaged; 0: all of them.
     TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                 const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed, int batch = 0);
+                 const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0);
 
     std::string name() const override { return "training"; }
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
@@ -85,7 +85,7 @@ private:
     int m_sequencePieces;
     std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
     std::uint64_t m_seed;
-    const TextData& m_data;
+    const TrainingData& m_data;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
     std::vector<float> m_losses;                                ///< per microbatch, its share
 };

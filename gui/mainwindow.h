@@ -22,6 +22,7 @@ class BubblePanel;
 class CompareWindow;
 class DiagnosticList;
 class EditDifferences;
+class ExperimentWindow;
 class FamilyList;
 class HistoryWindow;
 class Inspector;
@@ -61,6 +62,7 @@ public:
     BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
+    ExperimentWindow* experimentWindow() { return m_experiment; }
     SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
@@ -105,6 +107,7 @@ public Q_SLOTS:
     void editBlock();
     void compare();
     void showTradeOffs();
+    void showExperiment();
     void showSearch();
     void improveSelection();
     void showModel();
@@ -162,6 +165,7 @@ private:
     BlockEditor* m_blockEditor = nullptr;
     CompareWindow* m_compare = nullptr;
     TradeOffWindow* m_tradeOffs = nullptr;
+    ExperimentWindow* m_experiment = nullptr;
     SearchWindow* m_search = nullptr;
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;

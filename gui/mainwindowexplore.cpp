@@ -4,6 +4,7 @@
 #include "gui/dialogs/blockeditor.h"
 #include "gui/dialogs/commandpalette.h"
 #include "gui/dialogs/compare.h"
+#include "gui/dialogs/experimentwindow.h"
 #include "gui/dialogs/history.h"
 #include "gui/dialogs/modelwindow.h"
 #include "gui/dialogs/searchwindow.h"
@@ -36,8 +37,8 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
     // From each of them the others are as near as from the main window.
-    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->search, m_actions->model, m_actions->history,
-                        m_actions->palette, m_actions->theme});
+    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment, m_actions->search, m_actions->model,
+                        m_actions->history, m_actions->palette, m_actions->theme});
     if (window != m_blockEditor) // which has steps of its own
         window->addActions({m_actions->undo, m_actions->redo});
 }
@@ -52,7 +53,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 void MainWindow::rememberOpenWindows()
 {
     QStringList open;
-    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_search, m_model, m_history})
+    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment, m_search, m_model, m_history})
         if (window && window->isVisible()) {
             open << window->objectName();
             window->hide();
@@ -64,7 +65,7 @@ void MainWindow::restoreWindows()
 {
     const QStringList open = m_settings->value(openKey).toStringList();
     const std::pair<const char*, QAction*> actions[] = {{"block", m_actions->buildingBlock}, {"compare", m_actions->compare},
-                                                        {"tradeoffs", m_actions->tradeOffs}, {"search", m_actions->search}, {"model", m_actions->model},
+                                                        {"tradeoffs", m_actions->tradeOffs}, {"experiment", m_actions->experiment}, {"search", m_actions->search}, {"model", m_actions->model},
                                                         {"history", m_actions->history}};
     for (const auto& [key, action] : actions)
         if (open.contains(QLatin1String(key)))
@@ -97,6 +98,15 @@ void MainWindow::showTradeOffs()
         rememberWindow(m_tradeOffs, QStringLiteral("tradeoffs"));
     }
     bringUp(*m_tradeOffs);
+}
+
+void MainWindow::showExperiment()
+{
+    if (!m_experiment) {
+        m_experiment = new ExperimentWindow(m_document, this);
+        rememberWindow(m_experiment, QStringLiteral("experiment"));
+    }
+    bringUp(*m_experiment);
 }
 
 void MainWindow::showSearch()

@@ -37,6 +37,7 @@ public:
     QAction* buildingBlock;
     QAction* compare;
     QAction* tradeOffs;
+    QAction* experiment;
     QAction* search;
     QAction* improveSelection;
     QAction* model;

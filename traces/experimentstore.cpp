@@ -13,7 +13,7 @@ constexpr const char* createTables = R"sql(
 CREATE TABLE IF NOT EXISTS EXPERIMENT_RUNS (
     id INTEGER PRIMARY KEY, design TEXT NOT NULL, rule TEXT NOT NULL, optimizer TEXT NOT NULL, seed INTEGER NOT NULL,
     devices INTEGER NOT NULL, stages INTEGER NOT NULL, microbatchesPerUpdate INTEGER NOT NULL,
-    finalLoss REAL, heldBackLoss REAL, updatesPerSecond REAL, predictedUpdatesPerSecond REAL, peakBytes INTEGER);
+    finalLoss REAL, heldBackLoss REAL, heldBackAccuracy REAL, updatesPerSecond REAL, predictedUpdatesPerSecond REAL, peakBytes INTEGER);
 CREATE TABLE IF NOT EXISTS EXPERIMENT_LOSSES (
     run INTEGER NOT NULL REFERENCES EXPERIMENT_RUNS(id), updateNumber INTEGER NOT NULL, loss REAL, PRIMARY KEY (run, updateNumber)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS EXPERIMENT_STAGES (
@@ -40,7 +40,7 @@ void ExperimentStore::add(const ExperimentRecord& record)
 {
     try {
         SQLite::Transaction transaction(*m_database);
-        SQLite::Statement run(*m_database, "INSERT INTO EXPERIMENT_RUNS VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?)");
+        SQLite::Statement run(*m_database, "INSERT INTO EXPERIMENT_RUNS VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)");
         int column = 0;
         for (const std::string* text : {&record.design, &record.rule, &record.optimizer})
             run.bind(++column, *text);
@@ -48,7 +48,7 @@ void ExperimentStore::add(const ExperimentRecord& record)
         for (const int number : {record.devices, record.stages, record.microbatchesPerUpdate})
             run.bind(++column, number);
         for (const double number :
-             {record.finalLoss, record.heldBackLoss, record.updatesPerSecond, record.predictedUpdatesPerSecond})
+             {record.finalLoss, record.heldBackLoss, record.heldBackAccuracy, record.updatesPerSecond, record.predictedUpdatesPerSecond})
             run.bind(++column, number);
         run.bind(++column, record.peakBytes);
         run.exec();

@@ -19,7 +19,7 @@ struct ExperimentRecord {
     std::string design, rule, optimizer;
     std::int64_t seed = 0;
     int devices = 0, stages = 0, microbatchesPerUpdate = 0;
-    double finalLoss = 0, heldBackLoss = 0, updatesPerSecond = 0, predictedUpdatesPerSecond = 0;
+    double finalLoss = 0, heldBackLoss = 0, heldBackAccuracy = 0, updatesPerSecond = 0, predictedUpdatesPerSecond = 0;
     Bytes peakBytes = 0; ///< of the fullest device
     std::vector<double> losses;
     std::vector<StageWeights> weights;

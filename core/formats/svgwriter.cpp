@@ -120,11 +120,13 @@ void SvgWriter::text(double x, double baseline, std::string_view text, const Tex
                           optional("fill-opacity", style.opacity), escaped(text));
 }
 
-void SvgWriter::strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity)
+void SvgWriter::strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity,
+                            std::string_view dashes)
 {
     if (!data.empty())
-        m_text += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", data, colour, number(strokeWidth),
-                              optional("stroke-opacity", opacity));
+        m_text += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}{}/>\n", data, colour, number(strokeWidth),
+                              optional("stroke-opacity", opacity),
+                              dashes.empty() ? std::string() : fmt::format(" stroke-dasharray=\"{}\"", dashes));
 }
 
 void SvgWriter::filledPath(std::string_view data, std::string_view colour, double opacity)

@@ -36,7 +36,8 @@ public:
               std::string_view dashes = {});
     void text(double x, double baseline, std::string_view text, const TextStyle& style);
     /// `data` as in the d attribute; nothing is drawn when it is empty.
-    void strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity = 1);
+    void strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity = 1,
+                     std::string_view dashes = {});
     void filledPath(std::string_view data, std::string_view colour, double opacity = 1);
 
     std::string finish() &&;

@@ -7,6 +7,8 @@
 #include "kernels/gelu.h"
 #include "kernels/layernorm.h"
 
+#include <algorithm>
+
 namespace pipewright {
 
 using kernels::LinearShape;
@@ -204,6 +206,18 @@ float HeadLayer::forward(std::span<const float> parameters, std::span<const std:
     float loss = 0;
     kernels::crossEntropyForward(m_rows, m_vocabulary, logits, targets, m_lossScale, {&loss, 1});
     return loss;
+}
+
+int HeadLayer::correct(const StageMemory& memory) const
+{
+    const std::span<const float> probabilities = memory.floats(m_probabilities);
+    const std::span<const std::int32_t> targets = memory.integers(m_targets);
+    int count = 0;
+    for (int row = 0; row < m_rows; ++row) {
+        const auto begin = probabilities.begin() + std::ptrdiff_t(row) * m_vocabulary;
+        count += std::max_element(begin, begin + m_vocabulary) - begin == targets[std::size_t(row)];
+    }
+    return count;
 }
 
 void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,

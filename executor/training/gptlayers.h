@@ -88,6 +88,8 @@ public:
     /// From that stream; returns this microbatch's share of the step's loss.
     float forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
                   const StageMemory& memory) const;
+    /// After F: rows whose target got the largest probability.
+    int correct(const StageMemory& memory) const;
     /// Replaces the stream by the gradient of the final norm's input.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;

@@ -74,7 +74,7 @@ StageMemory SequentialTrainer::Stage::memory(int microbatch)
 }
 
 SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                                     const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed)
+                                     const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed)
     : m_microbatches(microbatches), m_sequencePieces(workload.shape.sequencePieces), m_data(&data)
 {
     if (microbatches < 1 || microbatches % m_sequencePieces != 0)
@@ -131,8 +131,7 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     checkPieces(order.inputGrad, m_microbatches, m_sequencePieces);
     for (Stage& stage : m_stages)
         stage.gradients.assign(replicas, std::vector<float>(stage.parameters.size()));
-    for (int m = 0; m < m_microbatches; ++m)
-        m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
+    draw();
     const double loss = forward();
     backward(order);
     // What two stages share is added within a replica first, as the Program does; in a single stage it is
@@ -146,6 +145,26 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     for (Stage& stage : m_stages)
         stage.optimizer.update(m_step, stage.parameters, stage.gradients[0], stage.optimizerState);
     return loss;
+}
+
+Evaluation SequentialTrainer::evaluate()
+{
+    draw();
+    Evaluation evaluation;
+    evaluation.loss = forward();
+    std::size_t correct = 0, all = 0;
+    for (int m = 0; m < m_microbatches; ++m) {
+        correct += std::size_t(m_stages.back().maths.correct(m_stages.back().memory(m)));
+        all += m_targets[std::size_t(m)].size();
+    }
+    evaluation.accuracy = double(correct) / double(all);
+    return evaluation;
+}
+
+void SequentialTrainer::draw()
+{
+    for (int m = 0; m < m_microbatches; ++m)
+        m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
 }
 
 double SequentialTrainer::forward()

@@ -7,7 +7,7 @@
 
 #include "executor/training/optimizer.h"
 #include "executor/training/stagemaths.h"
-#include "executor/training/textdata.h"
+#include "executor/training/trainingdata.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +26,17 @@ struct AccumulationOrder {
     static AccumulationOrder ascending(int stages, int microbatches, int sequencePieces = 1);
 };
 
+/// How well the weights predict: the mean loss, and the share of targets that got the largest probability.
+struct Evaluation {
+    double loss = 0, accuracy = 0;
+};
+
 class SequentialTrainer {
 public:
     /// `layersPerStage` cuts the workload's layers in order. Throws Error when it does not add up, or when
     /// the workload cannot be run. `data` must outlive the trainer.
     SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                      const OptimizerSettings& optimizer, const TextData& data, std::uint64_t seed);
+                      const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed);
 
     /// One training step: all microbatches, the tied reduction in each replica, the sum over replicas, the
     /// update. Returns the step's loss, the sum of the microbatches' shares in ascending order. Throws Error
@@ -42,6 +47,9 @@ public:
     /// state is not taken over, so only the next step's loss and gradients are those of that training.
     /// Throws Error when the sizes are not this model's.
     void startAt(int completedSteps, const std::vector<std::vector<float>>& parameters);
+
+    /// Forward only, on the microbatches of the present step; the parameters stay.
+    Evaluation evaluate();
 
     int stages() const { return int(m_stages.size()); }
     const StageMaths& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
@@ -68,6 +76,7 @@ private:
         StageMemory memory(int microbatch);
     };
 
+    void draw(); ///< the microbatches of the present step
     double forward();
     void backward(const AccumulationOrder& order);
     void reduceTied(std::size_t replica);
@@ -75,7 +84,7 @@ private:
 
     int m_microbatches, m_sequencePieces;
     int m_step = 0; ///< completed steps
-    const TextData* m_data;
+    const TrainingData* m_data;
     std::vector<Stage> m_stages;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
 };

@@ -47,6 +47,9 @@ public:
     float forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                   std::span<float> output) const;
 
+    /// After F in the stage with the head: how many targets got the largest probability.
+    int correct(const StageMemory& memory) const { return m_head ? m_head->correct(memory) : 0; }
+
     /// I: reads savedUntilInputGrad and, without a head, `outputGrad`; writes savedFromInputGrad and, without
     /// an embedding, `inputGrad`; uses the workspace; adds the layer norms' gradients to `gradients`.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,

@@ -127,4 +127,14 @@ void TextData::sample(std::int64_t step, int microbatch, std::span<std::int32_t>
     }
 }
 
+void TextData::row(std::uint64_t random, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const
+{
+    assert(tokens.size() <= m_sequence && targets.size() == tokens.size());
+    const std::size_t begin = random % m_windows;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        tokens[i] = static_cast<unsigned char>(m_text[begin + i]);
+        targets[i] = static_cast<unsigned char>(m_text[begin + i + 1]);
+    }
+}
+
 } // namespace pipewright

@@ -4,16 +4,13 @@
 // alone, so any device can draw its own batch and every schedule sees the same data.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "executor/training/trainingdata.h"
 
-#include <cstdint>
 #include <filesystem>
-#include <span>
-#include <string>
 
 namespace pipewright {
 
-class TextData {
+class TextData final : public TrainingData {
 public:
     /// At most this much text is read; the rest of a larger file or folder is left out.
     static constexpr std::size_t byteLimit = 4u << 20;
@@ -31,10 +28,12 @@ public:
     /// follows it. With sequence pieces the microbatch is one of them: its part of the windows of the whole.
     /// Both spans have shape.tokens() elements.
     void sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
-                std::span<std::int32_t> targets) const;
+                std::span<std::int32_t> targets) const override;
+    /// One window.
+    void row(std::uint64_t random, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const override;
 
     const std::string& text() const { return m_text; }
-    const std::string& source() const { return m_source; }
+    const std::string& source() const override { return m_source; }
 
 private:
     TextData() = default;

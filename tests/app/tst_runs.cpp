@@ -5,6 +5,8 @@
 
 #include <QTest>
 
+#include <SQLiteCpp/SQLiteCpp.h>
+
 #include <csignal>
 
 using namespace pipewright;
@@ -111,6 +113,64 @@ private Q_SLOTS:
         // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
         QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);
         QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
+    }
+
+    void anExperimentComparesDesignsAndWritesWhatCameOfIt()
+    {
+        const QString model = " --model byte-gpt-small --devices 2 --sequence 8 -o ";
+        QCOMPARE(m_work.run("new 1f1b --microbatches 2 --name flush" + model + "flush.json").code, 0);
+        QCOMPARE(m_work.run("new pipeoptim --microbatches 4 --microbatch-size 4 --name PipeOptim" + model + "ahead.json").code, 0);
+        const QString command = "experiment flush.json ahead.json --steps 4 --seeds 2 --optimizer adamw -o curves.csv -o "
+                                "curves.svg --table table.csv --database all.db --json --progress json";
+        const Outcome outcome = m_work.run(command);
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors.right(500)));
+        const QJsonArray runs = outcome.json()["runs"].toArray();
+        QCOMPARE(runs.size(), 6);
+        QVERIFY(!outcome.json()["cancelled"].toBool(true));
+        QVERIFY(runs[0]["reference"].toBool());
+        QVERIFY(runs[1]["bit_equal_to_reference"].toBool());
+        QVERIFY(!runs[2]["bit_equal_to_reference"].toBool(true));
+        QCOMPARE(runs[2]["weights"][0]["staleness"].toInt(), 1);
+        QCOMPARE(runs[2]["peak_bytes"], runs[2]["predicted_peak_bytes"]);
+        QVERIFY(runs[2]["perplexity"].toDouble() > 1);
+        // A line per update and one per run; what they say ends at everything.
+        QList<QJsonObject> lines;
+        for (const QString& line : outcome.errors.split('\n', Qt::SkipEmptyParts))
+            lines << QJsonDocument::fromJson(line.toUtf8()).object();
+        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("progress"); }), 24);
+        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("finished"); }), 6);
+        QCOMPARE(m_work.read("curves.csv").count('\n'), 5);
+        QCOMPARE(m_work.read("table.csv").count('\n'), 4);
+        QVERIFY(m_work.read("curves.svg").contains("PipeOptim"));
+        SQLite::Database database(trace("all.db"));
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM EXPERIMENT_RUNS").getInt(), 6);
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM EXPERIMENT_LOSSES").getInt(), 24);
+        QCOMPARE(m_work.run(command).code, 2); // the files are there
+        QCOMPARE(m_work.run("experiment flush.json --steps 4 -o curves.txt").code, 2);
+        const Outcome refused = m_work.run("experiment flush.json --optimizer adam");
+        QCOMPARE(refused.code, 2);
+        QVERIFY2(refused.errors.contains("use sgd or adamw"), qPrintable(refused.errors));
+    }
+
+    void anInterruptedExperimentKeepsItsFinishedRuns()
+    {
+        m_work.run("new 1f1b --microbatches 2 --model byte-gpt-small --devices 2 --sequence 8 -o flush.json --force");
+        auto process = m_work.start("experiment flush.json --steps 30 --seeds 1000 --database kept.db -o kept.csv --progress json");
+        process->setReadChannel(QProcess::StandardError);
+        QByteArray line;
+        while (!line.contains("finished") && (process->canReadLine() || process->waitForReadyRead(60'000)))
+            line = process->readLine();
+        ::kill(static_cast<pid_t>(process->processId()), SIGINT);
+        const Outcome outcome = Workplace::finish(*process);
+        QCOMPARE(outcome.code, 1);
+        const QRegularExpression said("cancelled: (\\d+) of 2000 runs are finished and kept");
+        const QRegularExpressionMatch match = said.match(outcome.errors);
+        QVERIFY2(match.hasMatch(), qPrintable(outcome.errors.right(500)));
+        const int kept = match.captured(1).toInt();
+        QVERIFY(kept >= 1);
+        SQLite::Database database(trace("kept.db"));
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM EXPERIMENT_RUNS").getInt(), kept);
+        QCOMPARE(m_work.read("kept.csv").split('\n').front().count(','), kept);
     }
 
     void aTraceIsReplacedOnlyByForce()

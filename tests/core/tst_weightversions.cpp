@@ -366,23 +366,25 @@ void tst_weightversions::refusals()
 
 void tst_weightversions::badPoliciesAreRefused()
 {
-    const auto refused = [](std::string_view name, FamilyParameters p) {
+    // With a reason that names what is the matter, and a remedy.
+    const auto refused = [](std::string_view name, FamilyParameters p, std::string_view reason = {}) {
         try {
             makeSchedule(name, p);
         } catch (const Error& error) {
-            return !error.diagnostics().empty() && !error.diagnostics().front().hint.empty();
+            return !error.diagnostics().empty() && !error.diagnostics().front().hint.empty()
+                   && error.diagnostics().front().what.find(reason) != std::string::npos;
         }
         return false;
     };
     FamilyParameters p = parametersOf(4, 16);
     p.optimizer = UpdateRule::Adam;
-    QVERIFY(refused("spectrain", p));
+    QVERIFY(refused("spectrain", p, "SGD with momentum; adam"));
     QVERIFY(!refused("pipeoptim", p));
     p.optimizer = UpdateRule::SgdMomentum;
-    QVERIFY(refused("xpipe", p));
+    QVERIFY(refused("xpipe", p, "Adam's moments; sgd"));
     p.optimizer.reset();
     p.accumulate = 1;
-    QVERIFY(refused("xpipe", p));
+    QVERIFY(refused("xpipe", p, "microbatches of a mini-batch, and there is one"));
     p.accumulate = 2;
     QVERIFY(!refused("xpipe", p));
     QVERIFY(refused("pipedream-2bw", p)); // fewer than stages
@@ -391,7 +393,7 @@ void tst_weightversions::badPoliciesAreRefused()
     QVERIFY(refused("1f1b", p));
     FamilyParameters workers = parametersOf(4, 15);
     workers.workers = 3; // three workers on four stages
-    QVERIFY(refused("cdp-v1", workers));
+    QVERIFY(refused("cdp-v1", workers, "3 workers where 4 devices hold 4 stages"));
     workers.workers.reset();
     QVERIFY(refused("cdp-v2", workers)); // 15 microbatches of 4 workers
     workers.microbatches = 16;

@@ -6,6 +6,7 @@
 #include "core/workload/transformer.h"
 #include "executor/gradientcheck.h"
 #include "executor/run.h"
+#include "executor/training/textdata.h"
 #include "sanitized.h"
 #include "traces/tracereader.h"
 

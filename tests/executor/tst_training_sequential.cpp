@@ -3,6 +3,7 @@
 // of sums, which is why that order is part of the question.
 #include "core/base/diagnostic.h"
 #include "executor/training/sequential.h"
+#include "executor/training/textdata.h"
 #include "gptreference.h"
 
 #include <QTest>

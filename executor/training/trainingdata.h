@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a model is trained on, as the stages take it: integers for the first layer, a target class for every row of
+// the last one. Which rows a microbatch holds is a function of seed, step and microbatch alone, so any device can
+// draw its own and every schedule sees the same data.
+#pragma once
+
+#include "core/workload/modelshape.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace pipewright {
+
+class TrainingData {
+public:
+    virtual ~TrainingData() = default;
+
+    /// Fills a whole microbatch: shape.tokens() integers and as many targets.
+    virtual void sample(std::int64_t step, int microbatch, std::span<std::int32_t> inputs,
+                        std::span<std::int32_t> targets) const = 0;
+    /// Fills one of a microbatch's microbatchSize rows with what a random number chooses.
+    virtual void row(std::uint64_t random, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const = 0;
+    virtual const std::string& source() const = 0;
+};
+
+/// The text of a file or folder; without a path a small built-in one. Throws Error.
+std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
+
+/// The same, and its last tenth, which is never trained on.
+struct SplitData {
+    std::unique_ptr<TrainingData> training, heldBack;
+};
+SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
+
+} // namespace pipewright
