@@ -152,14 +152,6 @@ struct TraceReader::Private {
     std::vector<std::string> m_labels;
 };
 
-bool isTrace(const std::string& path)
-try {
-    (void)openTraceDatabase(path);
-    return true;
-} catch (const std::exception&) {
-    return false;
-}
-
 TraceReader::TraceReader(const std::string& path)
 try : d(std::make_unique<Private>(path)) {
     d->readDictionary();

@@ -12,9 +12,6 @@
 
 namespace pipewright {
 
-/// Whether the file is a trace of ours, recorded or imported. Throws nothing.
-bool isTrace(const std::string& path);
-
 class TraceReader {
 public:
     /// Throws Error when the file is no Pipewright trace or of a newer schema.

@@ -128,6 +128,18 @@ private Q_SLOTS:
         QCOMPARE(times.devices[1].of(Cause::HostGap), 600);
     }
 
+    void streamsThatNameTheDeviceForAProcessAreLaunchedByTheirRanks()
+    {
+        // As PyTorch's profiler writes them: the process of a stream is the number of its device.
+        TraceData data;
+        const auto thread = addLane(data, TraceLane::Kind::Thread, 0, 100, 1, -1, "thread");
+        const auto stream = addLane(data, TraceLane::Kind::Stream, 0, 3, 7, 3, "stream 7");
+        addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", 500, 501, 1);
+        addActivity(data, stream, ActivityKind::Kernel, "gemm", 600, 1000, 1);
+        const StoredActivities trace = stored(std::move(data));
+        QCOMPARE(deviceTimes(trace, LaunchCalls(trace), 0, 1000).devices[0].of(Cause::HostGap), 600);
+    }
+
     void aDelayIsNamedFirst_data()
     {
         QTest::addColumn<qint64>("host");
