@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/explanationtext.h"
 #include "app/picture.h"
+#include "app/stepchoice.h"
 #include "app/table.h"
 
 #include "traces/comparison.h"
@@ -22,7 +23,7 @@ struct CompareOptions {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("trace", trace, "a trace of this design")->required()->type_name("TRACE");
         command.add_option("-o,--output", picture, "draw both timelines (.svg or .png)")->type_name("PICTURE");
-        command.add_option("--step", step, "compare this step (the one of median length)")->type_name("N");
+        step.addTo(command);
         command.add_option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
             ->type_name("SHARE");
         command.add_flag("--dark", dark, "draw on a dark ground");
@@ -30,7 +31,7 @@ struct CompareOptions {
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
-    int step = -1;
+    StepChoice step;
     double tolerance = -1;
     bool dark = false, force = false, json = false;
 };
@@ -57,9 +58,9 @@ Json toJson(const Comparison& comparison)
     return object;
 }
 
-void print(const Program& program, const Comparison& comparison, int step)
+void print(const Program& program, const Comparison& comparison, const std::string& step)
 {
-    fmt::print("step {}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
+    fmt::print("{}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
                formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
     Table devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
@@ -89,16 +90,16 @@ void print(const Program& program, const Comparison& comparison, int step)
 }
 
 /// The measured timeline; a trace of another program is a comparison that failed, not a bad file.
-Timeline measuredTimeline(const TraceReader& trace, const Program& program, int step)
+StepChoice::Chosen measuredStep(const TraceReader& trace, const Program& program, const StepChoice& step)
 {
     try {
-        return trace.timeline(program, step);
+        return step.of(trace, program);
     } catch (const Error& error) {
         throw Finding(error.diagnostics());
     }
 }
 
-PictureOptions pictureOptions(const CompareOptions& options, const Timeline& measured, int step)
+PictureOptions pictureOptions(const CompareOptions& options, const Timeline& measured, const std::string& step)
 {
     PictureOptions picture;
     picture.dark = options.dark;
@@ -111,31 +112,36 @@ int compareFiles(const CompareOptions& options)
 {
     if (!options.picture.empty())
         checkPictureName(options.picture, options.force);
+    (void)options.step.number(); // a word that is no step is bad usage, not a finding
     const LocatedDesign located = readLocatedDesign(options.file);
     const TraceReader trace(options.trace);
-    const int step = options.step >= 0 ? options.step : trace.medianStep();
     const Prediction prediction = predictOrFind(located);
-    const Timeline measured = measuredTimeline(trace, prediction.program, step);
+    const StepChoice::Chosen chosen = measuredStep(trace, prediction.program, options.step);
+    const Timeline& measured = chosen.timeline;
+    const StepLengths lengths = stepLengths(trace.steps());
     const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
     if (!options.picture.empty())
-        writePicture(options.picture, options.force, located.design, prediction, pictureOptions(options, measured, step));
+        writePicture(options.picture, options.force, located.design, prediction, pictureOptions(options, measured, chosen.name));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
     if (options.json) {
         Json object = toJson(comparison);
+        object["step"] = chosen.json();
+        object["steps"] = app::toJson(lengths);
         object["causes"] = causesToJson(prediction.program, explanation);
         printJson(object);
     } else {
-        print(prediction.program, comparison, step);
+        print(prediction.program, comparison, chosen.name);
         fmt::print("\nwhat the difference comes from (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
         printCauses(prediction.program, explanation, causesShown);
+        app::print(lengths);
     }
 
     Diagnostics findings;
     if (comparison.unmatched > 0)
         findings.push_back({Severity::Error, options.trace,
-                            fmt::format("{} of {} blocks were not measured in step {}", comparison.unmatched,
-                                        comparison.matched + comparison.unmatched, step),
+                            fmt::format("{} of {} blocks were not measured in {}", comparison.unmatched,
+                                        comparison.matched + comparison.unmatched, chosen.name),
                             trace.droppedRecords() > 0
                                 ? fmt::format("{} records were dropped while recording", trace.droppedRecords())
                                 : "choose another step with --step"});

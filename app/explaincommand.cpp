@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/devicetimetext.h"
 #include "app/explanationtext.h"
+#include "app/stepchoice.h"
 
 #include "core/predict/evaluator.h"
 #include "traces/tracereader.h"
@@ -21,7 +23,7 @@ struct ExplainOptions {
         command.add_option("trace", trace, "a recorded or imported trace")->required()->type_name("TRACE");
         command.add_option("--design", design, "the design to explain it by (the one that the trace holds)")
             ->type_name("FILE");
-        command.add_option("--step", step, "explain this step (the one of median length)")->type_name("N");
+        step.addTo(command);
         command
             .add_option("--what-if", changes,
                         "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
@@ -33,7 +35,7 @@ struct ExplainOptions {
     }
     std::string trace, design, order;
     std::vector<std::string> changes;
-    int step = -1;
+    StepChoice step;
     bool json = false;
 };
 
@@ -50,6 +52,13 @@ void print(const WhatIf& answer, const std::string& what)
 
 int run(const ExplainOptions& options)
 {
+    if (options.design.empty() && holdsActivities(options.trace)) {
+        if (!options.changes.empty() || !options.order.empty())
+            throw Error(options.trace, "another tool's trace holds no design to replay",
+                        "name the design of its blocks with --design");
+        explainActivities(options.trace, options.step.number(), options.json);
+        return exitSuccess;
+    }
     const TraceReader trace(options.trace);
     LocatedDesign located;
     if (options.design.empty())
@@ -57,8 +66,10 @@ int run(const ExplainOptions& options)
     else
         located = readLocatedDesign(options.design);
     const Prediction prediction = predictOrFind(located);
-    const int step = options.step >= 0 ? options.step : trace.medianStep();
-    const Timeline measured = trace.timeline(prediction.program, step);
+    const StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
+    const Timeline& measured = chosen.timeline;
+    const StepLengths lengths = stepLengths(trace.steps());
+    const std::vector<AchievedRate> rates = achievedRates(located.design, prediction.program, measured);
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
 
     std::vector<Nanoseconds> durations;
@@ -74,8 +85,9 @@ int run(const ExplainOptions& options)
         ordered = inOtherOrder(prediction.program, replay, predictOrFind(other).program, located.design.costs);
     }
     if (options.json) {
-        Json object{{"trace", options.trace}, {"step", step}};
+        Json object{{"trace", options.trace}, {"step", chosen.json()}, {"steps", app::toJson(lengths)}};
         object.update(app::toJson(prediction.program, explanation));
+        object["rates"] = app::toJson(rates);
         if (changed)
             object["what_if"] = toJson(*changed);
         if (ordered)
@@ -83,8 +95,10 @@ int run(const ExplainOptions& options)
         printJson(object);
         return exitSuccess;
     }
-    fmt::print("step {}: ", step);
+    fmt::print("{}: ", chosen.name);
     app::print(prediction.program, explanation);
+    app::print(rates);
+    app::print(lengths);
     if (changed)
         print(*changed, "what if");
     if (ordered)

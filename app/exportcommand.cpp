@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/stepchoice.h"
 
 #include "core/formats/designfile.h"
 #include "core/formats/exchange.h"
+#include "traces/report.h"
+#include "traces/traceimport.h"
 #include "traces/tracereader.h"
 
 #include <fmt/format.h>
@@ -20,6 +23,7 @@ struct ExportCommandOptions {
         std::string formats = "format to write:";
         for (const ExportFormat& format : exportFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
+        formats += "\nhtml (report of a trace: pictures, numbers, causes, notes; FILE may be the trace itself)";
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("--to", to, formats)->required()->type_name("FORMAT");
         command.add_option("-o,--output", output, "the file to write")->required()->type_name("FILE");
@@ -31,17 +35,54 @@ struct ExportCommandOptions {
             .add_option("--trace", trace,
                         "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
             ->type_name("TRACE");
-        command.add_option("--step", step, "of the trace (the one of median length)")->type_name("N");
+        step.addTo(command);
         command.add_flag("--force", force, "replace the file if it exists");
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, to, output, csv, trace;
-    int step = -1;
+    StepChoice step;
     bool force = false, json = false;
 };
 
+/// The trace is FILE itself when it is one, else that of --trace, laid over the design FILE.
+std::string reportText(const ExportCommandOptions& options)
+{
+    const bool bare = options.trace.empty();
+    const std::string& path = bare ? options.file : options.trace;
+    if (bare && isForeignTrace(path))
+        throw Error(path, "this trace is not imported yet", "pipewright import " + path + " -o trace.db");
+    if (bare && holdsActivities(path))
+        return activityReport(readActivities(path), path, readNotes(path));
+    if (bare && !isTrace(path))
+        throw Error(path, "a report needs a trace", "name one with --trace");
+    const TraceReader trace(path);
+    LocatedDesign located;
+    if (bare)
+        located.design = trace.design();
+    else
+        located = readLocatedDesign(options.file);
+    const Prediction prediction = predictOrFind(located);
+    const StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
+    return runReport(located.design, prediction, trace, path, {chosen.timeline, chosen.name, chosen.step},
+                     readNotes(path));
+}
+
+void writeReport(const ExportCommandOptions& options)
+{
+    const std::string text = reportText(options);
+    writeFileAtomically(options.output, text, options.force);
+    if (options.json)
+        printJson({{"output", options.output}, {"format", "html"}, {"bytes", text.size()}, {"warnings", Json::array()}});
+    else
+        fmt::print("{}: report\n", options.output);
+}
+
 void run(const ExportCommandOptions& options)
 {
+    if (options.to == "html") {
+        writeReport(options);
+        return;
+    }
     const ExportFormat& format = exportFormat(options.to);
     const LocatedDesign located = readLocatedDesign(options.file);
     const Prediction prediction = predictOrFind(located); // an invalid design is a finding, whatever the format
@@ -54,7 +95,7 @@ void run(const ExportCommandOptions& options)
             throw Error("--trace", "this format has no times",
                         "use it with chrome, perfetto, blocks-csv or metrics-csv");
         const TraceReader trace(options.trace);
-        measured = trace.timeline(prediction.program, options.step >= 0 ? options.step : trace.medianStep());
+        measured = options.step.of(trace, prediction.program).timeline;
         exportOptions.measured = &measured;
     }
     ExportedText exported;

@@ -40,9 +40,9 @@ void writePicture(const std::string& path, bool overwrite, const Design& design,
     writeFileAtomically(path, svg, overwrite);
 }
 
-std::string measuredSource(const std::string& trace, int step)
+std::string measuredSource(const std::string& trace, const std::string& step)
 {
-    return std::filesystem::path(trace).filename().string() + ", step " + std::to_string(step);
+    return std::filesystem::path(trace).filename().string() + ", " + step;
 }
 
 } // namespace pipewright::app

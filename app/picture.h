@@ -17,6 +17,6 @@ void writePicture(const std::string& path, bool overwrite, const Design& design,
                   const PictureOptions& options);
 
 /// "run.db, step 3", for the foot of a picture.
-std::string measuredSource(const std::string& trace, int step);
+std::string measuredSource(const std::string& trace, const std::string& step);
 
 } // namespace pipewright::app

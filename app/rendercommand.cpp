@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/picture.h"
+#include "app/stepchoice.h"
 
 #include "traces/tracereader.h"
 
@@ -17,7 +18,7 @@ struct RenderOptions {
     {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("--trace", trace, "a trace of this design, drawn under the prediction")->type_name("TRACE");
-        command.add_option("--step", step, "the trace's step to draw (the one of median length)")->type_name("N");
+        step.addTo(command);
         command.add_option("-o,--output", picture, "the picture to write (.svg or .png)")->required()->type_name("PICTURE");
         command.add_option("--width", width, "of the picture, in pixels (1400)")->type_name("PIXELS");
         command.add_flag("--dark", dark, "draw on a dark ground");
@@ -25,7 +26,8 @@ struct RenderOptions {
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
-    int step = -1, width = 1400;
+    StepChoice step;
+    int width = 1400;
     bool dark = false, force = false, json = false;
 };
 
@@ -45,10 +47,10 @@ void addRenderCommand(CLI::App& app, int& exitCode)
         Timeline measured;
         if (!options->trace.empty()) {
             const TraceReader trace(options->trace);
-            const int step = options->step >= 0 ? options->step : trace.medianStep();
-            measured = trace.timeline(prediction.program, step);
+            StepChoice::Chosen chosen = options->step.of(trace, prediction.program);
+            measured = std::move(chosen.timeline);
             picture.measured = &measured;
-            picture.measuredSource = measuredSource(options->trace, step);
+            picture.measuredSource = measuredSource(options->trace, chosen.name);
         }
         writePicture(options->picture, options->force, located.design, prediction, picture);
         if (options->json)

@@ -55,6 +55,14 @@ try {
     return false;
 }
 
+bool isTrace(const std::string& path)
+try {
+    (void)openTraceDatabase(path);
+    return true;
+} catch (const std::exception&) {
+    return false;
+}
+
 TraceData importTrace(const std::string& path, const WorkProgress& progress)
 {
     switch (traceFormatOf(path)) {

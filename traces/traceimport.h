@@ -19,6 +19,9 @@ TraceFormat traceFormatOf(const std::string& path);
 /// only and throws nothing.
 bool isForeignTrace(const std::string& path);
 
+/// Whether the file is a trace of ours, recorded or imported. Throws nothing.
+bool isTrace(const std::string& path);
+
 /// Throws Error when the file is no trace.
 TraceData importTrace(const std::string& path, const WorkProgress& progress = {});
 

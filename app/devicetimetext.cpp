@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/devicetimetext.h"
+
+#include "app/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace pipewright::app {
+
+namespace {
+
+constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing, DeviceTimeCause::Communication,
+                                         DeviceTimeCause::Copies,    DeviceTimeCause::HostGap,
+                                         DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting};
+
+std::string keyOf(DeviceTimeCause cause)
+{
+    std::string key(nameOf(cause));
+    std::replace(key.begin(), key.end(), ' ', '_');
+    return key;
+}
+
+double shareOf(Nanoseconds part, Nanoseconds whole)
+{
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+TraceStep stretchOf(const StoredActivities& trace, const std::vector<TraceStep>& steps, int step,
+                    const std::string& path)
+{
+    if (step < 0)
+        return {"the whole trace", 0, endOf(trace)};
+    const std::string wanted = fmt::format("ProfilerStep#{}", step);
+    const auto found =
+        std::find_if(steps.begin(), steps.end(), [&](const TraceStep& s) { return s.name == wanted; });
+    if (found == steps.end())
+        throw Error(path, fmt::format("has no step {}", step),
+                    steps.empty() ? "the profiler wrote no ranges ProfilerStep#N into it"
+                                  : fmt::format("the first is {}, the last {}", steps.front().name, steps.back().name));
+    return *found;
+}
+
+} // namespace
+
+Json toJson(const DeviceTimes& times)
+{
+    Json object{{"start_ns", times.from}, {"end_ns", times.to}, {"verdict", verdict(times)}};
+    object["straggler"] = Json();
+    if (times.straggler >= 0) {
+        const DeviceTime& slow = times.devices[static_cast<std::size_t>(times.straggler)];
+        object["straggler"] = {{"rank", slow.rank},
+                               {"device", slow.device},
+                               {"slowness", times.slowness},
+                               {"reason", nameOf(times.reason)},
+                               {"excess_ns", times.excess}};
+    }
+    object["per_device"] = Json::array();
+    for (const DeviceTime& device : times.devices) {
+        Json entry{{"rank", device.rank}, {"device", device.device}, {"slices", device.slices}};
+        for (const DeviceTimeCause cause : allCauses)
+            entry[keyOf(cause) + "_ns"] = device.of(cause);
+        entry["communicating_ns"] = device.communicating;
+        entry["communication_overlapped"] = device.overlap();
+        entry["copying_ns"] = device.copying;
+        object["per_device"].push_back(std::move(entry));
+    }
+    return object;
+}
+
+void print(const DeviceTimes& times)
+{
+    const Nanoseconds whole = times.to - times.from;
+    Table table({"device", "computing", "communication", "copies", "host gap", "launching", "waiting",
+                 "communication hidden"});
+    for (const DeviceTime& device : times.devices) {
+        std::vector<std::string> cells{device.name};
+        for (const DeviceTimeCause cause : allCauses)
+            cells.push_back(fmt::format("{} {:>6}", formatDuration(device.of(cause)),
+                                        fmt::format("{:.1f} %", 100 * shareOf(device.of(cause), whole))));
+        cells.push_back(device.communicating > 0 ? percent(device.overlap()) : "-");
+        table.addRow(std::move(cells));
+    }
+    table.print();
+    std::string sentence = verdict(times);
+    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+    fmt::print("\n{}.\n", sentence);
+}
+
+Json toJson(const std::vector<AchievedRate>& rates)
+{
+    Json array = Json::array();
+    for (const AchievedRate& rate : rates) {
+        Json entry{{"what", rate.what},
+                   {"unit", rate.flops ? "FLOP/s" : "B/s"},
+                   {"count", rate.count},
+                   {"amount", rate.amount},
+                   {"time_ns", rate.time},
+                   {"rate", rate.rate()},
+                   {"best", rate.best}};
+        entry["ceiling"] = rate.ceiling > 0 ? Json(rate.ceiling) : Json();
+        entry["share"] = rate.share();
+        array.push_back(std::move(entry));
+    }
+    return array;
+}
+
+void print(const std::vector<AchievedRate>& rates)
+{
+    if (rates.empty())
+        return;
+    fmt::print("\n");
+    Table table({"achieved", "count", "rate", "best", "ceiling", "share"});
+    for (const AchievedRate& rate : rates)
+        table.addRow({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
+                      rateText(rate.best, rate.flops), rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "of the best",
+                      percent(rate.share())});
+    table.print();
+}
+
+void explainActivities(const std::string& path, int step, bool json)
+{
+    const StoredActivities trace = readActivities(path);
+    const std::vector<TraceStep> steps = stepsOf(trace);
+    const TraceStep stretch = stretchOf(trace, steps, step, path);
+    const LaunchCalls launches(trace);
+    const DeviceTimes times = deviceTimes(trace, launches, stretch.start, stretch.end);
+    if (times.devices.empty())
+        throw Error(path, "it holds no design, and no kernels or copies of a device",
+                    "name the design of its blocks with --design, or record the device as well");
+    const std::vector<AchievedRate> rates = achievedRates(path, stretch.start, stretch.end);
+    if (json) {
+        Json object{{"trace", path}, {"tool", trace.tool}, {"stretch", stretch.name}};
+        object.update(toJson(times));
+        object["steps"] = Json::array();
+        for (const TraceStep& s : steps) {
+            Json entry{{"name", s.name}};
+            entry.update(toJson(deviceTimes(trace, launches, s.start, s.end)));
+            object["steps"].push_back(std::move(entry));
+        }
+        object["rates"] = toJson(rates);
+        // Names may hold bytes that are no UTF-8.
+        fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+        return;
+    }
+    fmt::print("{}, {}: {} of {}\n\n", path, trace.tool, formatDuration(stretch.end - stretch.start), stretch.name);
+    print(times);
+    if (step < 0 && !steps.empty()) {
+        fmt::print("\n");
+        Table table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
+        for (const TraceStep& s : steps) {
+            const DeviceTimes of = deviceTimes(trace, launches, s.start, s.end);
+            std::vector<std::string> cells{s.name, formatDuration(s.end - s.start)};
+            for (const DeviceTimeCause cause : {DeviceTimeCause::Computing, DeviceTimeCause::Communication,
+                                                DeviceTimeCause::HostGap, DeviceTimeCause::Waiting}) {
+                Nanoseconds sum = 0;
+                for (const DeviceTime& device : of.devices)
+                    sum += device.of(cause);
+                cells.push_back(percent(
+                    shareOf(sum, (s.end - s.start) * static_cast<Nanoseconds>(std::max<std::size_t>(1, of.devices.size())))));
+            }
+            cells.push_back(of.straggler < 0 ? "-" : of.devices[static_cast<std::size_t>(of.straggler)].name);
+            table.addRow(std::move(cells));
+        }
+        table.print();
+    }
+    print(rates);
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/stepchoice.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace pipewright::app {
+
+void StepChoice::addTo(CLI::App& command)
+{
+    command
+        .add_option("--step", text,
+                    "the step: its number, median (the one of median length, the default), or typical (every block at its "
+                    "median)")
+        ->type_name("N");
+}
+
+int StepChoice::number() const
+{
+    if (text.empty() || text == "median" || text == "typical")
+        return -1;
+    int number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < 0)
+        throw Error("--step", "\"" + text + "\" is no step", "a number, median or typical");
+    return number;
+}
+
+StepChoice::Chosen StepChoice::of(const TraceReader& trace, const Program& program) const
+{
+    if (text == "typical") {
+        if (trace.steps().empty())
+            (void)trace.medianStep(); // says what is wrong
+        return {stepVariation(trace, program).typical, -1, "the typical step"};
+    }
+    const int given = number();
+    const int step = given >= 0 ? given : trace.medianStep();
+    return {trace.timeline(program, step), step, "step " + std::to_string(step)};
+}
+
+Json toJson(const StepLengths& lengths)
+{
+    return {{"count", lengths.steps},
+            {"shortest_ns", lengths.shortest},
+            {"median_ns", lengths.median},
+            {"longest_ns", lengths.longest},
+            {"spread_ns", lengths.spread}};
+}
+
+void print(const StepLengths& lengths)
+{
+    if (lengths.steps > 1)
+        fmt::print("\n{} steps after the first: {} to {}, median {}, eight of ten within {}\n", lengths.steps,
+                   formatDuration(lengths.shortest), formatDuration(lengths.longest), formatDuration(lengths.median),
+                   formatDuration(lengths.spread));
+}
+
+} // namespace pipewright::app

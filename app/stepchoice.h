@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which step of a recording a command looks at: one by its number, the one of median length, or the typical one made of
+// every block's medians.
+#pragma once
+
+#include "app/command.h"
+#include "traces/stepvariation.h"
+
+#include <string>
+
+namespace pipewright::app {
+
+struct StepChoice {
+    std::string text; ///< as given; empty: "median"
+
+    void addTo(CLI::App& command); ///< the option --step
+    /// Whether a number was given, and which; throws Error for anything but a number, "median" and "typical".
+    int number() const; ///< -1: none
+
+    struct Chosen {
+        Timeline timeline;
+        int step = -1;    ///< -1: the typical one
+        std::string name; ///< "step 3", "the typical step"
+        Json json() const { return step < 0 ? Json("typical") : Json(step); }
+    };
+    /// Throws Error when the trace has no such step, or is of another program.
+    Chosen of(const TraceReader& trace, const Program& program) const;
+};
+
+Json toJson(const StepLengths& lengths);
+void print(const StepLengths& lengths); ///< one line; nothing of a single step
+
+} // namespace pipewright::app
