@@ -366,6 +366,10 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
     variants.search = options;
     const VariantResult found = locating(located, [&] { return searchVariants(located.design, variants); });
     writeDesign(found.design, given.output, given.force);
+    if (!found.recompute.empty())
+        printDiagnostics({Diagnostic{Severity::Warning, given.output,
+                                     "its costs count stages that recompute, which the executor cannot do yet",
+                                     "run it with --synthetic, which takes the design's times and bytes"}});
     if (given.json) {
         Json object = toJson(found.result, given);
         object["backward"] = nameOf(found.backward);
