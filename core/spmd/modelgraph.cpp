@@ -148,8 +148,10 @@ TensorGraph mlpGraph(const MlpShape& shape)
 
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments)
 {
-    if (shape.architecture == Architecture::Vision)
-        throw Error("model.architecture", "pictures have no tensor graph yet", "write the graph out under \"graph\"");
+    if (shape.architecture == Architecture::Vision || shape.architecture == Architecture::Classifier)
+        throw Error("model.architecture",
+                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers") + " have no tensor graph yet",
+                    "write the graph out under \"graph\"");
     if (shape.keyValueLatent > 0)
         throw Error("model.key_value_latent", "latent attention has no tensor graph yet",
                     "write the graph out under \"graph\"");
