@@ -230,7 +230,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     result.stages = program.stages;
     result.microbatchesPerUpdate = batch;
     result.rowsPerUpdate = shape.microbatchSize * batch;
-    result.classifies = shape.architecture != Architecture::Decoder;
+    result.classifies = shape.architecture == Architecture::Classifier;
     result.weights = weightReport(program);
     for (const Program::Device& device : program.devices)
         result.predictedPeakBytes.push_back(device.peakBytes);

@@ -76,9 +76,9 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
         throw Error("layersPerStage",
                     fmt::format("the stages hold {} of the model's {} layers", first, workload.layers.size()),
                     "embedding and head count as layers");
-    const std::vector<std::int32_t> none(static_cast<std::size_t>(workload.shape.tokens()));
-    m_tokens.assign(static_cast<std::size_t>(microbatches), none);
-    m_targets = m_tokens;
+    const auto count = static_cast<std::size_t>(microbatches);
+    m_tokens.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.inputs())));
+    m_targets.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.tokens())));
 }
 
 void TrainingWork::prepare(const Program& program, std::span<const Region> regions)

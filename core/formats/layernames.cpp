@@ -52,6 +52,7 @@ std::vector<std::vector<std::string>> moduleNames(const Design& design, ModuleNa
                 stage.emplace_back(names.head);
                 break;
             case LayerKind::Transformer:
+            case LayerKind::Mlp:
             case LayerKind::Other: stage.push_back(fmt::format("{}{}", names.layers, number++)); break;
             }
     }

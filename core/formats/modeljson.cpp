@@ -15,7 +15,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
 
 const std::initializer_list<NamedValue<Architecture>> architectures{
-    {"decoder", Architecture::Decoder}, {"encoder", Architecture::Encoder}, {"vision", Architecture::Vision}};
+    {"decoder", Architecture::Decoder}, {"encoder", Architecture::Encoder}, {"vision", Architecture::Vision}, {"classifier", Architecture::Classifier}};
 const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{
     {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed}};
@@ -57,6 +57,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("rotary_head_size", shape.rotaryHeadSize);
     visit("value_head_size", shape.valueHeadSize);
     visit("patch_elements", shape.patchElements);
+    visit("features", shape.features);
 }
 
 struct OptionReader {

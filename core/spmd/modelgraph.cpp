@@ -165,8 +165,10 @@ namespace {
 
 void checkShape(const ModelShape& shape)
 {
-    if (shape.architecture == Architecture::Vision)
-        throw Error("model.architecture", "pictures have no tensor graph yet", "write the graph out under \"graph\"");
+    if (shape.architecture == Architecture::Vision || shape.architecture == Architecture::Classifier)
+        throw Error("model.architecture",
+                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers") + " have no tensor graph yet",
+                    "write the graph out under \"graph\"");
     if (shape.keyValueLatent > 0)
         throw Error("model.key_value_latent", "latent attention has no tensor graph yet",
                     "write the graph out under \"graph\"");

@@ -29,7 +29,7 @@ std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind k
     const std::int64_t hidden = shape.tokens() * shape.hidden;
     if (kind == LayerKind::Transformer && formsInputGradient(pass))
         return {{"d.ln", hidden}, {"d.scores", shape.heads * shape.sequence * shape.tokens()}};
-    if (kind == LayerKind::Head && formsInputGradient(pass))
+    if ((kind == LayerKind::Head || kind == LayerKind::Mlp) && formsInputGradient(pass))
         return {{"d.ln", hidden}};
     return {};
 }

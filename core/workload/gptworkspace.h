@@ -23,9 +23,9 @@ struct WorkspaceTensor {
     bool operator==(const WorkspaceTensor&) const = default;
 };
 
-/// With sbh = sequence * microbatch * hidden:
+/// With sbh = sequence * microbatch * hidden (a classifier: microbatch * hidden):
 ///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch
-///   Head, input gradient         d.ln: sbh
+///   Head, Mlp, input gradient    d.ln: sbh
 /// and nothing else; the backward pass as the input gradient. Of a piece of a sequence its share of each.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);
 

@@ -217,11 +217,14 @@ Layer embeddingLayer(const ModelShape& shape)
         layer.inputGradFlops = 0; // pictures have no gradient
         layer.parameters += shape.hidden + shape.hidden; // bias, class token
         keep.untilWeightGrad("patches", patches * shape.patchElements);
+    } else if (shape.architecture == Architecture::Classifier) {
+        layer.parameters += shape.features * shape.hidden;
+        keep.add("features", shape.inputs(), 4, Lifetime::UntilWeightGrad);
     } else {
         layer.parameters += shape.vocabulary * shape.hidden;
         keep.add("tokens", tokens, 4, Lifetime::UntilWeightGrad);
     }
-    if (shape.learnedPositions)
+    if (shape.learnedPositions && shape.architecture != Architecture::Classifier)
         layer.parameters += shape.sequence * shape.hidden;
     if (shape.architecture == Architecture::Encoder) {
         layer.parameters += 2 * shape.hidden + normParameters(shape, shape.hidden); // segment table, norm
@@ -255,7 +258,7 @@ Layer headLayer(const ModelShape& shape)
     addProduct(layer, rows, shape.hidden, shape.vocabulary);
     if (vision)
         layer.parameters += shape.vocabulary;
-    if (shape.tiedHead && !vision) {
+    if (shape.tiedHead && !vision && shape.architecture != Architecture::Classifier) {
         layer.sharedParameters = shape.vocabulary * shape.hidden;
         layer.tiedTo = "embedding";
     }

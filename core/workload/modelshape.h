@@ -21,6 +21,7 @@ enum class Architecture {
     Decoder, ///< token embedding … final norm, projection to the vocabulary, loss
     Encoder, ///< BERT: token, position and two segment tables with a norm … pooler (no vocabulary head)
     Vision,  ///< ViT: patch projection, class token, position table … final norm, classifier of `vocabulary` classes
+    Classifier, ///< of chunks of `sequence` bytes: a bag of features, residual MLPs … final norm, `vocabulary` classes
 };
 
 struct ModelShape {
@@ -59,11 +60,21 @@ struct ModelShape {
     std::int64_t rotaryHeadSize = 0, valueHeadSize = 0;
 
     std::int64_t patchElements = 0; ///< Vision: values of one patch, for example 16 * 16 * 3
+    std::int64_t features = 0;      ///< Classifier: 256 bytes, and pairs of bytes hashed into the rest
 
     /// Seq1F1B: a microbatch is one of so many pieces of its sequences; its attention looks back on all of them.
     int sequencePieces = 1;
 
-    std::int64_t tokens() const { return sequence / sequencePieces * microbatchSize; } ///< of a microbatch, or of a piece
+    /// Rows that the layers work on, each with a target: tokens of a microbatch, or of a piece; a classifier's samples.
+    std::int64_t tokens() const
+    {
+        return architecture == Architecture::Classifier ? microbatchSize : sequence / sequencePieces * microbatchSize;
+    }
+    /// Integers that the first layer takes of a microbatch: tokens; a classifier's bytes and as many pairs of them.
+    std::int64_t inputs() const
+    {
+        return architecture == Architecture::Classifier ? 2 * sequence * microbatchSize : tokens();
+    }
     bool operator==(const ModelShape&) const = default;
 };
 

@@ -43,6 +43,9 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "rotary_head_size", shape.rotaryHeadSize, 0, wide);
     require(wrong, "value_head_size", shape.valueHeadSize, shape.keyValueLatent > 0 ? 1 : 0, wide);
     require(wrong, "patch_elements", shape.patchElements, shape.architecture == Architecture::Vision ? 1 : 0, wide);
+    const bool classifier = shape.architecture == Architecture::Classifier;
+    require(wrong, "features", shape.features, classifier ? 257 : 0, classifier ? wide : 0);
+    require(wrong, "sequence_pieces", shape.sequencePieces, 1, classifier ? 1 : deep);
     if (!wrong.empty())
         return wrong;
     if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
@@ -75,17 +78,21 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         if (!holds)
             reasons.push_back({Severity::Error, std::string("model.") + field, what, hint});
     };
-    need(shape.architecture == Architecture::Decoder, "architecture", "only decoders can be trained here", "use decoder");
+    const bool classifier = shape.architecture == Architecture::Classifier;
+    need(classifier || shape.architecture == Architecture::Decoder, "architecture",
+         "only decoders and classifiers can be trained here", "use decoder or classifier");
     need(shape.dataType == DataType::Fp32, "data_type", "training here is in fp32", "use fp32");
     need(!shape.dropout, "dropout", "training here has no dropout", "switch it off");
+    need(!shape.gatedMlp, "gated_mlp", "gated MLPs are not built in", "switch it off");
+    need(shape.experts == 0, "experts", "experts are not built in", "use 0");
+    need(shape.bias && (classifier || shape.queryKeyValueBias), "bias", "the built-in layers have biases", "switch them on");
+    if (classifier)
+        return reasons; // it has no attention
     need(shape.attention == AttentionMemory::Stored, "attention", "attention is not recomputed here", "use stored");
     need(shape.keyValueHeads == shape.heads, "key_value_heads", "grouped-query attention is not built in", "use as many as heads");
     need(shape.heads * shape.headSize == shape.hidden, "head_size", "heads x head_size is not hidden", "make them equal");
     need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in", "use 0");
     need(!shape.queryKeyNorm, "query_key_norm", "a norm on queries and keys is not built in", "switch it off");
-    need(!shape.gatedMlp, "gated_mlp", "gated MLPs are not built in", "switch it off");
-    need(shape.experts == 0, "experts", "experts are not built in", "use 0");
-    need(shape.bias && shape.queryKeyValueBias, "bias", "the built-in layers have biases", "switch them on");
     need(shape.learnedPositions, "learned_positions", "rotary positions are not built in", "switch them on");
     return reasons;
 }

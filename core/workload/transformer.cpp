@@ -11,12 +11,13 @@ namespace pipewright {
 
 namespace {
 
-Layer transformerLayer(const ModelShape& shape, int index)
+Layer repeatedLayer(const ModelShape& shape, int index)
 {
     Layer layer;
     layer.name = "layer " + std::to_string(index);
-    layer.kind = LayerKind::Transformer;
-    addAttention(shape, layer);
+    layer.kind = shape.architecture == Architecture::Classifier ? LayerKind::Mlp : LayerKind::Transformer;
+    if (layer.kind == LayerKind::Transformer)
+        addAttention(shape, layer);
     addMlp(shape, index, layer);
     layer.outputBytes = shape.tokens() * shape.hidden * bytesOf(shape.dataType);
     return layer;
@@ -38,7 +39,7 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.reserve(static_cast<std::size_t>(shape.layers) + 2);
     layers.push_back(embeddingLayer(shape));
     for (int index = 0; index < shape.layers; ++index)
-        layers.push_back(transformerLayer(shape, index));
+        layers.push_back(repeatedLayer(shape, index));
     layers.push_back(headLayer(shape));
     if (isRunnable(shape))
         for (Layer& layer : layers)
@@ -88,13 +89,13 @@ std::int64_t activeParameterCount(const Workload& workload)
 std::vector<int> evenPartition(const Workload& workload, int stages)
 {
     const int layers = static_cast<int>(std::count_if(workload.layers.begin(), workload.layers.end(), [](const Layer& l) {
-        return l.kind == LayerKind::Transformer;
+        return isBlock(l.kind);
     }));
     if (stages < 1)
         throw Error("stages", "a model cannot be cut into " + std::to_string(stages) + " stages", "use at least 1");
     if (layers < stages)
         throw Error("stages",
-                    "the model has " + std::to_string(layers) + " transformer layers, fewer than the " +
+                    "the model has " + std::to_string(layers) + (workload.shape.architecture == Architecture::Classifier ? " MLP" : " transformer") + " layers, fewer than the " +
                         std::to_string(stages) + " stages",
                     "use at most " + std::to_string(layers) + " stages");
 
@@ -111,7 +112,7 @@ std::vector<int> evenPartition(const Workload& workload, int stages)
     // Embedding and head (and whatever else stands outside the transformer layers) go to the ends.
     bool seen = false;
     for (const Layer& layer : workload.layers) {
-        if (layer.kind == LayerKind::Transformer)
+        if (isBlock(layer.kind))
             seen = true;
         else
             ++(seen ? partition.back() : partition.front());

@@ -15,7 +15,7 @@ Diagnostics checkShape(const ModelShape& shape);
 
 /// Why the built-in training backends cannot run this model; empty when they can. They run the GPT form:
 /// fp32, learned positions, biases, tied head, stored attention, no dropout, no grouped or latent
-/// attention, no gate, no experts.
+/// attention, no gate, no experts; and classifiers in fp32 with biases.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
 

@@ -12,7 +12,9 @@
 
 namespace pipewright {
 
-enum class LayerKind { Embedding, Transformer, Head, Other };
+enum class LayerKind { Embedding, Transformer, Mlp, Head, Other };
+/// One of the repeated layers between the two ends.
+inline constexpr bool isBlock(LayerKind kind) { return kind == LayerKind::Transformer || kind == LayerKind::Mlp; }
 
 /// When a tensor that F writes (or, for FromInputGrad, that I writes) is released.
 enum class Lifetime { UntilInputGrad, UntilWeightGrad, FromInputGrad };
@@ -58,7 +60,7 @@ struct Workload {
 };
 
 /// An even split of the workload's layers over `stages`, the remainder to the middle stages first since
-/// the ends also hold embedding and head. Throws Error when there are fewer transformer layers than stages.
+/// the ends also hold embedding and head. Throws Error when there are fewer repeated layers than stages.
 std::vector<int> evenPartition(const Workload& workload, int stages);
 
 } // namespace pipewright

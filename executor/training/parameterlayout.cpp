@@ -27,6 +27,10 @@ ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
         const std::size_t begin = m_count;
         switch (layer.kind) {
         case LayerKind::Embedding:
+            if (shape.architecture == Architecture::Classifier) {
+                add(layer, "table.weight", shape.features, hidden, Normal, deviation);
+                break;
+            }
             add(layer, "table.weight", shape.vocabulary, hidden, Normal, deviation);
             add(layer, "positions.weight", shape.sequence, hidden, Normal, deviation);
             break;
@@ -37,6 +41,8 @@ ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
             add(layer, "qkv.bias", 1, 3 * hidden, Zero);
             add(layer, "projection.weight", hidden, hidden, Normal, residualDeviation);
             add(layer, "projection.bias", 1, hidden, Zero);
+            [[fallthrough]];
+        case LayerKind::Mlp:
             add(layer, "ln2.gamma", 1, hidden, One);
             add(layer, "ln2.beta", 1, hidden, Zero);
             add(layer, "fc1.weight", shape.ffn, hidden, Normal, deviation);

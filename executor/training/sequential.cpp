@@ -106,9 +106,8 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
         stage.maths.parameters().initialise(stage.parameters, seed);
         m_stages.push_back(std::move(stage));
     }
-    const std::vector<std::int32_t> tokens(std::size_t(workload.shape.tokens()));
-    m_tokens.assign(std::size_t(microbatches), tokens);
-    m_targets = m_tokens;
+    m_tokens.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.inputs())));
+    m_targets.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.tokens())));
 }
 
 void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vector<float>>& parameters)

@@ -16,7 +16,13 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
     const float lossScale = 1.0f / (float(shape.tokens()) * float(microbatches));
     for (int index = first; index < last; ++index) {
         switch (workload.layers[std::size_t(index)].kind) {
-        case LayerKind::Embedding: m_embedding.emplace(shape, index, m_layout, m_parameters); break;
+        case LayerKind::Embedding:
+            if (shape.architecture == Architecture::Classifier)
+                m_features.emplace(shape, index, m_layout, m_parameters);
+            else
+                m_embedding.emplace(shape, index, m_layout, m_parameters);
+            break;
+        case LayerKind::Mlp: m_mlps.emplace_back(shape, index, m_layout, m_parameters); break;
         case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
         default: m_transformers.emplace_back(shape, index, m_layout, m_parameters); break;
         }
@@ -30,9 +36,13 @@ float StageMaths::forward(std::span<const float> parameters, const StageInput& i
     const std::span<float> stream = m_head ? m_head->stream(memory) : output;
     if (m_embedding)
         m_embedding->forward(parameters, input.tokens, memory, stream);
+    else if (m_features)
+        m_features->forward(parameters, input.tokens, memory, stream);
     else
         kernels::copy(input.activation, stream);
     for (const TransformerLayer& layer : m_transformers)
+        layer.forward(parameters, memory, stream);
+    for (const MlpLayer& layer : m_mlps)
         layer.forward(parameters, memory, stream);
     return m_head ? m_head->forward(parameters, input.targets, memory) : 0;
 }
@@ -42,11 +52,15 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
                            std::span<float> gradients) const
 {
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
-    const std::span<float> stream = m_embedding ? m_embedding->outputGrad(memory) : inputGrad;
+    const std::span<float> stream = m_embedding ? m_embedding->outputGrad(memory)
+                                    : m_features ? m_features->outputGrad(memory)
+                                                 : inputGrad;
     if (m_head)
         m_head->inputGrad(parameters, memory, stream, gradients);
     else
         kernels::copy(outputGrad, stream);
+    for (auto layer = m_mlps.rbegin(); layer != m_mlps.rend(); ++layer)
+        layer->inputGrad(parameters, memory, stream, gradients);
     for (auto layer = m_transformers.rbegin(); layer != m_transformers.rend(); ++layer)
         layer->inputGrad(parameters, memory, stream, gradients);
 }
@@ -56,7 +70,11 @@ void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradient
     assert(gradients.size() == m_parameters.count());
     if (m_embedding)
         m_embedding->weightGrad(memory, gradients);
+    if (m_features)
+        m_features->weightGrad(memory, gradients);
     for (const TransformerLayer& layer : m_transformers)
+        layer.weightGrad(memory, gradients);
+    for (const MlpLayer& layer : m_mlps)
         layer.weightGrad(memory, gradients);
     if (m_head)
         m_head->weightGrad(memory, gradients);

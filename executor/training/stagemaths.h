@@ -12,7 +12,7 @@
 // in which they pass W decides it for everything else. A full backward is I followed by W.
 #pragma once
 
-#include "executor/training/gptlayers.h"
+#include "executor/training/classifierlayers.h"
 #include "executor/training/parameterlayout.h"
 #include "executor/training/stagelayout.h"
 
@@ -22,8 +22,8 @@
 
 namespace pipewright {
 
-/// What F reads: tokens in the stage with the embedding, activation in every other, targets in the stage
-/// with the head. tokens and targets are shape.tokens() integers, row by row.
+/// What F reads: tokens (a classifier's features) in the stage with the embedding, activation in every other, targets
+/// in the stage with the head. They are shape.inputs() and shape.tokens() integers, row by row.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;
@@ -39,7 +39,7 @@ public:
     const StageLayout& layout() const { return m_layout; }
     const ParameterLayout& parameters() const { return m_parameters; }
     std::size_t activationElements() const { return m_activationElements; } ///< tokens x hidden, in and out
-    bool hasEmbedding() const { return m_embedding.has_value(); }
+    bool hasEmbedding() const { return m_embedding.has_value() || m_features.has_value(); }
     bool hasHead() const { return m_head.has_value(); }
 
     /// F: fills the two saved buffers and, except in the stage with the head, `output`. Returns the
@@ -68,6 +68,8 @@ private:
     std::size_t m_activationElements;
     std::optional<EmbeddingLayer> m_embedding;
     std::vector<TransformerLayer> m_transformers;
+    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of embedding and transformers
+    std::vector<MlpLayer> m_mlps;
     std::optional<HeadLayer> m_head;
 };
 

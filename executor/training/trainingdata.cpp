@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/trainingdata.h"
 
+#include "core/formats/presets.h"
+#include "executor/training/chunkdata.h"
 #include "executor/training/textdata.h"
 
 namespace pipewright {
@@ -30,15 +32,27 @@ TextData textOf(const std::string& path, const ModelShape& shape, std::uint64_t 
                         : TextData::fromPath(path, shape, seed);
 }
 
+ChunkData chunksOf(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+{
+    return ChunkData::fromFolder(path.empty() ? findResourceDirectory() : path, shape, seed);
+}
+
 } // namespace
 
 std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
 {
+    if (shape.architecture == Architecture::Classifier)
+        return std::make_unique<ChunkData>(chunksOf(path, shape, seed));
     return std::make_unique<TextData>(textOf(path, shape, seed));
 }
 
 SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
 {
+    if (shape.architecture == Architecture::Classifier) {
+        const ChunkData whole = chunksOf(path, shape, seed);
+        return {std::make_unique<ChunkData>(whole.part(shape, false, seed)),
+                std::make_unique<ChunkData>(whole.part(shape, true, 1))};
+    }
     const TextData whole = textOf(path, shape, seed);
     const std::size_t cut = whole.text().size() - whole.text().size() / 10;
     return {std::make_unique<TextData>(TextData::fromText(whole.text().substr(0, cut), whole.source(), shape, seed)),

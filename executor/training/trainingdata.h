@@ -17,7 +17,7 @@ class TrainingData {
 public:
     virtual ~TrainingData() = default;
 
-    /// Fills a whole microbatch: shape.tokens() integers and as many targets.
+    /// Fills a whole microbatch: shape.inputs() integers and shape.tokens() targets.
     virtual void sample(std::int64_t step, int microbatch, std::span<std::int32_t> inputs,
                         std::span<std::int32_t> targets) const = 0;
     /// Fills one of a microbatch's microbatchSize rows with what a random number chooses.
@@ -25,10 +25,11 @@ public:
     virtual const std::string& source() const = 0;
 };
 
-/// The text of a file or folder; without a path a small built-in one. Throws Error.
+/// The data that a model of this shape takes from a file or folder: text, or for a classifier chunks of files of
+/// several kinds. Without a path it is a small built-in text, or the program's own resources. Throws Error.
 std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
 
-/// The same, and its last tenth, which is never trained on.
+/// The same, and its last tenth (of each kind), which is never trained on.
 struct SplitData {
     std::unique_ptr<TrainingData> training, heldBack;
 };

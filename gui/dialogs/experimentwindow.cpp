@@ -106,7 +106,8 @@ QWidget* ExperimentWindow::makeSettings()
 
     m_model = new QComboBox(column);
     m_model->addItem(tr("small byte GPT"), QStringLiteral("byte-gpt-small"));
-    m_model->setToolTip(tr("Trained on the program's own sources, their last tenth held back"));
+    m_model->addItem(tr("byte MLP, kinds of files"), QStringLiteral("byte-mlp"));
+    m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the last tenth is held back"));
     m_optimizer = new QComboBox(column);
     m_optimizer->addItem(tr("SGD with momentum"), QStringLiteral("sgd"));
     m_optimizer->addItem(tr("AdamW"), QStringLiteral("adamw"));
@@ -165,6 +166,7 @@ QWidget* ExperimentWindow::makeSettings()
         refreshPolicies();
     });
     connect(m_stageCount, &QSpinBox::valueChanged, this, &ExperimentWindow::refreshPolicies);
+    connect(m_model, &QComboBox::currentIndexChanged, this, &ExperimentWindow::refreshPolicies);
     connect(m_rate, &QDoubleSpinBox::valueChanged, this, &ExperimentWindow::refreshLesson);
     connect(m_momentum, &QDoubleSpinBox::valueChanged, this, &ExperimentWindow::refreshLesson);
     return column;

@@ -187,14 +187,14 @@ bool PartitionBar::event(QEvent* event)
         const Layer& layer = m_layers[i];
         double typical = 0; // of a transformer layer, to say how heavy the ends are
         for (std::size_t other = 0; other < m_layers.size(); ++other)
-            if (m_layers[other].kind == LayerKind::Transformer)
+            if (isBlock(m_layers[other].kind))
                 typical = std::max(typical, weightOf(other));
         QString text = tr("%1: %2 GFLOP per microbatch, %3 M parameters")
                            .arg(QString::fromStdString(layer.name))
                            .arg((layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops) / 1e9, 0, 'f', 1)
                            .arg(double(layer.parameters) / 1e6, 0, 'f', 1);
-        if (layer.kind != LayerKind::Transformer && typical > 0)
-            text += tr("\nas heavy as %1 transformer layers").arg(weightOf(i) / typical, 0, 'f', 2);
+        if (!isBlock(layer.kind) && typical > 0)
+            text += tr("\nas heavy as %1 repeated layers").arg(weightOf(i) / typical, 0, 'f', 2);
         QToolTip::showText(help->globalPos(), text, this);
         return true;
     }

@@ -75,7 +75,7 @@ std::vector<int> layersOfStages(const Design& design, const std::vector<int>& st
     const std::vector<Layer>& all = design.workload->layers;
     for (std::size_t i = 0; i < std::min(all.size(), stageOfLayer.size()); ++i) {
         const bool here = std::find(stages.begin(), stages.end(), stageOfLayer[i]) != stages.end();
-        if (all[i].kind == LayerKind::Transformer) {
+        if (isBlock(all[i].kind)) {
             if (here)
                 layers.push_back(number);
             ++number;
