@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/formats/chrometrace.h"
 
+#include "core/formats/tracetracks.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,25 +14,6 @@ namespace pipewright {
 namespace {
 
 constexpr int computeThread = 0;
-
-/// Transfers that overlap without nesting break viewers, so each goes to the first thread that is free.
-class Lanes {
-public:
-    int laneFor(Nanoseconds start, Nanoseconds end)
-    {
-        for (std::size_t lane = 0; lane < m_freeFrom.size(); ++lane)
-            if (m_freeFrom[lane] <= start) {
-                m_freeFrom[lane] = end;
-                return static_cast<int>(lane);
-            }
-        m_freeFrom.push_back(end);
-        return static_cast<int>(m_freeFrom.size()) - 1;
-    }
-    int count() const { return static_cast<int>(m_freeFrom.size()); }
-
-private:
-    std::vector<Nanoseconds> m_freeFrom;
-};
 
 class TraceText {
 public:
@@ -53,7 +36,7 @@ public:
         m_first = first;
         assignThreads();
         writeNames();
-        findConsumers();
+        m_consumer = firstConsumers(m_program);
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
             if (wasRun(t)) {
                 writeSlice(t);
@@ -77,7 +60,7 @@ private:
     void assignThreads()
     {
         m_thread.assign(m_program.tasks.size(), computeThread);
-        m_lanes.resize(m_program.devices.size());
+        m_rows.resize(m_program.devices.size());
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
             if (wasRun(t)
@@ -87,22 +70,8 @@ private:
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
         });
         for (const TaskId t : moving)
-            m_thread[t] =
-                1 + m_lanes[static_cast<std::size_t>(deviceOf(t))].laneFor(m_timeline.start[t], m_timeline.end[t]);
-    }
-
-    /// The first computation that waits for each transfer's value.
-    void findConsumers()
-    {
-        m_consumer.assign(m_program.tasks.size(), none);
-        const auto note = [&](TaskId task, TaskId after) {
-            if (after != none && m_program.tasks[after].kind == TaskKind::Transfer && m_consumer[after] == none)
-                m_consumer[after] = task;
-        };
-        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            note(t, m_program.afterData[t]);
-        for (const Program::ExtraDependency& extra : m_program.extraDependencies)
-            note(extra.task, extra.after);
+            m_thread[t] = 1 + static_cast<int>(m_rows[static_cast<std::size_t>(deviceOf(t))].rowFor(
+                                  m_timeline.start[t], m_timeline.end[t]));
     }
 
     std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }
@@ -134,22 +103,11 @@ private:
                            R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",
                            process(device), m_note.empty() ? device : 2 * device + (m_firstProcess > 0 ? 1 : 0));
             writeName("thread_name", device, computeThread, "compute");
-            const int lanes = std::max(1, m_lanes[static_cast<std::size_t>(device)].count());
+            const int lanes = std::max(1, static_cast<int>(m_rows[static_cast<std::size_t>(device)].count()));
             for (int lane = 0; lane < lanes; ++lane)
                 writeName("thread_name", device, 1 + lane,
                           lane == 0 ? "transfers" : fmt::format("transfers {}", lane + 1));
         }
-    }
-
-    static std::string_view category(const Task& task)
-    {
-        switch (task.kind) {
-        case TaskKind::Compute: return describe(task.op);
-        case TaskKind::Transfer: return task.op == Op::F ? "transfer of activation" : "transfer of gradient";
-        case TaskKind::Reduce: return "reduction";
-        case TaskKind::Update: return "update";
-        }
-        return {};
     }
 
     void writeSlice(TaskId t)
@@ -157,7 +115,7 @@ private:
         const Task& task = m_program.tasks[t];
         beginEvent();
         fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
-                       category(task), process(deviceOf(t)), m_thread[t]);
+                       categoryOf(task), process(deviceOf(t)), m_thread[t]);
         time("ts", m_timeline.start[t]);
         m_text += ',';
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
@@ -213,7 +171,7 @@ private:
     int m_firstProcess;
     std::string m_note;
     std::vector<int> m_thread;      ///< per task
-    std::vector<Lanes> m_lanes;     ///< per device
+    std::vector<FreeRows> m_rows;   ///< of transfers, per device
     std::vector<TaskId> m_consumer; ///< per transfer
     std::string m_text;
     bool m_first = true;

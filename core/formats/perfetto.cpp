@@ -2,6 +2,7 @@
 #include "core/formats/perfetto.h"
 
 #include "core/formats/protobuf.h"
+#include "core/formats/tracetracks.h"
 
 #include <algorithm>
 #include <array>
@@ -44,30 +45,10 @@ std::uint64_t processId(std::size_t device)
     return static_cast<std::uint64_t>(device + 1) << 32;
 }
 
-std::string_view categoryOf(const Task& task)
-{
-    switch (task.kind) {
-    case TaskKind::Compute: return describe(task.op);
-    case TaskKind::Transfer: return task.op == Op::F ? "transfer of activation" : "transfer of gradient";
-    case TaskKind::Reduce: return "reduction";
-    case TaskKind::Update: return "update";
-    }
-    return {};
-}
-
 class Writer {
 public:
-    explicit Writer(const Program& program) : m_program(program)
+    explicit Writer(const Program& program) : m_program(program), m_consumer(firstConsumers(program))
     {
-        m_consumer.assign(program.tasks.size(), none);
-        const auto note = [&](TaskId task, TaskId after) {
-            if (after != none && program.tasks[after].kind == TaskKind::Transfer && m_consumer[after] == none)
-                m_consumer[after] = task;
-        };
-        for (TaskId t = 0; t < program.tasks.size(); ++t)
-            note(t, program.afterData[t]);
-        for (const Program::ExtraDependency& extra : program.extraDependencies)
-            note(extra.task, extra.after);
         for (std::size_t device = 0; device < program.devices.size(); ++device)
             describeProcess(device);
     }
@@ -142,19 +123,14 @@ private:
             return timeline.start[a] != timeline.start[b] ? timeline.start[a] < timeline.start[b]
                                                           : timeline.end[a] < timeline.end[b];
         });
-        std::vector<Nanoseconds> freeFrom;
+        FreeRows rows;
         for (const TaskId t : tasks) {
-            std::size_t lane = 0;
-            while (lane < freeFrom.size() && freeFrom[lane] > timeline.start[t])
-                ++lane;
+            const std::size_t before = rows.count(), row = rows.rowFor(timeline.start[t], timeline.end[t]);
             const std::uint64_t id =
-                trackId(device, which, firstTrack == 0 ? (lane == 0 ? 0 : 0x8000 + lane) : firstTrack + lane);
-            if (lane == freeFrom.size()) {
-                freeFrom.push_back(0);
-                describeTrack(id, device, lane == 0 ? name : name + " " + std::to_string(lane + 1),
+                trackId(device, which, firstTrack == 0 ? (row == 0 ? 0 : 0x8000 + row) : firstTrack + row);
+            if (row == before)
+                describeTrack(id, device, row == 0 ? name : name + " " + std::to_string(row + 1),
                               (firstTrack == 0 ? 0u : 10u) + static_cast<unsigned>(which), false);
-            }
-            freeFrom[lane] = timeline.end[t];
             addSlice(timeline, which, t, id);
         }
     }

@@ -11,9 +11,11 @@
 #include <QJsonObject>
 #include <QTest>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
 
 using namespace pipewright;
 
@@ -231,21 +233,65 @@ private Q_SLOTS:
         const Timeline measured = shifted(p.timeline);
         const auto document =
             QJsonDocument::fromJson(QByteArray::fromStdString(chromeTrace(p.program, p.timeline, "both", &measured)));
-        std::map<int, int> slices;
-        std::set<int> flowIds;
+        // Everything in nanoseconds, by side (0 predicted, 1 measured); a device's processes are 4 apart.
+        const auto nanoseconds = [](const QJsonValue& microseconds) { return std::llround(microseconds.toDouble() * 1000); };
+        std::map<std::tuple<int, int, QString>, std::pair<qint64, qint64>> slices; ///< side, device, name: start, end
+        std::map<int, std::map<QString, std::pair<int, qint64>>> flows;            ///< id: phase: process, time
+        std::map<std::pair<int, int>, std::vector<std::pair<qint64, qint64>>> counters;
         int names = 0;
         for (const auto& value : document.object()["traceEvents"].toArray()) {
             const QJsonObject event = value.toObject();
-            if (event["ph"] == "X")
-                ++slices[event["pid"].toInt() / 4];
-            if (event["ph"] == "s")
-                QVERIFY(flowIds.insert(event["id"].toInt()).second); // of one side only
+            const QString phase = event["ph"].toString();
+            const int pid = event["pid"].toInt();
+            const qint64 at = nanoseconds(event["ts"]);
+            if (phase == "X") {
+                const bool fresh = slices.emplace(std::tuple(pid / 4, pid % 4, event["name"].toString()),
+                                                  std::pair(at, at + nanoseconds(event["dur"]))).second;
+                QVERIFY2(fresh, qPrintable(event["name"].toString()));
+            } else if (phase == "s" || phase == "t" || phase == "f") {
+                QVERIFY(flows[event["id"].toInt()].emplace(phase, std::pair(pid, at)).second); // of one side only
+            } else if (phase == "C") {
+                counters[{pid / 4, pid % 4}].emplace_back(at, event["args"].toObject()["bytes"].toInteger());
+            }
             if (event["name"] == "process_name")
                 names += event["args"].toObject()["name"].toString().endsWith(", measured") ? 1 : 0;
         }
         QCOMPARE(names, 4);
-        QCOMPARE(slices[0], static_cast<int>(p.program.tasks.size()));
-        QCOMPARE(slices[1], static_cast<int>(p.program.tasks.size()) - 1);
+        std::size_t expected = 0, arrows = 0;
+        const int tasks = static_cast<int>(p.program.tasks.size());
+        for (int side = 0; side < 2; ++side) {
+            const Timeline& timeline = side == 0 ? p.timeline : measured;
+            for (TaskId t = 0; t < p.program.tasks.size(); ++t) {
+                if (timeline.start[t] == notRun)
+                    continue;
+                ++expected;
+                const Task& task = p.program.tasks[t];
+                const int device = task.kind == TaskKind::Transfer ? task.peer : task.device;
+                const auto slice = slices.find({side, device, QString::fromStdString(p.program.label(t))});
+                QVERIFY2(slice != slices.end(), p.program.label(t).c_str());
+                QCOMPARE(slice->second, std::pair(qint64(timeline.start[t]), qint64(timeline.end[t])));
+                if (task.kind != TaskKind::Transfer)
+                    continue;
+                const TaskId producer = p.program.afterData[t];
+                const auto flow = flows.find(static_cast<int>(t) + side * tasks);
+                QVERIFY(flow != flows.end());
+                ++arrows;
+                if (timeline.start[producer] != notRun) {
+                    const auto [process, time] = flow->second.at("s");
+                    QCOMPARE(process, side * 4 + p.program.tasks[producer].device);
+                    QCOMPARE(time, qint64(timeline.end[producer] - 1)); // inside the slice it leaves
+                }
+            }
+            for (int device = 0; device < 4; ++device) {
+                const auto& samples = timeline.memory[static_cast<std::size_t>(device)];
+                const auto& written = counters[{side, device}];
+                QCOMPARE(written.size(), samples.size());
+                for (std::size_t i = 0; i < samples.size(); ++i)
+                    QCOMPARE(written[i], std::pair(qint64(samples[i].time), qint64(samples[i].bytes)));
+            }
+        }
+        QCOMPARE(slices.size(), expected);
+        QCOMPARE(flows.size(), arrows);
     }
 
     void tablesHaveALinePerBlockAndDevice()
