@@ -22,12 +22,14 @@
 
 namespace pipewright {
 
-/// What F reads: tokens in the stage with the embedding, activation in every other, targets in the stage
-/// with the head. tokens and targets are shape.tokens() integers, row by row.
+/// What F takes: tokens in the stage with the embedding, activation in every other, targets in the stage
+/// with the head. tokens and targets are shape.tokens() integers, row by row. In the stage with the head `loss` is
+/// one element: it becomes the microbatch's share of the step's loss.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;
     std::span<const std::int32_t> targets;
+    std::span<float> loss{};
 };
 
 class StageMaths {
@@ -42,12 +44,11 @@ public:
     bool hasEmbedding() const { return m_embedding.has_value(); }
     bool hasHead() const { return m_head.has_value(); }
 
-    /// F: fills the two saved buffers and, except in the stage with the head, `output`. Returns the
-    /// microbatch's share of the step's loss, 0 without a head.
-    float forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
-                  std::span<float> output) const;
+    /// F: fills the two saved buffers and, except in the stage with the head, `output`.
+    void forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
+                 std::span<float> output) const;
 
-    /// I: reads savedUntilInputGrad and, without a head, `outputGrad`; writes savedFromInputGrad and, without
+    /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a head, `outputGrad`; writes savedFromInputGrad and, without
     /// an embedding, `inputGrad`; uses the workspace; adds the layer norms' gradients to `gradients`.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
                    std::span<float> inputGrad, std::span<float> gradients) const;
