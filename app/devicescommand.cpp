@@ -49,12 +49,12 @@ HostDevice lookAtHost()
     return host;
 }
 
-/// What a run on the GPUs would still lack, when driver and plugin are there.
-constexpr const char* whyNoCudaRuns = "GPUs are found, but --backend cuda does not run designs yet";
-
 void printCuda(const CudaStatus& cuda)
 {
-    fmt::print("cuda  off  {}\n", cuda.table ? whyNoCudaRuns : cuda.reason);
+    fmt::print("cuda  {}  {}\n", cuda.table ? "on " : "off",
+               cuda.table ? fmt::format("driver for CUDA {}.{}, plugin for {}", cuda.driverVersion / 1000,
+                                        cuda.driverVersion % 1000 / 10, cuda.buildInfo)
+                          : cuda.reason);
     for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
         const PipewrightCudaDevice& gpu = cuda.devices[i];
         fmt::print("           GPU {}: {}, {} of memory, {} multiprocessors\n", i, gpu.name, formatSize(gpu.memory),
@@ -67,7 +67,9 @@ void printCuda(const CudaStatus& cuda)
 
 Json toJson(const CudaStatus& cuda)
 {
-    Json entry{{"available", false}, {"reason", cuda.table ? whyNoCudaRuns : cuda.reason}};
+    Json entry{{"available", cuda.table != nullptr}};
+    if (!cuda.table)
+        entry["reason"] = cuda.reason;
     if (!cuda.plugin.empty())
         entry["plugin"] = cuda.plugin;
     if (cuda.driverVersion > 0)

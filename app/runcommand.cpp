@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/defaultdata.h"
+#include "app/gpus.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/table.h"
@@ -46,12 +47,22 @@ struct RunCommandOptions {
         command.add_option("--deadline", deadline, "give up after so long without progress (30s)")->type_name("T");
         command.add_flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
         command.add_flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
+        command
+            .add_option("--link", link,
+                        "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl")
+            ->type_name("LINK");
+        command.add_option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
+            ->type_name("FOLDER");
+        command.add_flag("--bf16", bfloat16, "with --backend cuda: matrix products of bf16 factors, summed in fp32");
+        command.add_flag("--graphs", graphs,
+                         "with --backend cuda: blocks are captured once and launched as CUDA graphs");
         command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
         command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, backend, trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
-    std::string progress = "auto", deviceMemory;
-    std::vector<std::string> faults;
+    std::string progress = "auto", deviceMemory, link = "auto";
+    std::vector<std::string> faults, libraries;
+    bool bfloat16 = false, graphs = false;
     SyntheticScale scale;
     int steps = 1;
     std::uint64_t seed = 1;
@@ -67,14 +78,6 @@ void requireOneOf(const std::string& option, const std::string& value, const std
         list += (list.empty() ? "" : ", ") + std::string(word);
     }
     throw Error(option, "\"" + value + "\" is none that is known", "use one of " + list);
-}
-
-void checkBackend(const std::string& backend)
-{
-    requireOneOf("--backend", backend, {"host", "cuda", "mpi"});
-    if (backend == "cuda")
-        throw Error("--backend", "the " + backend + " backend is not part of this build",
-                    "use --backend host; pipewright devices says what can run here");
 }
 
 int eagerSlotsOf(const std::string& transport)
@@ -105,7 +108,11 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
 
 RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 {
-    checkBackend(given.backend);
+    requireOneOf("--backend", given.backend, {"host", "cuda", "mpi"});
+    requireOneOf("--link", given.link, {"auto", "copy", "nccl"});
+    if (given.backend != "cuda" && (given.bfloat16 || given.graphs || given.link != "auto" || !given.libraries.empty()))
+        throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
+                    "add --backend cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
     requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
@@ -132,6 +139,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     options.checkGradients = !given.skipGradientCheck;
     options.checkMemory = given.checkMemory;
     options.cancel = cancelOnSignals();
+    options.captureBlocks = given.graphs;
     options.trace = given.trace;
     options.overwriteTrace = given.force;
     return options;
@@ -171,6 +179,8 @@ int runDesign(const RunCommandOptions& given)
     if (several)
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline);
     options.data = given.data.empty() ? defaultData(located.design) : given.data;
+    if (given.backend == "cuda")
+        options.createBackend = cudaBackend({located.design.cluster.gpus, given.link, given.libraries, given.bfloat16});
     RunResult result;
     try {
         ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);

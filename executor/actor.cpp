@@ -5,36 +5,45 @@
 #include "executor/clock.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <new>
 #include <thread>
 
 namespace pipewright {
 
-Actor::Actor(RunState& run, int device, std::unique_ptr<Stream> stream, bool checkMemory)
-    : m_run(run)
-    , m_device(device)
-    , m_plan(&run.plan.devices[static_cast<std::size_t>(device)])
-    , m_stream(std::move(stream))
-    , m_meter(device, checkMemory, m_plan->mostLive)
-    , m_hasFaults(std::any_of(run.faults.begin(), run.faults.end(),
-                              [&](const Fault& fault) { return fault.device == device; }))
+Actor::Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks)
+    : m_run(run), m_device(device), m_plan(&run.plan.devices[static_cast<std::size_t>(device)]),
+      m_stream(hardware.createStream()), m_operations(hardware.createOperations(*m_stream)),
+      m_meter(device, checkMemory, m_plan->mostLive),
+      m_hasFaults(
+          std::any_of(run.faults.begin(), run.faults.end(), [&](const Fault& fault) { return fault.device == device; }))
 {
+    const std::size_t instructions = m_plan->instructions.size();
+    m_stopwatch = hardware.createStopwatch(*m_stream, 2 * instructions + 1);
+    m_marks = hardware.createBlockMarks(*m_stream, captureBlocks);
+    m_capture = m_marks && captureBlocks;
+    if (m_stopwatch) {
+        m_laterTasks.reserve(instructions);
+        m_laterMemory.reserve(2 * instructions + 1);
+    }
+    for (std::size_t i = 0; m_marks && i < instructions; ++i)
+        m_labels.push_back(m_plan->instructions[i].task == none
+                               ? std::string()
+                               : "PP:" + run.program->label(m_plan->instructions[i].task));
 }
 
 void Actor::runStep()
 {
     try {
+        m_places = 0;
+        m_laterTasks.clear();
+        m_laterMemory.clear();
+        if (m_stopwatch)
+            mark();
         recordMemory();
-        for (std::uint32_t i = 0; i < m_plan->instructions.size(); ++i) {
-            m_instruction.store(i, std::memory_order_relaxed);
-            setState(State::Running);
-            makeProgress();
-            if (m_run.stopped.load(std::memory_order_relaxed) || (m_hasFaults && !strike(i)))
-                return;
-            if (!execute(m_plan->instructions[i]))
-                return;
-        }
+        if (!walk() || !settle())
+            return;
         m_meter.expectOnlyPersistent();
         m_instruction.store(static_cast<std::uint32_t>(m_plan->instructions.size()), std::memory_order_relaxed);
         setState(State::Done);
@@ -43,6 +52,72 @@ void Actor::runStep()
         setState(State::Failed);
     }
     makeProgress();
+}
+
+/// False when the device is not to go on.
+bool Actor::walk()
+{
+    for (std::uint32_t i = 0; i < m_plan->instructions.size(); ++i) {
+        m_instruction.store(i, std::memory_order_relaxed);
+        setState(State::Running);
+        makeProgress();
+        if (m_run.stopped.load(std::memory_order_relaxed) || (m_hasFaults && !strike(i)))
+            return false;
+        if (!execute(m_plan->instructions[i]))
+            return false;
+    }
+    return true;
+}
+
+/// Waits for the device to do what it was given, block by block, so that a watcher sees how far it is, and
+/// records when it did. False when stopped.
+bool Actor::settle()
+{
+    if (!m_stopwatch)
+        return true;
+    constexpr auto pollInterval = std::chrono::microseconds(50);
+    for (const LaterTask& later : m_laterTasks) {
+        m_instruction.store(later.instruction, std::memory_order_relaxed);
+        while (!m_stopwatch->passed(later.end)) {
+            if (m_run.stopped.load(std::memory_order_acquire))
+                return false;
+            std::this_thread::sleep_for(pollInterval);
+        }
+        makeProgress();
+    }
+    if (!m_stream->synchronize())
+        return false;
+    if (!m_run.recorder)
+        return true;
+    for (const LaterTask& later : m_laterTasks)
+        if (later.task != none)
+            recordTask(later.task, m_stopwatch->at(later.start), m_stopwatch->at(later.end));
+    for (const LaterMemory& later : m_laterMemory)
+        m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, m_stopwatch->at(later.place), later.bytes});
+    for (std::size_t link = 0; link < m_run.links.size(); ++link)
+        if (m_run.plan.links[link].to == m_device)
+            recordFinished(static_cast<int>(link));
+    return true;
+}
+
+std::size_t Actor::mark()
+{
+    m_stopwatch->mark(m_places);
+    return m_places++;
+}
+
+/// The block's maths, by the calling thread or on its stream.
+void Actor::issue(const PlannedInstruction& instruction, const TaskContext& context)
+{
+    const bool update = instruction.kind == InstructionKind::Update;
+    if (!m_marks)
+        return update ? m_run.work->update(context) : m_run.work->compute(context);
+    m_marks->begin(instruction.task, m_labels[m_instruction.load(std::memory_order_relaxed)].c_str());
+    if (update)
+        m_run.work->update(context);
+    else if (!m_capture || !m_run.work->repeats(*context.task) || !m_marks->replay(instruction.task))
+        m_run.work->compute(context);
+    m_marks->end();
 }
 
 bool Actor::execute(const PlannedInstruction& instruction)
@@ -85,9 +160,16 @@ bool Actor::compute(const PlannedInstruction& instruction)
 
     const std::span views(m_plan->views);
     const auto slice = [&](PlannedInstruction::Range range) { return views.subspan(range.begin, range.end - range.begin); };
-    const TaskContext context{instruction.task, &m_run.program->tasks[instruction.task], m_run.step,
-                              slice(instruction.reads), slice(instruction.writes), m_stream.get(), &m_run.stopped};
+    const TaskContext context{instruction.task,
+                              &m_run.program->tasks[instruction.task],
+                              m_run.step,
+                              slice(instruction.reads),
+                              slice(instruction.writes),
+                              m_stream.get(),
+                              &m_run.stopped,
+                              m_operations.get()};
     Nanoseconds start = 0;
+    const std::size_t startPlace = m_stopwatch ? mark() : 0;
     if (m_run.virtualClock) {
         for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
             m_clock = std::max(m_clock, m_run.exchangeEnd[m_plan->arrivals[i]]);
@@ -99,10 +181,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     acquire(instruction);
     if (!m_run.virtualClock)
         start = now();
-    if (instruction.kind == InstructionKind::Update)
-        m_run.work->update(context);
-    else
-        m_run.work->compute(context);
+    issue(instruction, context);
     Nanoseconds end = 0;
     if (m_run.virtualClock) {
         end = start + m_run.durations[instruction.task];
@@ -116,7 +195,10 @@ bool Actor::compute(const PlannedInstruction& instruction)
     // A task cut short by a stop did not run: it must not look as if it had.
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
-    recordTask(instruction.task, start, end);
+    if (m_stopwatch)
+        recordLater(instruction.task, startPlace, mark());
+    else
+        recordTask(instruction.task, start, end);
     releaseTransient(instruction);
     return true;
 }
@@ -126,12 +208,18 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
     const Task& task = m_run.program->tasks[instruction.task];
     const std::span views(m_plan->views);
-    const TaskContext context{instruction.task, &task, m_run.step,
-                              views.subspan(instruction.reads.begin, instruction.reads.end - instruction.reads.begin),
-                              views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
-                              m_stream.get(), &m_run.stopped};
+    const TaskContext context{
+        instruction.task,
+        &task,
+        m_run.step,
+        views.subspan(instruction.reads.begin, instruction.reads.end - instruction.reads.begin),
+        views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
+        m_stream.get(),
+        &m_run.stopped,
+        m_operations.get()};
     acquire(instruction);
     Nanoseconds start = now();
+    const std::size_t startPlace = m_stopwatch ? mark() : 0;
     if (instruction.send < 0) {
         m_run.work->reduce(context, root.region, other.region, true);
     } else {
@@ -153,7 +241,9 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         m_clock = start + m_run.durations[instruction.task];
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
-    if (task.device == m_device)
+    if (m_stopwatch)
+        recordLater(task.device == m_device ? instruction.task : none, startPlace, mark());
+    else if (task.device == m_device)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
     return true;
@@ -238,7 +328,9 @@ void Actor::releaseTransient(const PlannedInstruction& instruction)
 
 void Actor::recordMemory()
 {
-    if (m_run.recorder)
+    if (m_stopwatch)
+        m_laterMemory.push_back({m_places - 1, m_meter.live()});
+    else if (m_run.recorder)
         m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, now(), m_meter.live()});
 }
 
@@ -246,6 +338,12 @@ void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
 {
     if (m_run.recorder)
         m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
+}
+
+/// `task` none: it is only waited for.
+void Actor::recordLater(TaskId task, std::size_t start, std::size_t end)
+{
+    m_laterTasks.push_back({task, m_instruction.load(std::memory_order_relaxed), start, end});
 }
 
 Nanoseconds Actor::now() const

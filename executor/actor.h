@@ -81,7 +81,8 @@ struct RunState {
 
 class Actor {
 public:
-    Actor(RunState& run, int device, std::unique_ptr<Stream> stream, bool checkMemory);
+    /// `captureBlocks`: blocks that repeat are captured once and issued as a whole from then on.
+    Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks);
 
     /// Before the actors of a step are started, so that none of them looks done when it has not begun.
     void prepareStep() { setState(State::Idle); }
@@ -102,6 +103,10 @@ public:
 private:
     using State = ActorStatus::State;
 
+    bool walk();
+    bool settle();
+    void issue(const PlannedInstruction& instruction, const TaskContext& context);
+    std::size_t mark();
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
@@ -120,6 +125,7 @@ private:
     void releaseTransient(const PlannedInstruction& instruction);
     void recordMemory();
     void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
+    void recordLater(TaskId task, std::size_t start, std::size_t end);
     void recordCopy(int exchange, const Copied& copied);
     void recordFinished(int link);
     void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
@@ -130,6 +136,7 @@ private:
     const int m_device;
     const DevicePlan* m_plan = nullptr;
     std::unique_ptr<Stream> m_stream;
+    std::unique_ptr<kernels::Operations> m_operations;
     MemoryMeter m_meter;
     bool m_hasFaults = false;
     bool m_linksStalled = false; ///< a fault: nothing that is sent moves
@@ -137,6 +144,24 @@ private:
     Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;
+
+    // A device that does things later than they are issued: what happened when is known when the step is over.
+    struct LaterTask {
+        TaskId task = none;
+        std::uint32_t instruction = 0;
+        std::size_t start = 0, end = 0; ///< places of the stopwatch
+    };
+    struct LaterMemory {
+        std::size_t place = 0;
+        Bytes bytes = 0;
+    };
+    std::unique_ptr<Stopwatch> m_stopwatch;
+    std::unique_ptr<BlockMarks> m_marks;
+    bool m_capture = false;
+    std::size_t m_places = 0; ///< marked in this step
+    std::vector<LaterTask> m_laterTasks;
+    std::vector<LaterMemory> m_laterMemory;
+    std::vector<std::string> m_labels; ///< per instruction, for m_marks
 
     alignas(64) std::atomic<std::uint64_t> m_progress{0};
     std::atomic<State> m_state{State::Idle};

@@ -2,12 +2,14 @@
 // What the runtime needs from hardware, and no more: devices with memory, streams that things are issued
 // on, events that order streams, and links that carry buffers one way between two devices. The host
 // backend implements it with threads and memory copies; a GPU backend issues the same calls on its own
-// streams. Whatever is waited for is waited for through a Stream, so a run can always be interrupted.
+// streams, and what was issued runs later: only its stopwatch knows when. Whatever is waited for is waited for through a Stream, so a run can always be interrupted.
 // tests/executor/tst_backend_conformance.cpp says what every implementation must do.
 #pragma once
 
 #include "core/base/units.h"
 #include "core/program/program.h"
+#include "kernels/operations.h"
+#include "traces/tracewriter.h"
 
 #include <cstddef>
 #include <memory>
@@ -54,9 +56,35 @@ public:
     virtual bool wait(Event& event) = 0;
     /// Returns when everything issued so far is done; false when interrupted.
     virtual bool synchronize() = 0;
+    /// The device is busy for so long from when it comes to it. False: the calling thread is to see to it itself.
+    virtual bool spend(Nanoseconds) { return false; }
     /// Makes the wait under way and all later ones return false until resume(). Any thread may call it.
     virtual void interrupt() = 0;
     virtual void resume() = 0;
+};
+
+/// When a device came to what it was given; on one that does things later than they are issued.
+class Stopwatch {
+public:
+    virtual ~Stopwatch() = default;
+    /// Place `place` is passed when everything issued so far is done. Marked again in every step.
+    virtual void mark(std::size_t place) = 0;
+    virtual bool passed(std::size_t place) const = 0;
+    /// Of a passed place, on the clock of steadyNow().
+    virtual Nanoseconds at(std::size_t place) const = 0;
+};
+
+/// What a device's blocks are called in a profiler of another maker; and blocks that were issued once and are
+/// issued again as a whole.
+class BlockMarks {
+public:
+    virtual ~BlockMarks() = default;
+    /// Everything issued between the two calls belongs to the task.
+    virtual void begin(TaskId task, const char* label) = 0;
+    virtual void end() = 0;
+    /// True: the block was issued as it was captured. False: it is to be issued now, between begin() and end(), and
+    /// is captured on the way.
+    virtual bool replay(TaskId) { return false; }
 };
 
 class Device {
@@ -69,6 +97,15 @@ public:
     virtual std::unique_ptr<Stream> createStream() = 0;
     /// An event that only `waiter` ever waits for.
     virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
+    /// Maths in this device's memory, in the order of `stream`.
+    virtual std::unique_ptr<kernels::Operations> createOperations(Stream& stream) = 0;
+    /// Null when the calling thread does the work itself, and a look at the clock is the truth.
+    virtual std::unique_ptr<Stopwatch> createStopwatch(Stream&, std::size_t /*places*/) { return nullptr; }
+    /// Null when there is nobody to tell. `capture`: see replay().
+    virtual std::unique_ptr<BlockMarks> createBlockMarks(Stream&, bool /*capture*/) { return nullptr; }
+    /// Between the host's memory and the device's, behind what `stream` was given. Return when it is done.
+    virtual void write(Stream& stream, Region to, const void* from) = 0;
+    virtual void read(Stream& stream, Region from, void* to) = 0;
 };
 
 /// One side of a transfer. The regions, the event and what they refer to stay valid until the link is reset.
@@ -108,6 +145,8 @@ public:
     virtual void finished(std::vector<Copied>&) {}
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
+    /// Gives up what is under way and would wait for the other side for ever; the link is of no further use.
+    virtual void abort() {}
 };
 
 struct LinkOptions {
@@ -124,10 +163,16 @@ public:
     virtual std::string name() const = 0; ///< "host", "cuda", "mpi"
     virtual int devices() const = 0;
     virtual Device& device(int index) = 0;
-    /// Whether this process runs the device. Of others, only the persistent memory has a copy here.
+    /// Whether this process runs the device. Of others nothing but the sizes is known here.
     virtual bool isLocal(int) const { return true; }
     /// The other processes of the run; null when there are none.
     virtual Peers* peers() { return nullptr; }
+    /// Between two steps: clocks are compared anew.
+    virtual void beginStep() {}
+    /// From now on the devices' own recorder, where there is one, sees what they do. Empty, or why it does not.
+    virtual std::string startRecording() { return {}; }
+    /// Between steps: what it saw since the last call, with `step` put in. Returns how many records it lost.
+    virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
 };

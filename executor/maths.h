@@ -28,6 +28,8 @@ struct TaskContext {
     std::span<const BufferView> writes;
     Stream* stream = nullptr;                    ///< what the device does, in order
     const std::atomic<bool>* stopped = nullptr;  ///< long work gives up when it turns true
+    /// The device's; in its memory lies all that is read and written.
+    const kernels::Operations* operations = &kernels::hostOperations();
 };
 
 class StageWork {
@@ -35,14 +37,18 @@ public:
     virtual ~StageWork() = default;
     virtual std::string name() const = 0; ///< "training", "timed"
 
+    /// Before prepare(): whose memory the regions are in. Without it, the host's.
+    virtual void useDevices(Backend&) {}
     /// Once, before the first step: where every buffer of the program will be (index = BufferId). The
-    /// persistent ones are this work's to fill; the program and the regions stay valid until the end.
+    /// persistent ones of this process's devices are this work's to fill, those of others are null; the program and the regions stay valid until the end.
     virtual void prepare(const Program& program, std::span<const Region> regions) = 0;
     /// Between steps, while no device runs.
     virtual void beginStep(int step) = 0;
     virtual double endStep(int step) = 0; ///< the step's loss; NaN when there is none
 
     virtual void compute(const TaskContext& context) = 0;
+    /// Whether compute() of this task only issues, and the same in every step.
+    virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.

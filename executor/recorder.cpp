@@ -2,6 +2,7 @@
 #include "executor/recorder.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace pipewright {
 
@@ -46,6 +47,12 @@ void Recorder::record(const StepRecord& record)
     m_wake.notify_one();
 }
 
+void Recorder::record(std::vector<GpuRecord> records)
+{
+    const std::lock_guard lock(m_mutex);
+    m_gpu.insert(m_gpu.end(), std::make_move_iterator(records.begin()), std::make_move_iterator(records.end()));
+}
+
 void Recorder::makeRoom(std::size_t records)
 {
     std::unique_lock lock(m_mutex);
@@ -87,6 +94,7 @@ void Recorder::write()
 {
     for (bool last = false; !last;) {
         std::vector<StepRecord> steps;
+        std::vector<GpuRecord> gpu;
         {
             std::unique_lock lock(m_mutex);
             m_wake.wait_for(lock, drainInterval, [this] { return m_stop || m_urgent || !m_steps.empty(); });
@@ -94,6 +102,7 @@ void Recorder::write()
             m_urgent = false;
             // Taken before the rings are drained: a step's own records are then written before it.
             steps.swap(m_steps);
+            gpu.swap(m_gpu);
         }
         m_tasks.clear();
         m_memory.clear();
@@ -105,7 +114,7 @@ void Recorder::write()
             const std::lock_guard lock(m_mutex); // so that makeRoom cannot miss it
         }
         m_drained.notify_all();
-        const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size());
+        const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size() + gpu.size());
         if (count == 0)
             continue;
         if (m_failure) {
@@ -117,6 +126,8 @@ void Recorder::write()
                 m_sink.append(m_tasks);
             if (!m_memory.empty())
                 m_sink.append(m_memory);
+            if (!gpu.empty())
+                m_sink.append(gpu);
             for (const StepRecord& step : steps)
                 m_sink.append(step);
             m_sink.commit();

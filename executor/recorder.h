@@ -21,6 +21,7 @@ public:
     virtual void append(const std::vector<TaskRecord>& records) = 0;
     virtual void append(const std::vector<MemoryRecord>& records) = 0;
     virtual void append(const StepRecord& record) = 0;
+    virtual void append(const std::vector<GpuRecord>&) {}
     virtual void commit() = 0;
 };
 
@@ -74,6 +75,7 @@ public:
     void record(int device, const MemoryRecord& record);
     /// After a step, when no device runs.
     void record(const StepRecord& record);
+    void record(std::vector<GpuRecord> records);
 
     /// Between steps: waits until every ring has room for `records` more of each kind, or is empty.
     void makeRoom(std::size_t records);
@@ -104,6 +106,7 @@ private:
     std::mutex m_mutex;
     std::condition_variable m_wake, m_drained;
     std::vector<StepRecord> m_steps; ///< guarded by m_mutex
+    std::vector<GpuRecord> m_gpu;    ///< guarded by m_mutex
     bool m_urgent = false;           ///< guarded by m_mutex; somebody waits for room
     bool m_stop = false;             ///< guarded by m_mutex
     std::thread m_thread;

@@ -29,6 +29,7 @@ public:
     void append(const std::vector<TaskRecord>& records) override { m_writer.append(records); }
     void append(const std::vector<MemoryRecord>& records) override { m_writer.append(records); }
     void append(const StepRecord& record) override { m_writer.append(record); }
+    void append(const std::vector<GpuRecord>& records) override { m_writer.append(records); }
     void commit() override { m_writer.commit(); }
 
 private:
@@ -163,7 +164,7 @@ public:
         m_result.arenaBytes = runtime->arenaBytes();
         if (m_recorder) {
             m_recorder->finish();
-            m_result.droppedRecords = m_recorder->dropped();
+            m_result.droppedRecords += m_recorder->dropped();
         }
         if (m_peers && !m_result.cancelled)
             mergeResults(*runtime);
@@ -207,6 +208,7 @@ private:
         options.eagerSlots = m_options.eagerSlots;
         options.deadline = m_options.deadline;
         options.checkMemory = m_options.checkMemory;
+        options.captureBlocks = m_options.captureBlocks;
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
@@ -238,6 +240,10 @@ private:
             m_gathering.emplace(*m_peers, *m_sink);
         createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_sink);
         m_result.trace = m_options.trace;
+        if (const std::string why = m_backend->startRecording(); !why.empty())
+            m_result.notes.push_back({Severity::Note, "trace",
+                                      "blocks are timed by events, without their kernels: " + why,
+                                      "end other profilers, or name CUPTI's folder with --cuda-libraries"});
     }
 
     void createRecorder(RecordSink& sink)
@@ -252,13 +258,17 @@ private:
         postBuffers(*m_peers, m_program, runtime.regions(), kind);
         m_peers->meet({});
         if (m_result.speaks)
-            takeParcels(runtime);
+            takeParcels();
     }
 
     /// What has come by now: a process that is ahead may have sent its summary with the buffers.
-    void takeParcels(const Runtime& runtime)
+    void takeParcels()
     {
-        const auto summaries = unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), runtime.regions());
+        const auto summaries =
+            unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeParcels(), [this](BufferId buffer) {
+                return m_trainingWork && buffer < m_program.buffers.size() ? m_trainingWork->mirrorOf(buffer)
+                                                                           : Region{};
+            });
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
 
@@ -272,7 +282,7 @@ private:
             return;
         if (m_gathering)
             m_gathering->commit(); // the last records: all recorders have ended
-        takeParcels(runtime);
+        takeParcels();
         for (const auto& [from, summary] : m_summaries) {
             m_result.peakBytes[static_cast<std::size_t>(from)] = summary.peak;
             m_result.droppedRecords += summary.dropped;
@@ -299,7 +309,9 @@ private:
             if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
                 if (m_peers)
                     fetchBuffers(runtime, BufferKind::Parameters);
-                keepParameters();
+                m_trainingWork->fetch(BufferKind::Parameters);
+                if (m_result.speaks)
+                    keepParameters();
             }
             if (m_recorder)
                 m_recorder->makeRoom(recordsPerStep(m_program));
@@ -311,6 +323,10 @@ private:
             }
             m_result.stepTimes.push_back(outcome.end - outcome.start);
             m_result.losses.push_back(outcome.loss);
+            if (std::vector<GpuRecord> seen; m_recorder) {
+                m_result.droppedRecords += m_backend->takeRecords(step, seen);
+                m_recorder->record(std::move(seen));
+            }
             if (m_recorder)
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
             if (m_options.progress) {
@@ -345,6 +361,7 @@ private:
 
     void checkGradients()
     {
+        m_trainingWork->fetch(BufferKind::Gradients);
         SequentialTrainer reference(*m_design.workload, m_design.layersPerStage, m_program.microbatches,
                                     m_training->optimizer, *m_training->data, m_options.seed);
         reference.startAt(m_options.steps - 1, m_lastParameters);

@@ -46,6 +46,7 @@ struct RunOptions {
     Nanoseconds deadline = 30'000'000'000; ///< without progress
     Bytes deviceMemory = 0;   ///< what each device may hold; 0: as much as there is
     bool checkGradients = true;
+    bool captureBlocks = false; ///< on GPUs: blocks become CUDA graphs
     bool checkMemory = false; ///< refuse overlaps, overwrite what was released
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread

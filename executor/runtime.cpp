@@ -52,6 +52,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
                     "start one process per device");
     if (m_peers && m_run.virtualClock)
         throw Error("clock", "several processes have no common virtual clock", "use --backend host, or the real clock");
+    work.useDevices(backend);
     allocate();
     work.prepare(program, m_run.regions);
     startActors();
@@ -79,12 +80,15 @@ void Runtime::allocate()
         Device& device = m_backend.device(static_cast<int>(d));
         auto lives = lifetimes(program, static_cast<int>(d));
         const ArenaPlan arena = planArena(program, lives);
-        // What comes and goes on another process's device is only known by its size here.
+        // Another process's buffers are only known by their sizes here.
         const bool local = m_backend.isLocal(static_cast<int>(d));
+        const auto at = [local](const Allocation& memory, Bytes offset) {
+            return local ? memory.region().data + offset : nullptr;
+        };
         const auto& transient = m_memory.emplace_back(device.allocate(local ? arena.bytes : 0));
         for (std::size_t i = 0; i < lives.size(); ++i) {
             const BufferId buffer = lives[i].buffer;
-            m_run.regions[buffer] = {local ? transient->region().data + arena.offsets[i] : nullptr, program.buffers[buffer].bytes};
+            m_run.regions[buffer] = {at(*transient, arena.offsets[i]), program.buffers[buffer].bytes};
         }
 
         Bytes persistent = 0, total = 0;
@@ -97,9 +101,9 @@ void Runtime::allocate()
             persistent += description.bytes;
             total += aligned(description.bytes);
         }
-        const auto& lasting = m_memory.emplace_back(device.allocate(total));
+        const auto& lasting = m_memory.emplace_back(device.allocate(local ? total : 0));
         for (const auto& [buffer, offset] : places)
-            m_run.regions[buffer] = {lasting->region().data + offset, program.buffers[buffer].bytes};
+            m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};
         m_arenaBytes.push_back(arena.bytes); // the plan's, on every device
         m_persistentBytes.push_back(persistent);
         allLifetimes.push_back(std::move(lives));
@@ -124,7 +128,7 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
         Device& device = m_backend.device(static_cast<int>(d));
         m_run.linksFinishLater = m_run.linksFinishLater || device.capabilities().asynchronous;
         const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
-        m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device.createStream(), check));
+        m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device, check, m_options.captureBlocks));
         m_actors.back()->meter().addPersistent(m_persistentBytes[d]);
     }
     for (const Exchange& exchange : m_run.plan.exchanges) {
@@ -189,6 +193,7 @@ StepOutcome Runtime::runStep(int step)
         left.store(false, std::memory_order_relaxed);
     m_run.step = step;
     m_run.work->beginStep(step);
+    m_backend.beginStep();
 
     StepOutcome outcome;
     if (m_run.virtualClock) {
@@ -258,7 +263,13 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
                 lastProgress = before;
                 lastChange = steadyNow();
             }
-            if (still && provable && cannotGoOn(snapshot)) {
+            const bool failed = std::any_of(snapshot.actors.begin(), snapshot.actors.end(), [](const ActorStatus& actor) {
+                return actor.state == ActorStatus::State::Failed;
+            });
+            if (failed && !provable && !m_peers) {
+                verdict = Verdict::Failed; // whom it keeps waiting cannot be told from who is busy
+                reason = "a device failed";
+            } else if (still && provable && cannotGoOn(snapshot)) {
                 verdict = Verdict::Failed;
                 reason = "no device can go on";
             } else if (steadyNow() - lastChange > m_options.deadline) {
@@ -339,6 +350,9 @@ void Runtime::stopActors()
     m_run.stopped.store(true, std::memory_order_seq_cst);
     for (const auto& actor : m_actors)
         actor->stream().interrupt();
+    for (const auto& link : m_run.links)
+        if (link)
+            link->abort();
     for (std::atomic<bool>& left : m_run.leftLink) {
         left.store(true, std::memory_order_release);
         left.notify_all();

@@ -20,6 +20,7 @@ struct RuntimeOptions {
     Nanoseconds watchInterval = 20'000'000; ///< how often is looked whether anything can still move
     bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
     bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
+    bool captureBlocks = false;            ///< devices that can: a block is captured once and issued as a whole
     bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
     std::vector<Nanoseconds> latencies = {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links

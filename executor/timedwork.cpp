@@ -52,19 +52,23 @@ TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace)
 {
 }
 
-void TimedWork::prepare(const Program&, std::span<const Region> regions)
+void TimedWork::prepare(const Program& program, std::span<const Region> regions)
 {
     if (m_pace != Pace::Burn)
         return;
     constexpr Bytes page = 4096;
-    for (const Region& region : regions)
-        for (Bytes at = 0; region.data != nullptr && at < region.bytes; at += page)
-            region.data[at] = std::byte{1};
+    for (BufferId b = 0; b < regions.size(); ++b) {
+        // A device that the host cannot look into gives memory that is there.
+        if (m_backend && !m_backend->device(program.buffers[b].device).capabilities().hostAddressable)
+            continue;
+        for (Bytes at = 0; regions[b].data != nullptr && at < regions[b].bytes; at += page)
+            regions[b].data[at] = std::byte{1};
+    }
 }
 
 void TimedWork::spend(const TaskContext& context) const
 {
-    if (m_pace == Pace::Virtual)
+    if (m_pace == Pace::Virtual || (context.stream != nullptr && context.stream->spend(m_durations[context.id])))
         return;
     constexpr Nanoseconds slice = 5'000'000; // how late a stop may be noticed
     const Nanoseconds until = steadyNow() + m_durations[context.id];

@@ -30,6 +30,7 @@ public:
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
 
     std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
+    void useDevices(Backend& backend) override { m_backend = &backend; }
     /// Burning work touches every page once, so that a run needs the memory that it says it needs.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
@@ -45,6 +46,7 @@ public:
 private:
     std::vector<Nanoseconds> m_durations;
     Pace m_pace;
+    Backend* m_backend = nullptr;
 };
 
 } // namespace pipewright

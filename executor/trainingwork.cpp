@@ -2,7 +2,6 @@
 #include "executor/trainingwork.h"
 
 #include "core/base/diagnostic.h"
-#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 
 #include <fmt/format.h>
@@ -14,6 +13,12 @@ namespace {
 std::span<float> floats(Region region)
 {
     return {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / sizeof(float)};
+}
+
+std::span<const std::int32_t> integers(Region region)
+{
+    return {reinterpret_cast<const std::int32_t*>(region.data),
+            static_cast<std::size_t>(region.bytes) / sizeof(std::int32_t)};
 }
 
 std::span<std::byte> bytes(Region region)
@@ -101,66 +106,147 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                     fmt::format("its update takes {} microbatches, others {}", program.weights[t].batchSize, m_batch),
                     "the built-in models average over as many in every update");
     }
+    m_regions.assign(regions.begin(), regions.end());
+    preparePlaces();
+    for (const Buffer& buffer : program.buffers)
+        checkSize(buffer);
+    bindCopies(regions);
+    for (std::size_t i = 0; i < m_copies.size(); ++i)
+        if (m_deviceOfCopy[i] >= 0)
+            initialise(i);
+        else if (!program.versioned())
+            throw Error("run", "the program has no memory for a stage's parameters",
+                        "take the bytes of the costs from the workload");
+}
+
+void TrainingWork::preparePlaces()
+{
+    m_places.clear();
+    m_places.resize(m_program->devices.size());
+    for (const Task& task : m_program->tasks)
+        if (task.kind == TaskKind::Compute && task.op == Op::F) {
+            Place& place = m_places[static_cast<std::size_t>(task.device)];
+            const StageMaths& maths = at(task.stage).maths;
+            place.hasHead = place.hasHead || maths.hasHead();
+            place.readsText = place.readsText || maths.hasHead() || maths.hasEmbedding();
+        }
+    for (std::size_t d = 0; m_backend && d < m_places.size(); ++d) {
+        Place& place = m_places[d];
+        if (!isLocal(static_cast<int>(d)))
+            continue;
+        place.device = &m_backend->device(static_cast<int>(d));
+        place.onHost = place.device->capabilities().hostAddressable;
+        place.stream = place.device->createStream();
+        place.operations = place.device->createOperations(*place.stream);
+        if (!place.onHost && m_sequencePieces > 1)
+            throw Error("model.sequence_pieces", "pieces of sequences are trained on the host only",
+                        "use --backend host, or a schedule of whole sequences");
+        if (!place.onHost && place.readsText)
+            place.memory = place.device->allocate(static_cast<Bytes>(
+                m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float))));
+    }
+}
+
+/// Of one microbatch, on a device of its own memory.
+Region TrainingWork::textOn(const Place& place, std::size_t microbatch, bool targets) const
+{
+    const std::size_t bytes = m_tokens.front().size() * sizeof(std::int32_t);
+    return {place.memory->region().data + (2 * microbatch + targets) * bytes, static_cast<Bytes>(bytes)};
+}
+
+Region TrainingWork::lossesOn(const Place& place) const
+{
+    const std::size_t text = 2 * m_tokens.size() * m_tokens.front().size() * sizeof(std::int32_t);
+    return {place.memory->region().data + text, static_cast<Bytes>(m_losses.size() * sizeof(float))};
+}
+
+void TrainingWork::checkSize(const Buffer& buffer) const
+{
+    const Stage& stage = at(buffer.stage);
+    const std::size_t count = stage.maths.parameters().count();
+    auto expected = static_cast<std::size_t>(buffer.bytes);
+    switch (buffer.kind) {
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights:
+    case BufferKind::PartialGradient:
+    case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
+    case BufferKind::OptimizerState: expected = stage.optimizer.stateElements() * sizeof(float); break;
+    case BufferKind::SavedUntilInputGrad:
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::SavedFromInputGrad:
+    case BufferKind::SequenceGradient:
+    case BufferKind::Workspace: expected = static_cast<std::size_t>(stage.maths.layout().bytes(buffer.kind)); break;
+    case BufferKind::Output:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::Gradient:
+    case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+    case BufferKind::ReduceInbox: break;
+    }
+    if (expected != static_cast<std::size_t>(buffer.bytes))
+        throw Error(fmt::format("stage {}", buffer.stage),
+                    fmt::format("a buffer has {} where the model needs {}", exactSize(buffer.bytes),
+                                exactSize(static_cast<Bytes>(expected))),
+                    "take the bytes of the costs from the workload");
+}
+
+void TrainingWork::bindCopies(std::span<const Region> regions)
+{
+    const Program& program = *m_program;
+    const std::size_t holders =
+        program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas);
     m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
-    m_copies.assign(m_stages.size()
-                        * (program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas)),
-                    {});
+    m_savedForWeights.assign(m_saved.size(), {});
+    m_copies.assign(m_stages.size() * holders, {});
+    m_deviceOfCopy.assign(m_copies.size(), -1);
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
-        const Stage& stage = at(buffer.stage);
-        StageCopy& copy = m_copies[copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device))];
-        const StageLayout& layout = stage.maths.layout();
-        auto expected = static_cast<std::size_t>(buffer.bytes);
-        const std::size_t count = stage.maths.parameters().count();
+        const std::size_t index = copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device));
+        StageCopy& copy = m_copies[index];
         switch (buffer.kind) {
         case BufferKind::Parameters:
             copy.parameters = floats(regions[b]);
-            expected = count * sizeof(float);
+            m_deviceOfCopy[index] = buffer.device;
             break;
-        case BufferKind::Gradients:
-            copy.gradients = floats(regions[b]);
-            expected = count * sizeof(float);
-            break;
-        case BufferKind::OptimizerState:
-            copy.state = floats(regions[b]);
-            expected = stage.optimizer.stateElements() * sizeof(float);
-            break;
+        case BufferKind::Gradients: copy.gradients = floats(regions[b]); break;
+        case BufferKind::OptimizerState: copy.state = floats(regions[b]); break;
         case BufferKind::SavedUntilInputGrad:
             m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
-            [[fallthrough]];
+            break;
         case BufferKind::SavedUntilWeightGrad:
-        case BufferKind::SavedFromInputGrad:
-        case BufferKind::SequenceGradient:
-        case BufferKind::Workspace: expected = static_cast<std::size_t>(layout.bytes(buffer.kind)); break;
-        case BufferKind::Output:
-        case BufferKind::ReceivedOutput:
-        case BufferKind::Gradient:
-        case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
-        case BufferKind::WeightVersion:
-        case BufferKind::PredictedWeights:
-        case BufferKind::SentWeights:
-        case BufferKind::ReceivedWeights:
-        case BufferKind::PartialGradient:
-        case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
-        case BufferKind::ReduceInbox: break;
+            m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
+            break;
+        default: break;
         }
-        if (expected != static_cast<std::size_t>(buffer.bytes))
-            throw Error(fmt::format("stage {}", buffer.stage),
-                        fmt::format("a buffer has {} where the model needs {}", exactSize(buffer.bytes),
-                                    exactSize(static_cast<Bytes>(expected))),
-                        "take the bytes of the costs from the workload");
     }
-    for (std::size_t i = 0; i < m_copies.size(); ++i) {
-        const StageCopy& copy = m_copies[i];
-        if (program.versioned() && copy.parameters.empty())
-            continue; // a device that does not work on this stage
-        if (copy.parameters.empty() || copy.gradients.empty())
-            throw Error("run", "the program has no memory for a stage's parameters",
-                        "take the bytes of the costs from the workload");
-        m_stages[i % m_stages.size()].maths.parameters().initialise(copy.parameters, m_seed);
-        kernels::fill(copy.gradients, 0);
-        kernels::fill(copy.state, 0);
+}
+
+void TrainingWork::initialise(std::size_t index)
+{
+    const int device = m_deviceOfCopy[index];
+    if (!isLocal(device))
+        return;
+    StageCopy& copy = m_copies[index];
+    const ParameterLayout& layout = m_stages[index % m_stages.size()].maths.parameters();
+    const Place& place = placeOf(device);
+    const kernels::Operations& on = place.operations ? *place.operations : kernels::hostOperations();
+    if (place.onHost) {
+        layout.initialise(copy.parameters, m_seed);
+    } else {
+        std::vector<float> values(copy.parameters.size());
+        layout.initialise(values, m_seed);
+        place.device->write(
+            *place.stream,
+            {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},
+            values.data());
     }
+    on.fill(copy.gradients, 0);
+    on.fill(copy.state, 0);
+    if (place.stream)
+        place.stream->synchronize();
 }
 
 void TrainingWork::beginStep(int step)
@@ -172,12 +258,35 @@ void TrainingWork::beginStep(int step)
             m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
     if (m_program->versioned())
         m_versions.beginStep(m_copies);
-    for (const StageCopy& copy : m_copies)
-        kernels::fill(copy.gradients, 0);
+    for (std::size_t i = 0; i < m_copies.size(); ++i) {
+        const int device = m_deviceOfCopy[i];
+        if (device < 0 || !isLocal(device))
+            continue;
+        const Place& place = placeOf(device);
+        (place.operations ? *place.operations : kernels::hostOperations()).fill(m_copies[i].gradients, 0);
+    }
+    for (const Place& place : m_places) {
+        for (std::size_t m = 0; place.memory && m < m_tokens.size(); ++m)
+            for (const bool targets : {false, true})
+                place.device->write(*place.stream, textOn(place, m, targets),
+                                    (targets ? m_targets : m_tokens)[m].data());
+        if (place.stream)
+            place.stream->synchronize();
+    }
 }
 
 double TrainingWork::endStep(int)
 {
+    for (const Place& place : m_places) {
+        if (!place.memory || !place.hasHead)
+            continue;
+        std::vector<float> losses(m_losses.size());
+        place.device->read(*place.stream, lossesOn(place), losses.data());
+        for (const Task& task : m_program->tasks)
+            if (task.kind == TaskKind::Compute && task.op == Op::F && at(task.stage).maths.hasHead()
+                && &placeOf(task.device) == &place)
+                m_losses[static_cast<std::size_t>(task.microbatch)] = losses[static_cast<std::size_t>(task.microbatch)];
+    }
     double loss = 0; // ascending, as the reference adds them
     for (const float share : m_losses)
         loss += share;
@@ -203,17 +312,23 @@ void TrainingWork::compute(const TaskContext& context)
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
+    memory.saved.operations = context.operations;
+    if (task.op == Op::I)
+        memory.saved.savedUntilWeightGrad = bytes(m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
     memory.saved.piece = static_cast<int>(piece);
     memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
     case Op::F: {
-        const float share = maths.forward(weights, {m_tokens[microbatch], memory.input, m_targets[microbatch]},
-                                          memory.saved, memory.output);
-        if (maths.hasHead()) {
-            m_losses[microbatch] = share;
-            if (m_listener)
-                m_listener(task.microbatch, double(share) * m_batch);
+        StageInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
+                         std::span(m_losses).subspan(microbatch, 1)};
+        if (const Place& place = placeOf(task.device); place.memory) {
+            input.tokens = integers(textOn(place, microbatch, false));
+            input.targets = integers(textOn(place, microbatch, true));
+            input.loss = floats(lossesOn(place)).subspan(microbatch, 1);
         }
+        maths.forward(weights, input, memory.saved, memory.output);
+        if (maths.hasHead() && m_listener)
+            m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;
     }
     case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients); break;
@@ -232,12 +347,12 @@ void TrainingWork::update(const TaskContext& context)
     StageCopy& copy = copyOf(*context.task);
     if (m_program->versioned()) {
         if (context.task->peer < 0)
-            sumTiedGradients(stage.maths.parameters(), copy.gradients);
+            sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
         m_versions.update(context, copy, stage.optimizer);
         return;
     }
-    sumTiedGradients(stage.maths.parameters(), copy.gradients);
-    stage.optimizer.update(context.step + 1, copy.parameters, copy.gradients, copy.state);
+    sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
+    stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
 }
 
 Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
@@ -250,15 +365,52 @@ Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
     if (!matrix)
         throw Error(fmt::format("stage {}", gradients.description->stage), "holds no shared parameter",
                     "the dataflow must name the stages of embedding and head");
-    return {gradients.region.data + matrix->offset * sizeof(float),
+    std::byte* data = gradients.region.data; // null on another process's device
+    return {data ? data + matrix->offset * sizeof(float) : nullptr,
             static_cast<Bytes>(matrix->count() * sizeof(float))};
 }
 
-void TrainingWork::reduce(const TaskContext&, Region own, Region theirs, bool both)
+void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
 {
-    kernels::add(floats(own), floats(theirs));
+    context.operations->add(floats(own), floats(theirs));
     if (both)
-        kernels::copy(floats(own), floats(theirs));
+        context.operations->copy(floats(own), floats(theirs));
+}
+
+Region TrainingWork::mirrorOf(BufferId buffer)
+{
+    const Region region = m_regions[buffer];
+    const Place& place = placeOf(m_program->buffers[buffer].device);
+    if (region.data && place.onHost)
+        return region;
+    std::vector<std::byte>& mirror = m_mirrors[buffer];
+    mirror.resize(static_cast<std::size_t>(region.bytes));
+    return {mirror.data(), region.bytes};
+}
+
+void TrainingWork::fetch(BufferKind kind)
+{
+    for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
+        const Buffer& buffer = m_program->buffers[b];
+        const Place& place = placeOf(buffer.device);
+        if (buffer.kind == kind && isLocal(buffer.device) && !place.onHost)
+            place.device->read(*place.stream, m_regions[b], mirrorOf(b).data);
+    }
+}
+
+std::span<const float> TrainingWork::onHost(std::span<float> values, int stage, int replica, BufferKind kind) const
+{
+    const std::size_t index =
+        copyIndex(stage, holderOf(replica, m_program->deviceOfStage[static_cast<std::size_t>(stage)]));
+    if (values.data() && placeOf(m_deviceOfCopy[index]).onHost)
+        return values;
+    for (const auto& [buffer, mirror] : m_mirrors) {
+        const Buffer& description = m_program->buffers[buffer];
+        if (description.kind == kind && description.stage == stage
+            && copyIndex(description.stage, holderOf(description.replica, description.device)) == index)
+            return {reinterpret_cast<const float*>(mirror.data()), mirror.size() / sizeof(float)};
+    }
+    return {}; // not fetched
 }
 
 } // namespace pipewright

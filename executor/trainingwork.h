@@ -2,7 +2,8 @@
 // Real training as the runtime's work: binds the buffers of a Program to the stage maths. Everything that a
 // microbatch keeps lives in the Program's buffers; only text, gradients' zeroing and losses are held here.
 // Sums are made in the order of each device's list and nowhere else, which is why every synchronous
-// schedule gives the bits of the sequential reference for that order. Where the schedule has replicas, each
+// schedule gives the bits of the sequential reference for that order. On a device whose memory the host cannot touch,
+// text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the schedule has replicas, each
 // has parameters, gradients and optimizer state of its own, and they stay the same bits.
 #pragma once
 
@@ -13,6 +14,8 @@
 #include "executor/training/versionedweights.h"
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
 namespace pipewright {
@@ -25,12 +28,14 @@ public:
                  const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0);
 
     std::string name() const override { return "training"; }
+    void useDevices(Backend& backend) override { m_backend = &backend; }
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
     /// buffers have not the sizes of this model.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int step) override;
     double endStep(int step) override;
     void compute(const TaskContext& context) override;
+    bool repeats(const Task&) const override { return !m_program->versioned(); }
     void update(const TaskContext& context) override;
     Region sharedPart(const Task& reduce, const BufferView& gradients) override;
     void reduce(const TaskContext& context, Region own, Region theirs, bool both) override;
@@ -43,21 +48,54 @@ public:
     using Feed =
         std::function<void(int step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets)>;
     void setFeed(Feed feed) { m_feed = std::move(feed); }
-    /// Told the mean token loss of a microbatch by the thread of the device with the head.
+    /// Told the mean token loss of a microbatch by the thread of the device with the head. On the host only.
     void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
+
+    /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
+    /// below show them.
+    void fetch(BufferKind kind);
+    /// The host's memory of a persistent buffer that is elsewhere, for whoever brings it here.
+    Region mirrorOf(BufferId buffer);
 
     int stages() const { return static_cast<int>(m_stages.size()); }
     int replicas() const { return m_program->replicas; } ///< of the prepared program
-    std::span<const float> parameters(int stage, int replica = 0) const { return copyOf(stage, replica).parameters; }
-    std::span<const float> optimizerState(int stage) const { return copyOf(stage, 0).state; }
+    std::span<const float> parameters(int stage, int replica = 0) const
+    {
+        return onHost(copyOf(stage, replica).parameters, stage, replica, BufferKind::Parameters);
+    }
+    std::span<const float> optimizerState(int stage) const
+    {
+        return onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
+    }
     /// Of the last step, after the reductions over shared parameters and replicas.
-    std::span<const float> gradients(int stage, int replica = 0) const { return copyOf(stage, replica).gradients; }
+    std::span<const float> gradients(int stage, int replica = 0) const
+    {
+        return onHost(copyOf(stage, replica).gradients, stage, replica, BufferKind::Gradients);
+    }
 
 private:
     struct Stage {
         StageMaths maths;
         StageOptimizer optimizer;
     };
+    /// A device that this process runs; what it needs where the host cannot touch its memory.
+    struct Place {
+        Device* device = nullptr; ///< null: the host's memory, without a backend
+        bool onHost = true;
+        std::unique_ptr<Stream> stream; ///< for what is done between steps
+        std::unique_ptr<kernels::Operations> operations;
+        std::unique_ptr<Allocation> memory; ///< tokens and targets of all microbatches, then their losses
+        bool readsText = false, hasHead = false;
+    };
+    void preparePlaces();
+    void checkSize(const Buffer& buffer) const;
+    void bindCopies(std::span<const Region> regions);
+    void initialise(std::size_t copy);
+    bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
+    const Place& placeOf(int device) const { return m_places[static_cast<std::size_t>(device)]; }
+    Region textOn(const Place& place, std::size_t microbatch, bool targets) const;
+    Region lossesOn(const Place& place) const;
+    std::span<const float> onHost(std::span<float> values, int stage, int replica, BufferKind kind) const;
     const Stage& at(int stage) const { return m_stages[static_cast<std::size_t>(stage)]; }
     /// Where a program has U blocks its devices hold copies of a stage, otherwise its replicas do.
     std::size_t copyIndex(int stage, int holder) const
@@ -81,6 +119,11 @@ private:
     VersionedWeights m_versions;
     Feed m_feed;
     std::function<void(int, double)> m_listener;
+    Backend* m_backend = nullptr;
+    std::vector<Place> m_places;     ///< per device
+    std::vector<Region> m_regions;   ///< per buffer
+    std::vector<int> m_deviceOfCopy; ///< -1: there is none
+    std::map<BufferId, std::vector<std::byte>> m_mirrors;
     std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
     int m_sequencePieces;
     std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
@@ -88,6 +131,9 @@ private:
     const TrainingData& m_data;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
     std::vector<float> m_losses;                                ///< per microbatch, its share
+    /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
+    /// comes after I on the same device, so the order of that device is enough.
+    std::vector<Region> m_savedForWeights;
 };
 
 } // namespace pipewright

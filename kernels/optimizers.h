@@ -31,4 +31,27 @@ struct AdamWSettings {
 void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters, std::span<const float> gradients,
                std::span<float> firstMoment, std::span<float> secondMoment);
 
+struct RmsPropSettings {
+    float learningRate = 1e-3f;
+    float smoothing = 0.99f; ///< of the squared gradient
+    float epsilon = 1e-8f;
+};
+
+/// squares = smoothing · squares + (1 - smoothing) · gradient²; parameter -= learningRate · gradient /
+/// (sqrt(squares) + epsilon). `last` keeps the gradient, for predictRmsProp().
+void rmsPropStep(const RmsPropSettings& settings, std::span<float> parameters, std::span<const float> gradients,
+                 std::span<float> squares, std::span<float> last);
+
+// Where further steps in the direction of the last one would lead (arXiv 2312.00839), without weight decay.
+// `distance` is the learning rate times how many. In place.
+
+/// parameter -= distance · momentum.
+void predictMomentum(float distance, std::span<const float> momentum, std::span<float> parameters);
+/// parameter -= distance · last / (sqrt(squares) + epsilon).
+void predictRmsProp(float distance, float epsilon, std::span<const float> squares, std::span<const float> last,
+                    std::span<float> parameters);
+/// With the bias corrections of `step`, which counts from 1.
+void predictAdam(const AdamWSettings& settings, int step, float distance, std::span<const float> firstMoment,
+                 std::span<const float> secondMoment, std::span<float> parameters);
+
 } // namespace pipewright::kernels

@@ -54,6 +54,25 @@ const char* const createTables = R"sql(
     CREATE INDEX MEMORY_BY_STEP ON MEMORY (step);
 )sql";
 
+const char* const createGpuTable = R"sql(
+    CREATE TABLE IF NOT EXISTS GPU_ACTIVITIES (
+        step          INTEGER NOT NULL,
+        taskId        INTEGER,
+        kind          TEXT NOT NULL,
+        name          TEXT NOT NULL,
+        deviceId      INTEGER,
+        streamId      INTEGER,
+        start         INTEGER NOT NULL,
+        end           INTEGER NOT NULL,
+        bytes         INTEGER,
+        copyKind      INTEGER,
+        toDeviceId    INTEGER,
+        correlationId INTEGER,
+        graphNodeId   INTEGER
+    );
+    CREATE INDEX IF NOT EXISTS GPU_ACTIVITIES_BY_TASK ON GPU_ACTIVITIES (step, taskId);
+)sql";
+
 const char* const createActivityTables = R"sql(
     CREATE TABLE StringIds (
         id    INTEGER PRIMARY KEY,

@@ -9,6 +9,7 @@
 //   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
 //   STEPS    step, start, end, loss     one row per finished step; loss is NULL when there is none
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
+//   GPU_ACTIVITIES  step, taskId, kind, name …  only of a run on GPUs: kernels and copies, with the task that issued them
 //
 // A trace of another tool (activitystore.h) has those of the following tables for which it has data, as Nsight's
 // exports do; names are numbers of StringIds, times count from META's utcEpochNs:
@@ -30,6 +31,7 @@ inline constexpr int version = 2;                ///< PRAGMA user_version, and M
 inline constexpr int applicationId = 0x50575254; ///< PRAGMA application_id: "PWRT"
 
 extern const char* const createTables;
+extern const char* const createGpuTable;       ///< of a run on GPUs that CUPTI recorded
 extern const char* const createActivityTables; ///< those that every imported trace has
 
 std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"

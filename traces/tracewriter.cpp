@@ -133,7 +133,7 @@ struct TraceWriter::Private {
     std::string m_path;
     SQLite::Database m_database;
     std::optional<BulkInsert> m_insertRecord;
-    std::optional<SQLite::Statement> m_insertMemory, m_insertStep;
+    std::optional<SQLite::Statement> m_insertMemory, m_insertStep, m_insertGpu;
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
     bool m_open = false;
 };
@@ -214,6 +214,45 @@ try {
         insert.bind(4, record.loss);
     insert.exec();
     insert.reset();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const std::vector<GpuRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    if (!d->m_insertGpu) {
+        d->m_database.exec(traceschema::createGpuTable);
+        d->m_insertGpu.emplace(
+            d->m_database,
+            "INSERT INTO GPU_ACTIVITIES VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+    }
+    SQLite::Statement& insert = *d->m_insertGpu;
+    const auto bindOrNull = [&](int index, std::int64_t value, bool absent) {
+        if (absent)
+            insert.bind(index);
+        else
+            insert.bind(index, value);
+    };
+    for (const GpuRecord& record : records) {
+        insert.bind(1, record.step);
+        bindOrNull(2, static_cast<std::int64_t>(record.task), record.task == none);
+        insert.bind(3, record.kind);
+        insert.bind(4, record.name);
+        bindOrNull(5, record.device, record.device < 0);
+        bindOrNull(6, record.stream, record.stream < 0);
+        insert.bind(7, record.start);
+        insert.bind(8, record.end);
+        bindOrNull(9, record.bytes, record.bytes == -1);
+        bindOrNull(10, record.copyKind, record.copyKind == 0);
+        bindOrNull(11, record.toDevice, record.toDevice < 0);
+        bindOrNull(12, record.correlation, record.correlation == 0);
+        bindOrNull(13, static_cast<std::int64_t>(record.graphNode), record.graphNode == 0);
+        insert.exec();
+        insert.reset();
+    }
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
 }

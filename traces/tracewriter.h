@@ -28,6 +28,21 @@ struct MemoryRecord {
     Bytes bytes = 0; ///< live on the device from this time on
 };
 
+/// What a recorder on a GPU saw: kernels, copies, waits, its own overhead. Joined with the task that issued it.
+struct GpuRecord {
+    std::int32_t step = 0;
+    TaskId task = none; ///< none: outside of every block
+    std::string kind;   ///< "kernel", "copy", "set", "wait", "overhead", "memory"
+    std::string name;
+    std::int32_t device = -1, stream = -1; ///< a GPU and a stream as CUDA numbers them; -1: of none
+    Nanoseconds start = 0, end = 0;
+    Bytes bytes = -1;           ///< copied, set, or allocated (released: below 0); -1 on a kernel
+    std::int32_t copyKind = 0;  ///< as CUPTI numbers them
+    std::int32_t toDevice = -1; ///< of a copy between GPUs
+    std::uint32_t correlation = 0;
+    std::uint64_t graphNode = 0; ///< of a captured block
+};
+
 struct StepRecord {
     std::int32_t step = 0;
     Nanoseconds start = 0, end = 0;
@@ -50,6 +65,8 @@ public:
     void append(const std::vector<TaskRecord>& records);
     void append(const std::vector<MemoryRecord>& records);
     void append(const StepRecord& record);
+    /// Into GPU_ACTIVITIES, which is made with the first of them.
+    void append(const std::vector<GpuRecord>& records);
     /// Everything appended so far becomes visible to readers.
     void commit();
     /// Peaks per device, dropped records and a JSON text with the run's result; marks the trace complete.

@@ -26,6 +26,13 @@ struct DeviceSpec {
     bool operator==(const DeviceSpec& other) const;
 };
 
+/// Where the CUDA backend runs a pipeline device.
+struct GpuShare {
+    int gpu = 0;             ///< counted from 0
+    int multiprocessors = 0; ///< of a slice that is its own; 0: the whole GPU, shared with whoever else is there
+    bool operator==(const GpuShare&) const = default;
+};
+
 struct LinkSpec {
     std::string name; ///< "NVLink 4", "PCIe 5 x16", "host memory"
     Nanoseconds latency = 0;
@@ -54,6 +61,7 @@ struct Cluster {
     std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
     std::map<Collective, CollectiveSpec> collectives{}; ///< measured ones; the others follow from the links
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
+    std::vector<GpuShare> gpus{};                       ///< per device; empty: it does not matter
     bool operator==(const Cluster&) const = default;
 };
 

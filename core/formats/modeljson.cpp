@@ -199,6 +199,12 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
         json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)}, {"bandwidth", plainNumber(spec.bandwidth)}};
     if (!cluster.groupedCollectives)
         json["grouped_collectives"] = false;
+    for (const GpuShare& share : cluster.gpus) {
+        OrderedJson entry{{"gpu", share.gpu}};
+        if (share.multiprocessors > 0)
+            entry["multiprocessors"] = share.multiprocessors;
+        json["gpus"].push_back(std::move(entry));
+    }
     return json;
 }
 
@@ -249,6 +255,20 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
         }
     }
     readCollectives(reader, cluster);
+    if (const Json* gpus = reader.array("gpus")) {
+        for (std::size_t i = 0; i < gpus->size(); ++i) {
+            ObjectReader entry(document, (*gpus)[i], fmt::format("{}/gpus/{}", pointer, i), diagnostics);
+            GpuShare& share = cluster.gpus.emplace_back();
+            entry.read("gpu", share.gpu, 0, 1 << 10, Presence::Required);
+            entry.read("multiprocessors", share.multiprocessors, 1, 1 << 10);
+            entry.finish();
+        }
+        if (!gpus->empty() && gpus->size() != cluster.devices.size())
+            reader.fault(
+                "gpus",
+                fmt::format("says where {} devices run, and the cluster has {}", gpus->size(), cluster.devices.size()),
+                "give one entry per device, or leave the list out");
+    }
     reader.finish();
     return cluster;
 }

@@ -2,10 +2,14 @@
 #include "executor/cuda/cudabackend.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/cuda/cudalink.h"
+#include "executor/cuda/cudaclock.h"
+#include "executor/cuda/cudaoperations.h"
+#include "executor/cuda/nccllink.h"
 
-#include <chrono>
-#include <thread>
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <span>
 
 namespace pipewright {
 
@@ -34,7 +38,10 @@ private:
 
 class CudaDevice final : public Device {
 public:
-    CudaDevice(const CudaGpu& gpu, int index, std::string name) : m_gpu(gpu), m_index(index), m_name(std::move(name)) {}
+    CudaDevice(const CudaGpu& gpu, int index, std::string name, const CudaSetup& setup)
+        : m_gpu(gpu), m_index(index), m_name(std::move(name)), m_cublasLt(setup.cublasLt), m_bfloat16(setup.bfloat16)
+    {
+    }
     std::string name() const override { return m_name; }
     Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true}; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
@@ -46,64 +53,248 @@ public:
     {
         return std::make_unique<CudaEvent>(m_gpu, static_cast<CudaStream&>(waiter));
     }
+    std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
+    {
+        return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16);
+    }
+    std::unique_ptr<Stopwatch> createStopwatch(Stream& stream, std::size_t places) override
+    {
+        return std::make_unique<CudaStopwatch>(static_cast<CudaStream&>(stream), *m_gpu.clock, places);
+    }
+    std::unique_ptr<BlockMarks> createBlockMarks(Stream& stream, bool) override
+    {
+        return std::make_unique<CudaBlockMarks>(static_cast<CudaStream&>(stream));
+    }
+    void write(Stream& stream, Region to, const void* from) override
+    {
+        move(stream, to.data, m_gpu.index, from, -1, to.bytes);
+    }
+    void read(Stream& stream, Region from, void* to) override
+    {
+        move(stream, to, -1, from.data, m_gpu.index, from.bytes);
+    }
 
 private:
+    void move(Stream& stream, void* to, int toGpu, const void* from, int fromGpu, Bytes bytes)
+    {
+        if (bytes > 0)
+            m_gpu.check(m_gpu.table->copy(to, toGpu, from, fromGpu, bytes, static_cast<CudaStream&>(stream).handle()),
+                        "copy");
+        stream.synchronize();
+    }
+
     CudaGpu m_gpu;
     int m_index;
-    std::string m_name;
+    std::string m_name, m_cublasLt;
+    bool m_bfloat16;
 };
 
 class CudaBackend final : public Backend {
 public:
-    CudaBackend(const PipewrightCudaTable& table, std::vector<int> gpuOfDevice)
+    CudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup) : m_table(table), m_setup(setup)
     {
-        for (std::size_t d = 0; d < gpuOfDevice.size(); ++d) {
-            const CudaGpu gpu{&table, gpuOfDevice[d]};
-            PipewrightCudaDevice info{};
-            gpu.check(table.deviceInfo(gpu.index, &info), "look at");
-            m_gpus.push_back(gpu);
-            m_devices.push_back(std::make_unique<CudaDevice>(gpu, static_cast<int>(d),
-                                                             "GPU " + std::to_string(gpu.index) + " (" + info.name
-                                                                 + "), device " + std::to_string(d)));
+        for (const GpuShare& share : setup.devices)
+            m_gpus.push_back({&table, share.gpu, nullptr, nullptr});
+        if (setup.transport == CudaTransport::Nccl)
+            openNccl();
+        for (CudaGpu& gpu : m_gpus) {
+            auto& clock = m_clocks[gpu.index];
+            if (!clock)
+                clock = std::make_unique<CudaClock>(gpu);
+            gpu.clock = clock.get();
         }
+        cutSlices();
+        for (std::size_t d = 0; d < m_gpus.size(); ++d)
+            m_devices.push_back(
+                std::make_unique<CudaDevice>(m_gpus[d], static_cast<int>(d), nameOf(static_cast<int>(d)), setup));
+    }
+    ~CudaBackend() override
+    {
+        m_owners.clear();
+        if (m_records)
+            m_table.stopActivities();
+        for (void* slice : m_slices)
+            m_table.destroySlice(slice);
     }
     std::string name() const override { return "cuda"; }
     int devices() const override { return static_cast<int>(m_devices.size()); }
     Device& device(int index) override { return *m_devices.at(static_cast<std::size_t>(index)); }
+    void beginStep() override
+    {
+        for (auto& [gpu, clock] : m_clocks)
+            clock->compare();
+    }
+    std::string startRecording() override
+    {
+        if (m_setup.cupti.empty())
+            return "CUPTI was not found (libcupti.so.13)";
+        m_records = m_table.startActivities(m_setup.cupti.c_str()) == 0;
+        return m_records ? std::string() : m_table.lastError();
+    }
+    std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override;
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
-        return std::make_unique<CudaLink>(m_gpus.at(static_cast<std::size_t>(from)),
-                                          m_gpus.at(static_cast<std::size_t>(to)), options);
+        const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
+                      &receiver = m_gpus.at(static_cast<std::size_t>(to));
+        if (sender.index != receiver.index && m_setup.transport == CudaTransport::Nccl)
+            return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options);
+        if (sender.index != receiver.index) {
+            std::int32_t direct = 0; // if not, the copy goes through the host, which the driver sees to
+            sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
+        }
+        return std::make_unique<CudaLink>(sender, receiver, options);
     }
 
 private:
-    std::vector<CudaGpu> m_gpus;
+    NcclOwner& owner(int gpu)
+    {
+        auto& thread = m_owners[gpu];
+        if (!thread)
+            thread = std::make_unique<NcclOwner>();
+        return *thread;
+    }
+
+    void openNccl()
+    {
+        if (m_setup.nccl.empty())
+            throw Error("--link", "NCCL was not found (libnccl.so.2)",
+                        "name its folder with --cuda-libraries, or use --link copy");
+        if (m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
+            throw Error(m_setup.nccl, std::string("cannot be used: ") + m_table.lastError(), "use --link copy");
+    }
+
+    /// Where all pipeline devices of a GPU say how many multiprocessors they want.
+    void cutSlices()
+    {
+        std::map<int, std::vector<std::size_t>> devicesOfGpu;
+        for (std::size_t d = 0; d < m_gpus.size(); ++d)
+            if (m_setup.devices[d].multiprocessors > 0)
+                devicesOfGpu[m_gpus[d].index].push_back(d);
+        for (const auto& [gpu, devices] : devicesOfGpu) {
+            std::vector<std::int32_t> wanted, granted(devices.size());
+            for (const std::size_t d : devices)
+                wanted.push_back(m_setup.devices[d].multiprocessors);
+            std::vector<void*> slices(devices.size());
+            if (m_table.createSlices(gpu, wanted.data(), static_cast<std::int32_t>(wanted.size()), granted.data(),
+                                     slices.data())
+                != 0)
+                throw Error("GPU " + std::to_string(gpu),
+                            fmt::format("cannot be cut into {} slices of {} multiprocessors: {}", wanted.size(),
+                                        fmt::join(wanted, ", "), m_table.lastError()),
+                            "ask for fewer, or leave the slices out: the devices then share the whole GPU");
+            for (std::size_t i = 0; i < devices.size(); ++i) {
+                m_gpus[devices[i]].slice = slices[i];
+                m_granted[static_cast<int>(devices[i])] = granted[i];
+                m_slices.push_back(slices[i]);
+            }
+        }
+    }
+
+    std::string nameOf(int device) const
+    {
+        const CudaGpu& gpu = m_gpus[static_cast<std::size_t>(device)];
+        PipewrightCudaDevice info{};
+        gpu.check(m_table.deviceInfo(gpu.index, &info), "be looked at");
+        const auto granted = m_granted.find(device);
+        return fmt::format(
+            "GPU {} ({}){}, device {}", gpu.index, info.name,
+            granted == m_granted.end() ? std::string() : fmt::format(", {} multiprocessors", granted->second), device);
+    }
+
+    const PipewrightCudaTable& m_table;
+    const CudaSetup m_setup;
+    std::vector<CudaGpu> m_gpus; ///< per device
+    std::map<int, std::unique_ptr<CudaClock>> m_clocks;
+    std::map<int, std::unique_ptr<NcclOwner>> m_owners;
+    std::map<int, int> m_granted; ///< multiprocessors of a device that has a slice
+    std::vector<void*> m_slices;
+    bool m_records = false; ///< CUPTI does
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 
-void copyAndWait(const PipewrightCudaTable& table, int gpu, void* to, int toGpu, const void* from, int fromGpu,
-                 Bytes bytes)
+std::string_view nameOfKind(std::int32_t kind)
 {
-    CudaStream stream({&table, gpu});
-    stream.gpu().check(table.copy(to, toGpu, from, fromGpu, bytes, stream.handle()), "copy");
-    stream.synchronize();
+    switch (kind) {
+    case PIPEWRIGHT_GPU_KERNEL: return "kernel";
+    case PIPEWRIGHT_GPU_COPY: return "copy";
+    case PIPEWRIGHT_GPU_SET: return "set";
+    case PIPEWRIGHT_GPU_WAIT: return "wait";
+    case PIPEWRIGHT_GPU_OVERHEAD: return "overhead";
+    case PIPEWRIGHT_GPU_MEMORY: return "memory";
+    default: return "other";
+    }
+}
+
+struct Taken {
+    std::int32_t step;
+    std::vector<GpuRecord>& records;
+};
+
+/// Called by the plugin with what its recorder has seen.
+extern "C" void takeActivities(void* context, const PipewrightGpuActivity* activities, std::int32_t count)
+{
+    Taken& taken = *static_cast<Taken*>(context);
+    for (const PipewrightGpuActivity& each : std::span(activities, static_cast<std::size_t>(count)))
+        taken.records.push_back({taken.step, each.block < 0 ? none : static_cast<TaskId>(each.block),
+                                 std::string(nameOfKind(each.kind)), each.name, each.device, each.stream, each.start,
+                                 each.end, each.bytes, each.copyKind, each.toDevice, each.correlation, each.graphNode});
+}
+
+std::int64_t CudaBackend::takeRecords(std::int32_t step, std::vector<GpuRecord>& records)
+{
+    if (!m_records)
+        return 0;
+    Taken taken{step, records};
+    std::int64_t dropped = 0;
+    m_gpus.front().check(m_table.flushActivities(takeActivities, &taken, &dropped), "read its recorder");
+    return dropped;
+}
+
+void checkShares(const std::vector<GpuShare>& shares, const std::vector<PipewrightCudaDevice>& gpus)
+{
+    std::map<int, int> wanted;
+    for (std::size_t d = 0; d < shares.size(); ++d) {
+        const GpuShare& share = shares[d];
+        const std::string where = fmt::format("device {}", d);
+        if (share.gpu < 0 || share.gpu >= static_cast<int>(gpus.size()))
+            throw Error(where, fmt::format("is to run on GPU {}, and this machine has {}", share.gpu, gpus.size()),
+                        "GPUs are counted from 0; pipewright devices lists them");
+        wanted[share.gpu] += share.multiprocessors;
+        const int there = gpus[static_cast<std::size_t>(share.gpu)].multiprocessors;
+        if (wanted[share.gpu] > there)
+            throw Error(where,
+                        fmt::format("with it, the devices on GPU {} want {} multiprocessors, and it has {}", share.gpu,
+                                    wanted[share.gpu], there),
+                        "give the devices smaller slices");
+    }
 }
 
 } // namespace
 
-std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, std::vector<int> gpuOfDevice)
+std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup)
 {
-    return std::make_unique<CudaBackend>(table, std::move(gpuOfDevice));
+    return std::make_unique<CudaBackend>(table, setup);
 }
 
-void writeToDevice(const PipewrightCudaTable& table, int gpu, Region to, const void* from)
+std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devices,
+                                   const std::vector<PipewrightCudaDevice>& gpus)
 {
-    copyAndWait(table, gpu, to.data, gpu, from, -1, to.bytes);
-}
-
-void readFromDevice(const PipewrightCudaTable& table, int gpu, Region from, void* to)
-{
-    copyAndWait(table, gpu, to, -1, from.data, gpu, from.bytes);
+    std::vector<GpuShare> shares(wanted.begin(),
+                                 wanted.begin() + std::min<std::ptrdiff_t>(std::ssize(wanted), devices));
+    const int count = static_cast<int>(gpus.size());
+    if (shares.empty())
+        for (int d = 0; d < devices && count > 0; ++d) {
+            const int onSameGpu = (devices - d % count + count - 1) / count;
+            // Slices come in steps of 8 on the GPUs of today; rounding down leaves room for everyone.
+            const int slice = gpus[static_cast<std::size_t>(d % count)].multiprocessors / onSameGpu / 8 * 8;
+            shares.push_back({d % count, onSameGpu > 1 ? slice : 0});
+        }
+    if (std::ssize(shares) != devices)
+        throw Error("cluster.gpus",
+                    fmt::format("says where {} devices run, and the design has {}", shares.size(), devices),
+                    "give one entry per device");
+    checkShares(shares, gpus);
+    return shares;
 }
 
 } // namespace pipewright

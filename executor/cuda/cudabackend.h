@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// GPUs behind the backend interface, through the plugin's table. A pipeline device is a GPU, or one of several
-// that share a GPU, each with a stream of its own. A link is a stream of its own too: when both sides are
-// posted, whoever came later issues the copy there, behind what either device had issued until its posting, and
-// nobody waits on the host. A wait holds the host up only until the other side is posted; from then on the
-// streams keep the order among themselves. With the table's functions made of memcpy the same code runs without
-// a GPU, which is how the conformance suite tests it everywhere.
+// GPUs behind the backend interface, through the plugin's table. A pipeline device is a GPU, a slice of its
+// multiprocessors, or one of several that share a GPU, each with a stream of its own. A link is a stream of its own
+// too: when both sides are posted, whoever came later issues the copy there, behind what either device had issued
+// until its posting, and nobody waits on the host. A wait holds the host up only until the other side is posted; from
+// then on the streams keep the order among themselves. With the table's functions made of host maths the same code
+// runs without a GPU (tests/executor/pretendedgpu.h), which is how it is tested everywhere.
 #pragma once
 
+#include "core/cluster/cluster.h"
 #include "executor/backend.h"
 #include "executor/cuda/table.h"
 
@@ -14,11 +15,28 @@
 
 namespace pipewright {
 
-/// `gpuOfDevice[d]` is the GPU that pipeline device d runs on. The table must outlive the backend.
-std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, std::vector<int> gpuOfDevice);
+/// How bytes get from one GPU to another; within a GPU they are always copied.
+enum class CudaTransport {
+    Automatic, ///< the copy engines
+    Copy,      ///< the same, by name
+    Nccl,
+};
 
-/// Between the host and a region of a device of such a backend; returns when it is done. Throws Error.
-void writeToDevice(const PipewrightCudaTable& table, int gpu, Region to, const void* from);
-void readFromDevice(const PipewrightCudaTable& table, int gpu, Region from, void* to);
+struct CudaSetup {
+    std::vector<GpuShare> devices; ///< per pipeline device: where it runs
+    CudaTransport transport = CudaTransport::Automatic;
+    std::string cublasLt{}, nccl{}, cupti{}; ///< the libraries' files; empty: not there
+    bool bfloat16 = false;                   ///< factors of matrix products are rounded to bf16, sums stay fp32
+};
+
+/// Several pipeline devices of one GPU of which all name multiprocessors run beside each other, each on its own; the
+/// others share the whole. The table must outlive the backend. Throws Error: a GPU that is not there, more
+/// multiprocessors than there are, NCCL wanted and not found.
+std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup);
+
+/// The devices' own mapping where the cluster has one; else device d on GPU d modulo their number, and where several
+/// meet on one GPU, each on an equal slice of it. Throws Error for a mapping that this machine cannot have.
+std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devices,
+                                   const std::vector<PipewrightCudaDevice>& gpus);
 
 } // namespace pipewright

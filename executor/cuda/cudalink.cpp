@@ -2,7 +2,7 @@
 #include "executor/cuda/cudalink.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/clock.h"
+#include "executor/cuda/cudaclock.h"
 
 #include <algorithm>
 #include <chrono>
@@ -42,7 +42,7 @@ void CudaGpu::check(int code, const char* what) const
 
 CudaStream::CudaStream(const CudaGpu& gpu) : m_gpu(gpu)
 {
-    gpu.check(gpu.table->createStream(gpu.index, &m_handle), "create a stream");
+    gpu.check(gpu.table->createStream(gpu.index, gpu.slice, &m_handle), "create a stream");
 }
 
 CudaStream::~CudaStream()
@@ -61,11 +61,6 @@ bool CudaStream::wait(Event& event)
             return false;
         m_signal->sleep(seen);
     }
-    for (Nanoseconds left = awaited.readyAt() - steadyNow(); left > 0; left = awaited.readyAt() - steadyNow()) {
-        if (m_interrupted.load(std::memory_order_acquire))
-            return false;
-        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<Nanoseconds>(left, 5'000'000)));
-    }
     m_gpu.check(m_gpu.table->streamWaits(m_handle, awaited.handle()), "wait for an event");
     return !m_interrupted.load(std::memory_order_acquire);
 }
@@ -82,6 +77,12 @@ bool CudaStream::synchronize()
             return true;
         std::this_thread::sleep_for(pollInterval);
     }
+}
+
+bool CudaStream::spend(Nanoseconds time)
+{
+    m_gpu.check(m_gpu.table->spin(m_handle, time), "spend time");
+    return true;
 }
 
 void CudaStream::interrupt()
@@ -102,47 +103,52 @@ CudaEvent::~CudaEvent()
 
 bool CudaEvent::complete() const
 {
-    if (!posted() || steadyNow() < m_readyAt)
+    if (!posted())
         return false;
     std::int32_t done = 0;
     m_gpu.check(m_gpu.table->eventDone(m_handle, &done), "ask for an event");
     return done != 0;
 }
 
-void CudaEvent::post(void* stream, Nanoseconds readyAt)
+void CudaEvent::post(void* stream)
 {
     const SharedStreamSignal waiter = m_waiter; // once it is posted, this event may be gone
     m_gpu.check(m_gpu.table->recordEvent(m_handle, stream), "record an event");
-    m_readyAt = readyAt;
     m_posted.store(true, std::memory_order_release);
     waiter->raise();
 }
 
 CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options)
-    : m_from(from), m_to(to), m_options(options), m_stride((options.slotBytes + 255) / 256 * 256)
+    : m_from(from), m_to(to), m_events(options.postings), m_options(options),
+      m_stride((options.slotBytes + 255) / 256 * 256)
 {
-    from.check(from.table->createStream(from.index, &m_stream), "create a stream");
-    to.check(to.table->createStream(to.index, &m_arrival), "create a stream");
+    from.check(from.table->createStream(from.index, from.slice, &m_stream), "create a stream");
+    to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
     if (options.storedSends > 0)
         from.check(from.table->allocate(from.index, m_stride * options.storedSends, &m_storage),
                    "allocate room for stored sends");
-    for (std::size_t i = 0; i < 3 * options.postings; ++i) {
-        const CudaGpu& gpu = i % 3 == 1 ? to : from;
-        from.check(gpu.table->createEvent(gpu.index, &m_events.emplace_back()), "create an event");
+    to.check(to.table->allocate(to.index, static_cast<Bytes>(sizeof(std::int64_t) * options.postings), &m_stamps),
+             "allocate room for a link's times");
+    for (Events& events : m_events) {
+        for (void** event : {&events.senderReady, &events.started, &events.over})
+            from.check(from.table->createEvent(from.index, event), "create an event");
+        to.check(to.table->createEvent(to.index, &events.receiverReady), "create an event");
     }
     m_sends.reserve(options.postings);
     m_receives.reserve(options.postings);
     m_copies.reserve(options.postings);
     m_freeSlots.reserve(static_cast<std::size_t>(options.storedSends));
-    reset();
+    CudaLink::reset();
 }
 
 CudaLink::~CudaLink()
 {
-    for (void* event : m_events)
-        m_from.table->destroyEvent(event);
+    for (const Events& events : m_events)
+        for (void* event : {events.senderReady, events.receiverReady, events.started, events.over})
+            m_from.table->destroyEvent(event);
     if (m_storage)
         m_from.table->release(m_from.index, m_storage);
+    m_to.table->release(m_to.index, m_stamps);
     m_from.table->destroyStream(m_stream);
     m_to.table->destroyStream(m_arrival);
 }
@@ -156,22 +162,23 @@ Copied CudaLink::send(Stream& stream, const Posting& posting)
 {
     const std::lock_guard lock(m_mutex);
     const std::size_t index = m_sends.size();
-    if (3 * index >= m_events.size())
+    if (index >= m_events.size())
         throw Error("link", "more sends than were announced");
-    Side& side = m_sends.emplace_back(Side{posting, m_events[3 * index], -1});
-    auto& sender = static_cast<CudaStream&>(stream);
-    m_from.check(m_from.table->recordEvent(side.ready, sender.handle()), "record an event");
+    Side& side = m_sends.emplace_back(Side{posting, -1});
+    const Events& events = m_events[index];
+    m_from.check(m_from.table->recordEvent(events.senderReady, static_cast<CudaStream&>(stream).handle()),
+                 "record an event");
     if (index >= m_receives.size() && !m_freeSlots.empty() && total(posting.regions) <= m_options.slotBytes) {
         side.slot = m_freeSlots.back();
         m_freeSlots.pop_back();
-        m_from.check(m_from.table->streamWaits(m_stream, side.ready), "wait for an event");
+        m_from.check(m_from.table->streamWaits(m_stream, events.senderReady), "wait for an event");
         std::byte* to = slot(side.slot);
         for (const Region& region : posting.regions) {
             m_from.check(m_from.table->copy(to, m_from.index, region.data, m_from.index, region.bytes, m_stream),
                          "copy");
             to += region.bytes;
         }
-        cudaEvent(posting.done).post(m_stream, 0);
+        cudaEvent(posting.done).post(m_stream);
     }
     issueLocked();
     return {};
@@ -181,10 +188,11 @@ Copied CudaLink::receive(Stream& stream, const Posting& posting)
 {
     const std::lock_guard lock(m_mutex);
     const std::size_t index = m_receives.size();
-    if (3 * index >= m_events.size())
+    if (index >= m_events.size())
         throw Error("link", "more receives than were announced");
-    Side& side = m_receives.emplace_back(Side{posting, m_events[3 * index + 1], -1});
-    m_to.check(m_to.table->recordEvent(side.ready, static_cast<CudaStream&>(stream).handle()), "record an event");
+    m_receives.emplace_back(Side{posting, -1});
+    m_to.check(m_to.table->recordEvent(m_events[index].receiverReady, static_cast<CudaStream&>(stream).handle()),
+               "record an event");
     issueLocked();
     return {};
 }
@@ -192,35 +200,73 @@ Copied CudaLink::receive(Stream& stream, const Posting& posting)
 void CudaLink::issueLocked()
 {
     while (!m_mismatch && m_matched < m_sends.size() && m_matched < m_receives.size()) {
-        void* over = m_events[3 * m_matched + 2];
         const Side &from = m_sends[m_matched], &to = m_receives[m_matched];
         if (from.posting.task != to.posting.task || !sameSizes(from.posting.regions, to.posting.regions)) {
             m_mismatch = true;
             return;
         }
-        ++m_matched;
-        for (void* ready : {from.ready, to.ready})
-            m_from.check(m_from.table->streamWaits(m_stream, ready), "wait for an event");
-        const std::byte* stored = from.slot >= 0 ? slot(from.slot) : nullptr;
-        for (std::size_t i = 0; i < to.posting.regions.size(); ++i) {
-            const Region& region = to.posting.regions[i];
-            const std::byte* source = stored ? stored : from.posting.regions[i].data;
-            if (region.bytes > 0)
-                m_from.check(m_from.table->copy(region.data, m_to.index, source, m_from.index, region.bytes, m_stream),
-                             "copy");
-            if (stored)
-                stored += region.bytes;
-        }
-        const Nanoseconds now = steadyNow(), later = to.posting.atLeast > 0 ? now + to.posting.atLeast : 0;
-        if (from.slot >= 0)
-            m_freeSlots.push_back(from.slot); // the stream keeps the order: a later store comes after this copy
-        else
-            cudaEvent(from.posting.done).post(m_stream, from.posting.blocks ? later : 0);
-        m_from.check(m_from.table->recordEvent(over, m_stream), "record an event");
-        m_to.check(m_to.table->streamWaits(m_arrival, over), "wait for an event");
-        cudaEvent(to.posting.done).post(m_arrival, later);
-        m_copies.push_back({to.posting.task, &cudaEvent(to.posting.done), now, to.posting.atLeast});
+        move(m_matched++);
     }
+}
+
+void CudaLink::move(std::size_t index)
+{
+    const Side &from = m_sends[index], &to = m_receives[index];
+    m_from.check(m_from.table->streamWaits(m_stream, m_events[index].receiverReady), "wait for an event");
+    begin(index);
+    const std::byte* stored = from.slot >= 0 ? slot(from.slot) : nullptr;
+    for (std::size_t i = 0; i < to.posting.regions.size(); ++i) {
+        const Region& region = to.posting.regions[i];
+        const std::byte* source = stored ? stored : from.posting.regions[i].data;
+        if (region.bytes > 0)
+            m_from.check(m_from.table->copy(region.data, m_to.index, source, m_from.index, region.bytes, m_stream),
+                         "copy");
+        if (stored)
+            stored += region.bytes;
+    }
+    if (from.slot >= 0)
+        m_freeSlots.push_back(from.slot); // the stream keeps the order: a later store comes after this copy
+    m_from.check(m_from.table->recordEvent(m_events[index].over, m_stream), "record an event");
+    if (from.slot < 0 && !from.posting.blocks)
+        cudaEvent(from.posting.done).post(m_stream);
+    if (to.posting.atLeast > 0) {
+        void* stamp = static_cast<std::int64_t*>(m_stamps) + index;
+        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].started), "wait for an event");
+        m_to.check(m_to.table->stamp(m_arrival, stamp), "stamp a time");
+        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
+        m_to.check(m_to.table->spinFrom(m_arrival, stamp, to.posting.atLeast), "emulate a slower link");
+    } else {
+        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
+    }
+    arrive(index);
+    if (from.slot < 0 && from.posting.blocks) {
+        m_from.check(m_from.table->streamWaits(m_stream, cudaEvent(to.posting.done).handle()), "wait for an event");
+        depart(index);
+    }
+    noteCopy(index);
+}
+
+/// On the sender's stream: what is sent is there, and from here on it moves.
+void CudaLink::begin(std::size_t index)
+{
+    m_from.check(m_from.table->streamWaits(m_stream, m_events[index].senderReady), "wait for an event");
+    m_from.check(m_from.table->recordEvent(m_events[index].started, m_stream), "record an event");
+}
+
+void CudaLink::depart(std::size_t index)
+{
+    cudaEvent(m_sends[index].posting.done).post(m_stream);
+}
+
+void CudaLink::arrive(std::size_t index)
+{
+    cudaEvent(m_receives[index].posting.done).post(m_arrival);
+}
+
+void CudaLink::noteCopy(std::size_t index)
+{
+    const Posting& to = m_receives[index].posting;
+    m_copies.push_back({to.task, &cudaEvent(to.done), m_events[index].started});
 }
 
 Link::Heads CudaLink::heads() const
@@ -230,14 +276,18 @@ Link::Heads CudaLink::heads() const
             m_matched < m_receives.size() ? m_receives[m_matched].posting.task : none, m_mismatch};
 }
 
-/// With the times of the host: when it was issued, and when it was seen to be over. A recorder on the GPU knows better.
+/// From when both sides were ready until the bytes had arrived, by the two GPUs' own events.
 void CudaLink::finished(std::vector<Copied>& to)
 {
     const std::lock_guard lock(m_mutex);
-    const Nanoseconds now = steadyNow();
-    for (const Copy& copy : m_copies)
-        to.push_back({copy.task, copy.issued, std::max(now, copy.issued + copy.atLeast)});
-    m_copies.clear();
+    std::erase_if(m_copies, [&](const Copy& copy) {
+        if (!copy.arrived->complete())
+            return false;
+        // The clocks of two GPUs are compared through the host's: they may differ by more than a short copy takes.
+        const Nanoseconds start = m_from.clock->timeOf(copy.started);
+        to.push_back({copy.task, start, std::max(start, m_to.clock->timeOf(copy.arrived->handle()))});
+        return true;
+    });
 }
 
 void CudaLink::reset()

@@ -13,9 +13,14 @@
 
 namespace pipewright {
 
+class CudaClock;
+
+/// A GPU, or a slice of one.
 struct CudaGpu {
     const PipewrightCudaTable* table = nullptr;
     int index = 0;
+    void* slice = nullptr;                        ///< null: all of it
+    const CudaClock* clock = nullptr;             ///< of the whole GPU
     void check(int code, const char* what) const; ///< throws Error
 };
 
@@ -28,6 +33,7 @@ public:
 
     bool wait(Event& event) override;
     bool synchronize() override;
+    bool spend(Nanoseconds time) override;
     void interrupt() override;
     void resume() override { m_interrupted.store(false, std::memory_order_release); }
 
@@ -52,20 +58,19 @@ public:
     bool complete() const override;
     void reset() override { m_posted.store(false, std::memory_order_release); }
     bool posted() const { return m_posted.load(std::memory_order_acquire); }
-    /// From now on it stands for all that `stream` has been given; not before `readyAt` (steadyNow; 0: at once).
-    void post(void* stream, Nanoseconds readyAt);
+    /// From now on it stands for all that `stream`, which is of its GPU, has been given.
+    void post(void* stream);
     void* handle() const { return m_handle; }
-    Nanoseconds readyAt() const { return m_readyAt; }
 
 private:
     CudaGpu m_gpu;
     SharedStreamSignal m_waiter;
     void* m_handle = nullptr;
-    Nanoseconds m_readyAt = 0;
     std::atomic<bool> m_posted{false};
 };
 
-class CudaLink final : public Link {
+/// Matches the two sides and copies, within a GPU or from one to another. Another way of moving bytes is a subclass.
+class CudaLink : public Link {
 public:
     CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options);
     ~CudaLink() override;
@@ -78,29 +83,45 @@ public:
     void finished(std::vector<Copied>& to) override;
     void reset() override;
 
-private:
+protected:
     struct Side {
         Posting posting;
-        void* ready = nullptr; ///< the GPU's event: its device has come so far
-        int slot = -1;         ///< a stored send
+        int slot = -1; ///< a stored send
     };
-    struct Copy {
-        TaskId task = none;
-        CudaEvent* arrived = nullptr;
-        Nanoseconds issued = 0, atLeast = 0;
+    /// The GPUs' own events of one posting, made beforehand.
+    struct Events {
+        void* senderReady = nullptr;   ///< on the sender's GPU: it has come so far
+        void* receiverReady = nullptr; ///< on the receiver's
+        void* started = nullptr;       ///< on the sender's: both were ready
+        void* over = nullptr;          ///< on the sender's: the bytes have left
     };
+    /// Both sides are posted, with the same sizes: issues everything, up to the posting of both `done`.
+    virtual void move(std::size_t index);
+    void begin(std::size_t index);
+    void depart(std::size_t index);
+    void arrive(std::size_t index);
+    void noteCopy(std::size_t index);
+
+    CudaGpu m_from, m_to;
+    void* m_stream = nullptr;  ///< where copies are issued, on the sender's GPU
+    void* m_arrival = nullptr; ///< on the receiver's GPU, whose events can be recorded only there
+    std::vector<Events> m_events;
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::vector<Side> m_sends, m_receives;
+
+private:
     void issueLocked();
     std::byte* slot(int index) const;
 
-    CudaGpu m_from, m_to;
+    struct Copy {
+        TaskId task = none;
+        CudaEvent* arrived = nullptr;
+        void* started = nullptr;
+    };
     const LinkOptions m_options;
     const Bytes m_stride;
-    void* m_stream = nullptr;    ///< where copies are issued, on the sender's GPU
-    void* m_arrival = nullptr;   ///< on the receiver's GPU, whose events can be recorded only there
-    void* m_storage = nullptr;   ///< of stored sends, on the sender's GPU
-    std::vector<void*> m_events; ///< per posting: sender ready, receiver ready, copy over; made beforehand
-    mutable std::mutex m_mutex;  ///< guards what follows
-    std::vector<Side> m_sends, m_receives;
+    void* m_storage = nullptr; ///< of stored sends, on the sender's GPU
+    void* m_stamps = nullptr;  ///< emulated links: when each transfer began, on the receiver's GPU
     std::vector<int> m_freeSlots;
     std::vector<Copy> m_copies;
     std::size_t m_matched = 0;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 1 };
+enum { PIPEWRIGHT_CUDA_ABI = 2 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -23,16 +23,46 @@ typedef struct PipewrightCudaDevice {
     int32_t copyEngines;
 } PipewrightCudaDevice;
 
+typedef struct PipewrightCudaAttention {
+    int32_t sequences, length, heads, headSize;
+} PipewrightCudaAttention;
+
+/* What a recorder on the GPU saw; times are of steadyNow(). */
+enum {
+    PIPEWRIGHT_GPU_KERNEL = 0,
+    PIPEWRIGHT_GPU_COPY = 1,
+    PIPEWRIGHT_GPU_SET = 2,
+    PIPEWRIGHT_GPU_WAIT = 3,     /* synchronisation: of a stream, an event, the host */
+    PIPEWRIGHT_GPU_OVERHEAD = 4, /* of the recorder itself */
+    PIPEWRIGHT_GPU_MEMORY = 5,   /* allocated (bytes > 0) or released (bytes < 0) at `start` */
+};
+typedef struct PipewrightGpuActivity {
+    int64_t start, end;
+    int64_t block; /* what beginBlock() was told; -1: outside of every block */
+    int64_t bytes; /* copied, set or allocated; -1: does not apply */
+    uint64_t graphNode;
+    uint32_t correlation;
+    int32_t kind;
+    int32_t device, stream; /* -1: none */
+    int32_t copyKind;       /* as CUPTI numbers them; 10: from GPU to GPU */
+    int32_t toDevice;       /* of a copy between GPUs; else -1 */
+    const char* name;       /* valid during the call; never null */
+} PipewrightGpuActivity;
+typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
+
 typedef struct PipewrightCudaTable {
     uint32_t abi;                   /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
     uint32_t size;                  /* sizeof(PipewrightCudaTable) there */
-    const char* (*buildInfo)(void); /* "CUDA 13.0, sm_90" */
+    const char* (*buildInfo)(void); /* "CUDA 13.0" */
     const char* (*lastError)(void); /* of the calling thread; never null */
     int (*deviceCount)(int32_t* count);
     int (*deviceInfo)(int32_t device, PipewrightCudaDevice* info);
     int (*allocate)(int32_t device, int64_t bytes, void** data);
     int (*release)(int32_t device, void* data);
-    int (*createStream)(int32_t device, void** stream);
+    /* Cuts a GPU's multiprocessors into slices of at least the wanted sizes; `granted` says what each got. */
+    int (*createSlices)(int32_t device, const int32_t* wanted, int32_t count, int32_t* granted, void** slices);
+    int (*destroySlice)(void* slice);
+    int (*createStream)(int32_t device, void* slice, void** stream); /* slice null: the whole GPU */
     int (*destroyStream)(void* stream);
     int (*streamDone)(void* stream, int32_t* done); /* asks, does not wait */
     int (*createEvent)(int32_t device, void** event);
@@ -41,8 +71,84 @@ typedef struct PipewrightCudaTable {
     int (*eventDone)(void* event, int32_t* done);
     int (*streamWaits)(void* stream, void* event);
     int (*elapsed)(void* from, void* to, float* milliseconds);
-    /* Between any two places, host memory included; ordered on the stream. */
+    /* Between any two places, host memory (device -1) included; ordered on the stream. */
     int (*copy)(void* to, int32_t toDevice, const void* from, int32_t fromDevice, int64_t bytes, void* stream);
+    int (*enablePeer)(int32_t from, int32_t to,
+                      int32_t* direct); /* whether the two reach each other without the host */
+
+    /* Keeping a stream busy: for so long; and until so long after a place of device memory was stamped. */
+    int (*spin)(void* stream, int64_t nanoseconds);
+    int (*stamp)(void* stream, void* place);
+    int (*spinFrom)(void* stream, const void* place, int64_t nanoseconds);
+
+    /* Between the two calls what is issued on the stream is only noted. */
+    int (*beginCapture)(void* stream);
+    int (*endCapture)(void* stream, void** graph);
+    int (*launchGraph)(void* graph, void* stream);
+    int (*destroyGraph)(void* graph);
+
+    /* Between the two calls what the calling thread issues is part of the block: an NVTX range, a recorder's label. */
+    int (*beginBlock)(const char* label, int64_t block);
+    int (*endBlock)(void);
+
+    /* CUPTI, from that file. One session per process. `take` is called by flushActivities alone. */
+    int (*startActivities)(const char* library);
+    int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped);
+    int (*stopActivities)(void);
+
+    /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread. */
+    int (*ncclOpen)(const char* library);
+    int (*ncclConnect)(int32_t from, int32_t to, void** sender, void** receiver);
+    int (*ncclSend)(void* sender, const void* data, int64_t bytes, void* stream);
+    int (*ncclReceive)(void* receiver, void* data, int64_t bytes, void* stream);
+    int (*ncclGroup)(int32_t begin); /* what is between 1 and 0 is issued as one */
+    int (*ncclAbort)(void* end);     /* from any thread; also frees it */
+    int (*ncclClose)(void* end);
+
+    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. */
+    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void** maths);
+    int (*destroyMaths)(void* maths);
+    int (*copyWithin)(void* maths, const void* from, void* to, int64_t bytes);
+    int (*fill)(void* maths, float* values, int64_t count, float value);
+    int (*add)(void* maths, float* values, const float* addend, int64_t count);
+    int (*linearForward)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* input,
+                         const float* weight, const float* bias, float* output, int32_t adds); /* bias may be null */
+    int (*linearInputGrad)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* outputGrad,
+                           const float* weight, float* inputGrad);
+    int (*linearWeightGrad)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* input,
+                            const float* outputGrad, float* weightGrad, float* biasGrad); /* biasGrad may be null */
+    int (*geluForward)(void* maths, const float* input, float* output, int64_t count);
+    int (*geluInputGrad)(void* maths, const float* input, const float* outputGrad, float* inputGrad, int64_t count);
+    int (*layerNormForward)(void* maths, int32_t rows, int32_t columns, const float* input, const float* gamma,
+                            const float* beta, float* output);
+    int (*layerNormInputGrad)(void* maths, int32_t rows, int32_t columns, const float* input, const float* gamma,
+                              const float* outputGrad, float* inputGrad);
+    int (*layerNormWeightGrad)(void* maths, int32_t rows, int32_t columns, const float* input, const float* outputGrad,
+                               float* gammaGrad, float* betaGrad);
+    int (*embeddingForward)(void* maths, int64_t tokenCount, int32_t length, int32_t hidden, const int32_t* tokens,
+                            const float* table, const float* positions, float* output);
+    int (*embeddingWeightGrad)(void* maths, int64_t tokenCount, int32_t length, int32_t hidden, const int32_t* tokens,
+                               const float* outputGrad, float* tableGrad, int64_t tableCount, float* positionsGrad);
+    int (*crossEntropyForward)(void* maths, int32_t rows, int32_t classes, float* logitsToProbabilities,
+                               const int32_t* targets, float scale, float* loss);
+    int (*crossEntropyInputGrad)(void* maths, int32_t rows, int32_t classes, const float* probabilities,
+                                 const int32_t* targets, float scale, float* logitsGrad);
+    int (*attentionForward)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
+                            const float* value, float* saved, float* output);
+    int (*attentionInputGrad)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
+                              const float* value, const float* saved, const float* output, const float* outputGrad,
+                              float* queryKeyValueGrad, float* scratch);
+    int (*sgdMomentumStep)(void* maths, float rate, float momentum, float decay, float* parameters,
+                           const float* gradients, float* moments, int64_t count);
+    int (*adamWStep)(void* maths, float rate, float beta1, float beta2, float epsilon, float decay, int32_t step,
+                     float* parameters, const float* gradients, float* first, float* second, int64_t count);
+    int (*rmsPropStep)(void* maths, float rate, float smoothing, float epsilon, float* parameters,
+                       const float* gradients, float* squares, float* last, int64_t count);
+    int (*predictMomentum)(void* maths, float distance, const float* momentum, float* parameters, int64_t count);
+    int (*predictRmsProp)(void* maths, float distance, float epsilon, const float* squares, const float* last,
+                          float* parameters, int64_t count);
+    int (*predictAdam)(void* maths, float beta1, float beta2, float epsilon, int32_t step, float distance,
+                       const float* first, const float* second, float* parameters, int64_t count);
 } PipewrightCudaTable;
 
 typedef const PipewrightCudaTable* (*PipewrightCudaEntry)(void);

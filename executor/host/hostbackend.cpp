@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <vector>
@@ -67,6 +68,17 @@ public:
     std::unique_ptr<Event> createEvent(Stream& waiter) override
     {
         return std::make_unique<HostEvent>(static_cast<HostStream&>(waiter));
+    }
+    std::unique_ptr<kernels::Operations> createOperations(Stream&) override { return kernels::createHostOperations(); }
+    void write(Stream&, Region to, const void* from) override
+    {
+        if (to.bytes > 0)
+            std::memcpy(to.data, from, static_cast<std::size_t>(to.bytes));
+    }
+    void read(Stream&, Region from, void* to) override
+    {
+        if (from.bytes > 0)
+            std::memcpy(to, from.data, static_cast<std::size_t>(from.bytes));
     }
 
 private:

@@ -16,6 +16,12 @@ public:
     std::unique_ptr<Allocation> allocate(Bytes bytes) override { return m_host.allocate(bytes); }
     std::unique_ptr<Stream> createStream() override { return m_host.createStream(); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override { return m_host.createEvent(waiter); }
+    std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
+    {
+        return m_host.createOperations(stream);
+    }
+    void write(Stream& stream, Region to, const void* from) override { m_host.write(stream, to, from); }
+    void read(Stream& stream, Region from, void* to) override { m_host.read(stream, from, to); }
 
 private:
     Device& m_host;

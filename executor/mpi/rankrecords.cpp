@@ -93,13 +93,16 @@ void postBuffers(Peers& peers, const Program& program, std::span<const Region> r
             peers.post(BufferBytes, b, {regions[b].data, static_cast<std::size_t>(regions[b].bytes)});
 }
 
-std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels, std::span<const Region> regions)
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,
+                                                const std::function<Region(BufferId)>& placeOf)
 {
     std::vector<std::pair<int, RankSummary>> summaries;
     for (const Parcel& parcel : parcels) {
-        if (parcel.kind == BufferBytes && parcel.number < regions.size() && !parcel.bytes.empty())
-            std::memcpy(regions[parcel.number].data, parcel.bytes.data(),
-                        std::min(parcel.bytes.size(), static_cast<std::size_t>(regions[parcel.number].bytes)));
+        if (parcel.kind == BufferBytes && !parcel.bytes.empty()) {
+            const Region to = placeOf(parcel.number);
+            std::memcpy(to.data, parcel.bytes.data(),
+                        std::min(parcel.bytes.size(), static_cast<std::size_t>(to.bytes)));
+        }
         if (parcel.kind == Summary && parcel.bytes.size() == sizeof(RankSummary)) {
             auto& [from, summary] = summaries.emplace_back(parcel.from, RankSummary{});
             std::memcpy(&summary, parcel.bytes.data(), sizeof summary);

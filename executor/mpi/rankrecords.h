@@ -7,6 +7,8 @@
 #include "executor/peers.h"
 #include "executor/recorder.h"
 
+#include <functional>
+#include <mutex>
 #include <span>
 
 namespace pipewright {
@@ -54,7 +56,8 @@ struct RankSummary {
 void postSummary(Peers& peers, const RankSummary& summary);
 /// All buffers of that kind on the own device.
 void postBuffers(Peers& peers, const Program& program, std::span<const Region> regions, BufferKind kind);
-/// Process 0: puts buffers into `regions`, and returns the summaries, by process.
-std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels, std::span<const Region> regions);
+/// Process 0: puts buffers where `placeOf` says, and returns the summaries, by process.
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,
+                                                const std::function<Region(BufferId)>& placeOf);
 
 } // namespace pipewright

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/classifierlayers.h"
 
-#include "kernels/elementwise.h"
-#include "kernels/featurebag.h"
-#include "kernels/gelu.h"
-#include "kernels/layernorm.h"
-
 namespace pipewright {
 
 using kernels::Store;
@@ -21,19 +16,19 @@ FeatureLayer::FeatureLayer(const ModelShape& shape, int layer, const StageLayout
 void FeatureLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> features,
                            const StageMemory& memory, std::span<float> stream) const
 {
-    kernels::copy(features, memory.integers(m_features));
-    kernels::featureBagForward(m_length, m_hidden, features, m_table.in(parameters), stream);
+    memory.operations->copy(features, memory.integers(m_features));
+    memory.operations->featureBagForward(m_length, m_hidden, features, m_table.in(parameters), stream);
 }
 
 void FeatureLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    kernels::featureBagWeightGrad(m_length, m_hidden, memory.integers(m_features), memory.floats(m_outputGrad),
-                                  m_table.in(gradients));
+    memory.operations->featureBagWeightGrad(m_length, m_hidden, memory.integers(m_features),
+                                            memory.floats(m_outputGrad), m_table.in(gradients));
 }
 
 MlpLayer::MlpLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters)
-    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_ffn(int(shape.ffn)),
-      m_norm{parameters.at(layer, "ln2.gamma"), parameters.at(layer, "ln2.beta")},
+    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)),
+      m_ffn(int(shape.ffn)), m_norm{parameters.at(layer, "ln2.gamma"), parameters.at(layer, "ln2.beta")},
       m_fc1{parameters.at(layer, "fc1.weight"), parameters.at(layer, "fc1.bias")},
       m_fc2{parameters.at(layer, "fc2.weight"), parameters.at(layer, "fc2.bias")},
       m_normInput(layout.slice(layer, "ln2.input")), m_activationInput(layout.slice(layer, "mlp.activationInput")),
@@ -45,38 +40,40 @@ MlpLayer::MlpLayer(const ModelShape& shape, int layer, const StageLayout& layout
 
 void MlpLayer::forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const
 {
+    const kernels::Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
-    kernels::copy(stream, tensor(m_normInput));
-    kernels::layerNormForward(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters),
-                              m_norm.bias.in(parameters), tensor(m_fc1Input));
-    kernels::linearForward({m_rows, m_hidden, m_ffn}, tensor(m_fc1Input), m_fc1.weight.in(parameters),
-                           m_fc1.bias.in(parameters), tensor(m_activationInput));
-    kernels::geluForward(tensor(m_activationInput), tensor(m_fc2Input));
-    kernels::linearForward({m_rows, m_ffn, m_hidden}, tensor(m_fc2Input), m_fc2.weight.in(parameters),
-                           m_fc2.bias.in(parameters), stream, Store::Add);
+    on.copy(stream, tensor(m_normInput));
+    on.layerNormForward(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters), m_norm.bias.in(parameters),
+                        tensor(m_fc1Input));
+    on.linearForward({m_rows, m_hidden, m_ffn}, tensor(m_fc1Input), m_fc1.weight.in(parameters),
+                     m_fc1.bias.in(parameters), tensor(m_activationInput), Store::Replace);
+    on.geluForward(tensor(m_activationInput), tensor(m_fc2Input));
+    on.linearForward({m_rows, m_ffn, m_hidden}, tensor(m_fc2Input), m_fc2.weight.in(parameters),
+                     m_fc2.bias.in(parameters), stream, Store::Add);
 }
 
 void MlpLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                          std::span<float> gradients) const
 {
+    const kernels::Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
-    kernels::copy(stream, tensor(m_fc2Grad));
-    kernels::linearInputGrad({m_rows, m_ffn, m_hidden}, stream, m_fc2.weight.in(parameters), tensor(m_fc1Grad));
-    kernels::geluInputGrad(tensor(m_activationInput), tensor(m_fc1Grad), tensor(m_fc1Grad));
-    kernels::linearInputGrad({m_rows, m_hidden, m_ffn}, tensor(m_fc1Grad), m_fc1.weight.in(parameters),
-                             tensor(m_normGrad));
-    kernels::layerNormInputGrad(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters), tensor(m_normGrad),
-                                stream);
-    kernels::layerNormWeightGrad(m_rows, m_hidden, tensor(m_normInput), tensor(m_normGrad),
-                                 m_norm.weight.in(gradients), m_norm.bias.in(gradients));
+    on.copy(stream, tensor(m_fc2Grad));
+    on.linearInputGrad({m_rows, m_ffn, m_hidden}, stream, m_fc2.weight.in(parameters), tensor(m_fc1Grad));
+    on.geluInputGrad(tensor(m_activationInput), tensor(m_fc1Grad), tensor(m_fc1Grad));
+    on.linearInputGrad({m_rows, m_hidden, m_ffn}, tensor(m_fc1Grad), m_fc1.weight.in(parameters), tensor(m_normGrad));
+    on.layerNormInputGrad(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters), tensor(m_normGrad),
+                          stream);
+    on.layerNormWeightGrad(m_rows, m_hidden, tensor(m_normInput), tensor(m_normGrad), m_norm.weight.in(gradients),
+                           m_norm.bias.in(gradients));
 }
 
 void MlpLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    kernels::linearWeightGrad({m_rows, m_hidden, m_ffn}, memory.floats(m_fc1Input), memory.floats(m_fc1Grad),
-                              m_fc1.weight.in(gradients), m_fc1.bias.in(gradients));
-    kernels::linearWeightGrad({m_rows, m_ffn, m_hidden}, memory.floats(m_fc2Input), memory.floats(m_fc2Grad),
-                              m_fc2.weight.in(gradients), m_fc2.bias.in(gradients));
+    const kernels::Operations& on = *memory.operations;
+    on.linearWeightGrad({m_rows, m_hidden, m_ffn}, memory.floats(m_fc1Input), memory.floats(m_fc1Grad),
+                        m_fc1.weight.in(gradients), m_fc1.bias.in(gradients));
+    on.linearWeightGrad({m_rows, m_ffn, m_hidden}, memory.floats(m_fc2Input), memory.floats(m_fc2Grad),
+                        m_fc2.weight.in(gradients), m_fc2.bias.in(gradients));
 }
 
 } // namespace pipewright

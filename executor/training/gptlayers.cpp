@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/gptlayers.h"
 
-#include "kernels/crossentropy.h"
-#include "kernels/elementwise.h"
-#include "kernels/embedding.h"
-#include "kernels/gelu.h"
-#include "kernels/layernorm.h"
-
 #include <algorithm>
 
 namespace pipewright {
 
 using kernels::LinearShape;
+using kernels::Operations;
 using kernels::Store;
 
 namespace {
@@ -37,40 +32,40 @@ LinearShape shapeOf(int rows, const ParameterPair& linear)
     return {rows, linear.weight.columns, linear.weight.rows};
 }
 
-void linearForward(int rows, const ParameterPair& linear, std::span<const float> parameters,
+void linearForward(const Operations& on, int rows, const ParameterPair& linear, std::span<const float> parameters,
                    std::span<const float> input, std::span<float> output, Store store = Store::Replace)
 {
     const std::span<const float> bias = linear.hasBias ? linear.bias.in(parameters) : std::span<const float>();
-    kernels::linearForward(shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store);
+    on.linearForward(shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store);
 }
 
-void linearInputGrad(int rows, const ParameterPair& linear, std::span<const float> parameters,
+void linearInputGrad(const Operations& on, int rows, const ParameterPair& linear, std::span<const float> parameters,
                      std::span<const float> outputGrad, std::span<float> inputGrad)
 {
-    kernels::linearInputGrad(shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad);
+    on.linearInputGrad(shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad);
 }
 
-void linearWeightGrad(int rows, const ParameterPair& linear, std::span<const float> input,
+void linearWeightGrad(const Operations& on, int rows, const ParameterPair& linear, std::span<const float> input,
                       std::span<const float> outputGrad, std::span<float> gradients)
 {
     const std::span<float> bias = linear.hasBias ? linear.bias.in(gradients) : std::span<float>();
-    kernels::linearWeightGrad(shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias);
+    on.linearWeightGrad(shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias);
 }
 
-void normForward(int rows, const ParameterPair& norm, std::span<const float> parameters, std::span<const float> input,
-                 std::span<float> output)
+void normForward(const Operations& on, int rows, const ParameterPair& norm, std::span<const float> parameters,
+                 std::span<const float> input, std::span<float> output)
 {
-    kernels::layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters), norm.bias.in(parameters),
-                              output);
+    on.layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters), norm.bias.in(parameters), output);
 }
 
 /// Adds the gradient of the norm's input to the stream and those of gamma and beta to the gradients.
-void normInputGrad(int rows, const ParameterPair& norm, std::span<const float> parameters, std::span<const float> input,
-                   std::span<const float> outputGrad, std::span<float> stream, std::span<float> gradients)
+void normInputGrad(const Operations& on, int rows, const ParameterPair& norm, std::span<const float> parameters,
+                   std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
+                   std::span<float> gradients)
 {
     const int columns = norm.weight.columns;
-    kernels::layerNormInputGrad(rows, columns, input, norm.weight.in(parameters), outputGrad, stream);
-    kernels::layerNormWeightGrad(rows, columns, input, outputGrad, norm.weight.in(gradients), norm.bias.in(gradients));
+    on.layerNormInputGrad(rows, columns, input, norm.weight.in(parameters), outputGrad, stream);
+    on.layerNormWeightGrad(rows, columns, input, outputGrad, norm.weight.in(gradients), norm.bias.in(gradients));
 }
 
 } // namespace
@@ -86,15 +81,17 @@ EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLa
 void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
                              const StageMemory& memory, std::span<float> stream) const
 {
-    kernels::copy(tokens, memory.integers(m_tokens));
-    kernels::embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), positions(parameters, memory.piece),
-                              stream);
+    const Operations& on = *memory.operations;
+    on.copy(tokens, memory.integers(m_tokens));
+    on.embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), positions(parameters, memory.piece),
+                        stream);
 }
 
 void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    kernels::embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
-                                 m_tables.weight.in(gradients), positions(gradients, memory.piece));
+    const Operations& on = *memory.operations;
+    on.embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
+                           m_tables.weight.in(gradients), positions(gradients, memory.piece));
 }
 
 TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout,
@@ -134,50 +131,54 @@ TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const Sta
 void TransformerLayer::forward(std::span<const float> parameters, const StageMemory& memory,
                                std::span<float> stream) const
 {
+    const Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
-    kernels::copy(stream, tensor(m_at.ln1Input));
-    normForward(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.qkvInput));
+    on.copy(stream, tensor(m_at.ln1Input));
+    normForward(on, m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.qkvInput));
     // Query, key and value are tensors of their own: a third of the weight's rows each.
     const auto weight = m_qkv.weight.in(parameters), bias = m_qkv.bias.in(parameters);
     const std::size_t third = weight.size() / 3, width = std::size_t(m_hidden);
     const Slice parts[] = {m_at.query, m_at.key, m_at.value};
     for (std::size_t part = 0; part < 3; ++part)
-        kernels::linearForward({m_rows, m_hidden, m_hidden}, tensor(m_at.qkvInput), weight.subspan(part * third, third),
-                               bias.subspan(part * width, width), tensor(parts[part]));
-    kernels::attentionForward(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                              tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory));
-    linearForward(m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
+        on.linearForward({m_rows, m_hidden, m_hidden}, tensor(m_at.qkvInput), weight.subspan(part * third, third),
+                         bias.subspan(part * width, width), tensor(parts[part]), Store::Replace);
+    on.attentionForward(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                        tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory));
+    linearForward(on, m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
 
-    kernels::copy(stream, tensor(m_at.ln2Input));
-    normForward(m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.fc1Input));
-    linearForward(m_rows, m_fc1, parameters, tensor(m_at.fc1Input), tensor(m_at.activationInput));
-    kernels::geluForward(tensor(m_at.activationInput), tensor(m_at.fc2Input));
-    linearForward(m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
+    on.copy(stream, tensor(m_at.ln2Input));
+    normForward(on, m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.fc1Input));
+    linearForward(on, m_rows, m_fc1, parameters, tensor(m_at.fc1Input), tensor(m_at.activationInput));
+    on.geluForward(tensor(m_at.activationInput), tensor(m_at.fc2Input));
+    linearForward(on, m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
 }
 
 void TransformerLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                                  std::span<float> gradients) const
 {
+    const Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
-    kernels::copy(stream, tensor(m_at.fc2Grad));
-    linearInputGrad(m_rows, m_fc2, parameters, stream, tensor(m_at.fc1Grad));
-    kernels::geluInputGrad(tensor(m_at.activationInput), tensor(m_at.fc1Grad), tensor(m_at.fc1Grad));
-    linearInputGrad(m_rows, m_fc1, parameters, tensor(m_at.fc1Grad), tensor(m_at.normGrad));
-    normInputGrad(m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.normGrad), stream, gradients);
+    on.copy(stream, tensor(m_at.fc2Grad));
+    linearInputGrad(on, m_rows, m_fc2, parameters, stream, tensor(m_at.fc1Grad));
+    on.geluInputGrad(tensor(m_at.activationInput), tensor(m_at.fc1Grad), tensor(m_at.fc1Grad));
+    linearInputGrad(on, m_rows, m_fc1, parameters, tensor(m_at.fc1Grad), tensor(m_at.normGrad));
+    normInputGrad(on, m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.normGrad), stream, gradients);
 
-    kernels::copy(stream, tensor(m_at.projectionGrad));
-    linearInputGrad(m_rows, m_projection, parameters, stream, tensor(m_at.normGrad));
-    kernels::attentionInputGrad(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                                tensor(m_at.probabilities), tensor(m_at.normGrad), tensor(m_at.qkvGrad),
-                                tensor(m_at.scoresGrad), earlier(memory), tensor(m_at.sequenceGradient));
-    linearInputGrad(m_rows, m_qkv, parameters, tensor(m_at.qkvGrad), tensor(m_at.normGrad));
-    normInputGrad(m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
+    on.copy(stream, tensor(m_at.projectionGrad));
+    linearInputGrad(on, m_rows, m_projection, parameters, stream, tensor(m_at.normGrad));
+    on.attentionInputGrad(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                          tensor(m_at.probabilities), tensor(m_at.projectionInput), tensor(m_at.normGrad),
+                          tensor(m_at.qkvGrad), tensor(m_at.scoresGrad), earlier(memory),
+                          tensor(m_at.sequenceGradient));
+    linearInputGrad(on, m_rows, m_qkv, parameters, tensor(m_at.qkvGrad), tensor(m_at.normGrad));
+    normInputGrad(on, m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
 }
 
 void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
+    const Operations& on = *memory.operations;
     const auto accumulate = [&](const ParameterPair& linear, const Slice& input, const Slice& outputGrad) {
-        linearWeightGrad(m_rows, linear, memory.floats(input), memory.floats(outputGrad), gradients);
+        linearWeightGrad(on, m_rows, linear, memory.floats(input), memory.floats(outputGrad), gradients);
     };
     accumulate(m_qkv, m_at.qkvInput, m_at.qkvGrad);
     accumulate(m_projection, m_at.projectionInput, m_at.projectionGrad);
@@ -196,16 +197,15 @@ HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layo
 {
 }
 
-float HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
-                         const StageMemory& memory) const
+void HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
+                        const StageMemory& memory, std::span<float> loss) const
 {
-    kernels::copy(targets, memory.integers(m_targets));
-    normForward(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_input));
+    const Operations& on = *memory.operations;
+    on.copy(targets, memory.integers(m_targets));
+    normForward(on, m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_input));
     const std::span<float> logits = memory.floats(m_probabilities);
-    linearForward(m_rows, m_projection, parameters, memory.floats(m_input), logits);
-    float loss = 0;
-    kernels::crossEntropyForward(m_rows, m_vocabulary, logits, targets, m_lossScale, {&loss, 1});
-    return loss;
+    linearForward(on, m_rows, m_projection, parameters, memory.floats(m_input), logits);
+    on.crossEntropyForward(m_rows, m_vocabulary, logits, targets, m_lossScale, loss);
 }
 
 int HeadLayer::correct(const StageMemory& memory) const
@@ -223,16 +223,19 @@ int HeadLayer::correct(const StageMemory& memory) const
 void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                           std::span<float> gradients) const
 {
-    kernels::crossEntropyInputGrad(m_rows, m_vocabulary, memory.floats(m_probabilities), memory.integers(m_targets),
-                                   m_lossScale, memory.floats(m_logitsGrad));
-    linearInputGrad(m_rows, m_projection, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
-    kernels::fill(stream, 0);
-    normInputGrad(m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream, gradients);
+    const Operations& on = *memory.operations;
+    on.crossEntropyInputGrad(m_rows, m_vocabulary, memory.floats(m_probabilities), memory.integers(m_targets),
+                             m_lossScale, memory.floats(m_logitsGrad));
+    linearInputGrad(on, m_rows, m_projection, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
+    on.fill(stream, 0);
+    normInputGrad(on, m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream,
+                  gradients);
 }
 
 void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    linearWeightGrad(m_rows, m_projection, memory.floats(m_input), memory.floats(m_logitsGrad), gradients);
+    const Operations& on = *memory.operations;
+    linearWeightGrad(on, m_rows, m_projection, memory.floats(m_input), memory.floats(m_logitsGrad), gradients);
 }
 
 } // namespace pipewright

@@ -11,8 +11,6 @@
 
 #include "executor/training/parameterlayout.h"
 #include "executor/training/stagelayout.h"
-#include "kernels/attention.h"
-#include "kernels/matmul.h"
 
 #include <span>
 
@@ -85,10 +83,10 @@ public:
 
     /// The place of the stream in F of a stage that ends here: the final norm's saved input.
     std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_normInput); }
-    /// From that stream; returns this microbatch's share of the step's loss.
-    float forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
-                  const StageMemory& memory) const;
-    /// After F: rows whose target got the largest probability.
+    /// From that stream; loss[0] becomes this microbatch's share of the step's loss.
+    void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
+                 std::span<float> loss) const;
+    /// After F on the host: rows whose target got the largest probability.
     int correct(const StageMemory& memory) const;
     /// Replaces the stream by the gradient of the final norm's input.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,

@@ -5,7 +5,7 @@
 
 #include "core/schedule/weightpolicy.h"
 #include "executor/training/parameterlayout.h"
-#include "kernels/optimizers.h"
+#include "kernels/operations.h"
 
 #include <optional>
 #include <span>
@@ -35,21 +35,19 @@ public:
     std::size_t stateElements() const;
 
     /// Update number `step`, counted from 1. Gradients are read only; clearing them is the caller's.
-    void update(int step, std::span<float> parameters, std::span<const float> gradients, std::span<float> state) const;
+    void update(const kernels::Operations& operations, int step, std::span<float> parameters,
+                std::span<const float> gradients, std::span<float> state) const;
 
     /// Where `steps` more updates in the direction of the last one would lead, without weight decay. `updates` is
     /// how many there have been; before the first one there is no direction, and the weights stay (arXiv 2312.00839).
-    void predict(int updates, int steps, std::span<const float> parameters, std::span<const float> state,
-                 std::span<float> predicted) const;
+    void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
+                 std::span<const float> state, std::span<float> predicted) const;
 
 private:
     struct Range { ///< neighbouring parameters that are treated alike
         std::size_t offset = 0, count = 0;
         bool decays = false;
     };
-
-    void rmsPropStep(std::span<float> parameters, std::span<const float> gradients, std::span<float> squares,
-                     std::span<float> last) const;
 
     OptimizerSettings m_settings;
     std::size_t m_count;

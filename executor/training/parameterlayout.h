@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/workload/workload.h"
+#include "kernels/operations.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,6 @@ private:
 
 /// In a stage that holds both embedding and head: their gradients become embedding + head in both places,
 /// exactly what the reduction between two stages computes. Nothing in any other stage.
-void sumTiedGradients(const ParameterLayout& layout, std::span<float> gradients);
+void sumTiedGradients(const kernels::Operations& operations, const ParameterLayout& layout, std::span<float> gradients);
 
 } // namespace pipewright

@@ -139,10 +139,11 @@ double SequentialTrainer::step(const AccumulationOrder& order)
         reduceTied(replica);
     reduceReplicas();
     if (m_stages.size() == 1)
-        sumTiedGradients(m_stages[0].maths.parameters(), m_stages[0].gradients[0]);
+        sumTiedGradients(kernels::hostOperations(), m_stages[0].maths.parameters(), m_stages[0].gradients[0]);
     ++m_step;
     for (Stage& stage : m_stages)
-        stage.optimizer.update(m_step, stage.parameters, stage.gradients[0], stage.optimizerState);
+        stage.optimizer.update(kernels::hostOperations(), m_step, stage.parameters, stage.gradients[0],
+                               stage.optimizerState);
     return loss;
 }
 
@@ -173,8 +174,10 @@ double SequentialTrainer::forward()
         std::span<const float> activation;
         for (Stage& stage : m_stages) {
             std::vector<float>& output = stage.microbatches[m].output;
-            loss += stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m]}, stage.memory(int(m)),
-                                        output);
+            float share = 0;
+            stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m], {&share, 1}},
+                                stage.memory(int(m)), output);
+            loss += share;
             activation = output;
         }
     }

@@ -7,6 +7,7 @@
 
 #include "core/program/program.h"
 #include "core/workload/workload.h"
+#include "kernels/operations.h"
 
 #include <cstddef>
 #include <span>
@@ -24,7 +25,8 @@ struct Slice {
     bool operator==(const Slice&) const = default;
 };
 
-/// The memory one pass works in, by lifetime. A span that the pass does not touch may be empty.
+/// Where one pass works: memory, by lifetime, and the operations of the device it belongs to. A span that the pass
+/// does not touch may be empty.
 struct StageMemory {
     std::span<std::byte> savedUntilInputGrad, savedUntilWeightGrad, savedFromInputGrad, workspace;
     // Of a piece of a sequence: which one it is, and for F, I and B where savedUntilInputGrad of the pieces
@@ -32,6 +34,7 @@ struct StageMemory {
     int piece = 0;
     std::span<const float* const> earlier{};
     std::span<std::byte> sequenceGradient{};
+    const kernels::Operations* operations = &kernels::hostOperations();
 
     std::span<float> floats(const Slice& slice) const;
     std::span<std::int32_t> integers(const Slice& slice) const;

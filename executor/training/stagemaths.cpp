@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/stagemaths.h"
 
-#include "kernels/elementwise.h"
-
 #include <cassert>
 
 namespace pipewright {
@@ -29,8 +27,8 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
     }
 }
 
-float StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
-                          std::span<float> output) const
+void StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
+                         std::span<float> output) const
 {
     assert(parameters.size() == m_parameters.count());
     const std::span<float> stream = m_head ? m_head->stream(memory) : output;
@@ -39,12 +37,13 @@ float StageMaths::forward(std::span<const float> parameters, const StageInput& i
     else if (m_features)
         m_features->forward(parameters, input.tokens, memory, stream);
     else
-        kernels::copy(input.activation, stream);
+        memory.operations->copy(input.activation, stream);
     for (const TransformerLayer& layer : m_transformers)
         layer.forward(parameters, memory, stream);
     for (const MlpLayer& layer : m_mlps)
         layer.forward(parameters, memory, stream);
-    return m_head ? m_head->forward(parameters, input.targets, memory) : 0;
+    if (m_head)
+        m_head->forward(parameters, input.targets, memory, input.loss);
 }
 
 void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory& memory,
@@ -58,7 +57,7 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
     if (m_head)
         m_head->inputGrad(parameters, memory, stream, gradients);
     else
-        kernels::copy(outputGrad, stream);
+        memory.operations->copy(outputGrad, stream);
     for (auto layer = m_mlps.rbegin(); layer != m_mlps.rend(); ++layer)
         layer->inputGrad(parameters, memory, stream, gradients);
     for (auto layer = m_transformers.rbegin(); layer != m_transformers.rend(); ++layer)

@@ -22,12 +22,14 @@
 
 namespace pipewright {
 
-/// What F reads: tokens (a classifier's features) in the stage with the embedding, activation in every other, targets
-/// in the stage with the head. They are shape.inputs() and shape.tokens() integers, row by row.
+/// What F takes: tokens (a classifier's features) in the stage with the embedding, activation in every other, targets
+/// in the stage with the head. They are shape.inputs() and shape.tokens() integers, row by row. In the stage with the
+/// head `loss` is one element: it becomes the microbatch's share of the step's loss.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;
     std::span<const std::int32_t> targets;
+    std::span<float> loss{};
 };
 
 class StageMaths {
@@ -42,15 +44,15 @@ public:
     bool hasEmbedding() const { return m_embedding.has_value() || m_features.has_value(); }
     bool hasHead() const { return m_head.has_value(); }
 
-    /// F: fills the two saved buffers and, except in the stage with the head, `output`. Returns the
-    /// microbatch's share of the step's loss, 0 without a head.
-    float forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
-                  std::span<float> output) const;
+    /// F: fills the two saved buffers and, except in the stage with the head, `output`.
+    void forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
+                 std::span<float> output) const;
 
-    /// After F in the stage with the head: how many targets got the largest probability.
+    /// After F on the host, in the stage with the head: how many targets got the largest probability.
     int correct(const StageMemory& memory) const { return m_head ? m_head->correct(memory) : 0; }
 
-    /// I: reads savedUntilInputGrad and, without a head, `outputGrad`; writes savedFromInputGrad and, without
+    /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
+    /// head, `outputGrad`; writes savedFromInputGrad and, without
     /// an embedding, `inputGrad`; uses the workspace; adds the layer norms' gradients to `gradients`.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
                    std::span<float> inputGrad, std::span<float> gradients) const;

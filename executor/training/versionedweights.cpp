@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/versionedweights.h"
 
-#include "kernels/elementwise.h"
-
 namespace pipewright {
 
 namespace {
@@ -44,8 +42,9 @@ void VersionedWeights::beginStep(std::span<const StageCopy> copies)
 std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy,
                                                      const StageOptimizer& optimizer)
 {
+    const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.reads, BufferKind::ReceivedPartialGradient))
-        kernels::copy(std::span<const float>(floats(*sum)), copy.gradients);
+        on.copy(std::span<const float>(floats(*sum)), copy.gradients);
     if (context.task->op == Op::W)
         return {};
     WeightReading& reading = m_readings[context.id];
@@ -59,30 +58,32 @@ std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context,
     if (made == nullptr)
         return copy.parameters;
     reading.steps = m_program->weights[context.id].steps;
-    optimizer.predict(copy.version, reading.steps, copy.parameters, copy.state, floats(*made));
+    optimizer.predict(on, copy.version, reading.steps, copy.parameters, copy.state, floats(*made));
     m_held[made->id] = reading;
     return floats(*made);
 }
 
 void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
 {
+    const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
-        kernels::copy(std::span<const float>(copy.gradients), floats(*sum));
-        kernels::fill(copy.gradients, 0);
+        on.copy(std::span<const float>(copy.gradients), floats(*sum));
+        on.fill(copy.gradients, 0);
     }
 }
 
 void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const StageOptimizer& optimizer)
 {
+    const kernels::Operations& on = *context.operations;
     if (const BufferView* older = find(context.writes, BufferKind::WeightVersion)) {
-        kernels::copy(std::span<const float>(copy.parameters), floats(*older));
+        on.copy(std::span<const float>(copy.parameters), floats(*older));
         m_held[older->id] = {copy.version - m_base, 0};
     }
     if (context.task->peer >= 0) {
         const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
         if (received == nullptr)
             throw Error(m_program->label(context.id), "has no weights to put in place", "compile the schedule again");
-        kernels::copy(std::span<const float>(floats(*received)), copy.parameters);
+        on.copy(std::span<const float>(floats(*received)), copy.parameters);
         copy.version = held(m_cameFrom[received->id]).version + m_base;
         return;
     }
@@ -93,17 +94,17 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
             if (sum.empty())
                 sum = floats(view);
             else
-                kernels::add(sum, std::span<const float>(floats(view)));
+                on.add(sum, std::span<const float>(floats(view)));
         }
     if (!sum.empty())
-        kernels::add(copy.gradients, std::span<const float>(sum));
-    optimizer.update(copy.version + 1, copy.parameters, copy.gradients, copy.state);
+        on.add(copy.gradients, std::span<const float>(sum));
+    optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
     ++copy.version;
     if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {
-        kernels::copy(std::span<const float>(copy.parameters), floats(*sent));
+        on.copy(std::span<const float>(copy.parameters), floats(*sent));
         m_held[sent->id] = {copy.version - m_base, 0};
     }
-    kernels::fill(copy.gradients, 0);
+    on.fill(copy.gradients, 0);
 }
 
 TaskId VersionedWeights::firstDifference() const

@@ -89,4 +89,41 @@ void adamWStep(cudaStream_t stream, const AdamWSettings& settings, int step, std
            });
 }
 
+void rmsPropStep(cudaStream_t stream, const RmsPropSettings& settings, std::span<float> parameters,
+                 std::span<const float> gradients, std::span<float> squares, std::span<float> last)
+{
+    launch(stream, parameters.size(),
+           [=, p = parameters.data(), g = gradients.data(), v = squares.data(), l = last.data()] __device__(std::size_t i) {
+               const float slope = l[i] = g[i];
+               v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
+               p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));
+           });
+}
+
+void predictMomentum(cudaStream_t stream, float distance, std::span<const float> momentum, std::span<float> parameters)
+{
+    launch(stream, parameters.size(),
+           [=, p = parameters.data(), v = momentum.data()] __device__(std::size_t i) { p[i] -= distance * v[i]; });
+}
+
+void predictRmsProp(cudaStream_t stream, float distance, float epsilon, std::span<const float> squares,
+                    std::span<const float> last, std::span<float> parameters)
+{
+    launch(stream, parameters.size(),
+           [=, p = parameters.data(), v = squares.data(), g = last.data()] __device__(std::size_t i) {
+               p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon));
+           });
+}
+
+void predictAdam(cudaStream_t stream, const AdamWSettings& settings, int step, float distance,
+                 std::span<const float> firstMoment, std::span<const float> secondMoment, std::span<float> parameters)
+{
+    const float correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
+    const float correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
+    launch(stream, parameters.size(),
+           [=, p = parameters.data(), m = firstMoment.data(), v = secondMoment.data()] __device__(std::size_t i) {
+               p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
+           });
+}
+
 } // namespace pipewright::kernels::cuda

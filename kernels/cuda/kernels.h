@@ -47,6 +47,14 @@ void sgdMomentumStep(cudaStream_t stream, const SgdSettings& settings, std::span
 void adamWStep(cudaStream_t stream, const AdamWSettings& settings, int step, std::span<float> parameters,
                std::span<const float> gradients, std::span<float> firstMoment, std::span<float> secondMoment);
 
+void rmsPropStep(cudaStream_t stream, const RmsPropSettings& settings, std::span<float> parameters,
+                 std::span<const float> gradients, std::span<float> squares, std::span<float> last);
+void predictMomentum(cudaStream_t stream, float distance, std::span<const float> momentum, std::span<float> parameters);
+void predictRmsProp(cudaStream_t stream, float distance, float epsilon, std::span<const float> squares,
+                    std::span<const float> last, std::span<float> parameters);
+void predictAdam(cudaStream_t stream, const AdamWSettings& settings, int step, float distance,
+                 std::span<const float> firstMoment, std::span<const float> secondMoment, std::span<float> parameters);
+
 /// Attention without a matrix of scores: instead of the host's probabilities, `logSum` keeps one number per query
 /// and head, from which the backward pass makes them again (Dao et al., arXiv 2205.14135). Whole sequences only
 /// (one piece); headSize at most 128.
@@ -58,5 +66,11 @@ void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<con
                         std::span<const float> key, std::span<const float> value, std::span<const float> logSum,
                         std::span<const float> output, std::span<const float> outputGrad,
                         std::span<float> queryKeyValueGrad, std::span<float> dots);
+
+/// One thread that looks at the GPU's clock: the stream is busy for so long, its multiprocessor nearly free.
+void spin(cudaStream_t stream, std::int64_t nanoseconds);
+/// The time when the stream comes here, and being busy until so long after it.
+void stamp(cudaStream_t stream, std::int64_t* place);
+void spinFrom(cudaStream_t stream, const std::int64_t* place, std::int64_t nanoseconds);
 
 } // namespace pipewright::kernels::cuda

@@ -52,4 +52,42 @@ void adamWStep(const AdamWSettings& settings, int step, std::span<float> paramet
               firstMoment.data(), secondMoment.data());
 }
 
+void rmsPropStep(const RmsPropSettings& settings, std::span<float> parameters, std::span<const float> gradients,
+                 std::span<float> squares, std::span<float> last)
+{
+    assert(parameters.size() == gradients.size() && parameters.size() == squares.size());
+    const auto [rate, keep, epsilon] = settings;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const float g = last[i] = gradients[i];
+        squares[i] = keep * squares[i] + (1 - keep) * g * g;
+        parameters[i] -= rate * (g / (std::sqrt(squares[i]) + epsilon));
+    }
+}
+
+void predictMomentum(float distance, std::span<const float> momentum, std::span<float> parameters)
+{
+    assert(parameters.size() == momentum.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        parameters[i] -= distance * momentum[i];
+}
+
+void predictRmsProp(float distance, float epsilon, std::span<const float> squares, std::span<const float> last,
+                    std::span<float> parameters)
+{
+    assert(parameters.size() == squares.size() && parameters.size() == last.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        parameters[i] -= distance * (last[i] / (std::sqrt(squares[i]) + epsilon));
+}
+
+void predictAdam(const AdamWSettings& settings, int step, float distance, std::span<const float> firstMoment,
+                 std::span<const float> secondMoment, std::span<float> parameters)
+{
+    assert(parameters.size() == firstMoment.size() && parameters.size() == secondMoment.size());
+    const auto correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
+    const auto correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        parameters[i] -=
+            distance * (firstMoment[i] * correction1) / (std::sqrt(secondMoment[i] * correction2) + settings.epsilon);
+}
+
 } // namespace pipewright::kernels

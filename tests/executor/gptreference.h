@@ -77,6 +77,7 @@ struct StageRoom {
         fill(workspace, BufferKind::Workspace);
     }
     StageMemory memory() { return {untilInputGrad, untilWeightGrad, fromInputGrad, workspace}; }
+    std::vector<float> loss = {0.0f};
 
     std::vector<std::byte> untilInputGrad, untilWeightGrad, fromInputGrad, workspace;
     std::vector<float> output, inputGrad;

@@ -6,6 +6,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/socketmesh.h"
+#include "executor/pretendedgpu.h"
 
 #include <QTest>
 
@@ -22,6 +23,7 @@ namespace {
 struct Entry {
     const char* name;
     std::unique_ptr<Backend> (*create)(int devices);
+    bool stores = true; ///< links can hold sends on their way, and be made slower
 };
 
 /// Both processes of a pair in this one, with sockets between them: what either does through its own half.
@@ -71,46 +73,42 @@ std::unique_ptr<Backend> createTwoRanks(int devices)
     return std::make_unique<TwoRanks>(devices);
 }
 
-/// The CUDA backend over a table whose GPU is the host: a copy happens when it is issued, an event when it is
-/// recorded. What it shows is that the backend keeps the order that it must keep; not that a GPU does.
-const PipewrightCudaTable& pretendedGpu()
+/// Device d on pretended GPU d.
+CudaSetup onePerGpu(int devices)
 {
-    static constexpr PipewrightCudaTable table{
-        PIPEWRIGHT_CUDA_ABI, sizeof(PipewrightCudaTable), [] { return "pretended"; },
-        [] { return "the host has not that much"; }, [](std::int32_t* count) { return *count = 2, 0; },
-        [](std::int32_t, PipewrightCudaDevice* info) { return *info = {}, std::strcpy(info->name, "pretended"), 0; },
-        [](std::int32_t, std::int64_t bytes, void** data) {
-            *data = std::aligned_alloc(256, (static_cast<std::size_t>(bytes) / 256 + 1) * 256);
-            return *data ? 0 : 2;
-        },
-        [](std::int32_t, void* data) { return std::free(data), 0; },
-        [](std::int32_t, void** stream) { return *stream = new char, 0; },
-        [](void* stream) { return delete static_cast<char*>(stream), 0; },
-        [](void*, std::int32_t* done) { return *done = 1, 0; },
-        [](std::int32_t, void** event) { return *event = new std::atomic<bool>(false), 0; },
-        [](void* event) { return delete static_cast<std::atomic<bool>*>(event), 0; },
-        [](void* event, void*) { return static_cast<std::atomic<bool>*>(event)->store(true), 0; },
-        [](void* event, std::int32_t* done) { return *done = static_cast<std::atomic<bool>*>(event)->load(), 0; },
-        // A wait for an event that was never recorded would pass at once on a GPU: a mistake of the backend.
-        [](void*, void* event) { return static_cast<std::atomic<bool>*>(event)->load() ? 0 : 1; },
-        [](void*, void*, float* time) { return *time = 0, 0; },
-        [](void* to, std::int32_t, const void* from, std::int32_t, std::int64_t bytes, void*) {
-            return std::memcpy(to, from, static_cast<std::size_t>(bytes)), 0;
-        }};
-    return table;
+    CudaSetup setup;
+    for (int d = 0; d < devices; ++d)
+        setup.devices.push_back({d, 0});
+    return setup;
 }
 
 std::unique_ptr<Backend> createPretendedCuda(int devices)
 {
-    std::vector<int> gpus;
+    return createCudaBackend(pretended::table(), onePerGpu(devices));
+}
+
+/// Both on the same one, a slice each.
+std::unique_ptr<Backend> createPretendedSlices(int devices)
+{
+    CudaSetup setup;
     for (int d = 0; d < devices; ++d)
-        gpus.push_back(d);
-    return createCudaBackend(pretendedGpu(), std::move(gpus));
+        setup.devices.push_back({0, pretended::multiprocessors / devices / 2 * 2});
+    return createCudaBackend(pretended::table(), setup);
+}
+
+std::unique_ptr<Backend> createPretendedNccl(int devices)
+{
+    CudaSetup setup = onePerGpu(devices);
+    setup.transport = CudaTransport::Nccl;
+    setup.nccl = "libnccl.so.2";
+    return createCudaBackend(pretended::table(), setup);
 }
 
 constexpr Entry backends[] = {{"host", createHostBackend},
                               {"ranks over sockets", createTwoRanks},
-                              {"cuda with a pretended GPU", createPretendedCuda}};
+                              {"cuda on pretended GPUs", createPretendedCuda},
+                              {"cuda on slices of one", createPretendedSlices},
+                              {"cuda with NCCL", createPretendedNccl, false}};
 
 /// How long something that is under way may take, and how long something that must not happen is watched.
 constexpr int patience = 5000;
@@ -131,6 +129,13 @@ struct Pair {
     std::unique_ptr<Event> event(int device)
     {
         return backend->device(device).createEvent(*streams[static_cast<std::size_t>(device)]);
+    }
+
+    /// A wait orders what comes after it; only then is it known to have happened.
+    bool waited(int device, Event& event)
+    {
+        Stream& stream = *streams[static_cast<std::size_t>(device)];
+        return stream.wait(event) && stream.synchronize();
     }
 
     /// Of a receive that has been waited for: what a call returned, or what the link tells afterwards.
@@ -192,8 +197,42 @@ private slots:
             QVERIFY(!device.name().empty());
             // These tests touch the memory of all, but only where the backend says so may its users.
             QCOMPARE(device.capabilities().hostAddressable, tested->name() != "cuda");
+            const auto stream = device.createStream();
+            QCOMPARE(device.createStopwatch(*stream, 1) != nullptr, tested->name() == "cuda");
             // Without anything that runs by itself, a copy is over when the second call returns.
             QCOMPARE(device.capabilities().asynchronous, std::string(backends[backend].name) != "host");
+        }
+    }
+
+    void whatIsIssuedHappensInOrderAndTheStopwatchKnowsWhen_data() { rows(); }
+    void whatIsIssuedHappensInOrderAndTheStopwatchKnowsWhen()
+    {
+        QFETCH(int, backend);
+        const auto tested = backends[backend].create(2);
+        Device& device = tested->device(1);
+        const auto stream = device.createStream();
+        const auto operations = device.createOperations(*stream);
+        const auto stopwatch = device.createStopwatch(*stream, 2);
+        const Piece piece(*tested, 1, 400, 0);
+        const std::span<float> values(reinterpret_cast<float*>(piece.region.data), 50), more = {values.data() + 50, 50};
+        std::vector<float> given(50, 2.0f), back(50);
+        device.write(*stream, {piece.region.data, 200}, given.data());
+        const Nanoseconds before = steadyNow();
+        if (stopwatch)
+            stopwatch->mark(0);
+        operations->fill(more, 0.5f);
+        for (int i = 0; i < 100; ++i)
+            operations->add(values, more);
+        if (stopwatch)
+            stopwatch->mark(1);
+        device.read(*stream, {piece.region.data, 200}, back.data());
+        for (const float value : back)
+            QCOMPARE(value, 52.0f);
+        if (stopwatch) {
+            QVERIFY(stopwatch->passed(0) && stopwatch->passed(1));
+            QVERIFY(stopwatch->at(0) <= stopwatch->at(1));
+            const Nanoseconds slack = 1'000'000'000; // however long comparing the clocks was interrupted
+            QVERIFY(stopwatch->at(0) >= before - slack && stopwatch->at(1) <= steadyNow() + slack);
         }
     }
 
@@ -233,7 +272,7 @@ private slots:
             QVERIFY(!sent->complete() && !arrived->complete());
             QVERIFY(destination.holds(2));
             sendFirst ? receive() : send();
-            QVERIFY(pair.streams[0]->wait(*sent) && pair.streams[1]->wait(*arrived));
+            QVERIFY(pair.waited(0, *sent) && pair.waited(1, *arrived));
             QVERIFY(destination.holds(1));
         }
     }
@@ -245,18 +284,20 @@ private slots:
     void slotsFreeTheSourceBeforeTheReceive()
     {
         QFETCH(int, backend);
+        if (!backends[backend].stores)
+            QSKIP("this backend's links only rendezvous, at the speed they have");
         Pair pair(backend, {.storedSends = 1, .slotBytes = 100, .postings = 4});
         Piece first(*pair.backend, 0, 100, 1), second(*pair.backend, 0, 100, 2);
         Piece firstTo(*pair.backend, 1, 100, 9), secondTo(*pair.backend, 1, 100, 9);
         const auto sent1 = pair.event(0), sent2 = pair.event(0), arrived1 = pair.event(1), arrived2 = pair.event(1);
         pair.link->send(*pair.streams[0], {1, {&first.region, 1}, sent1.get()});
-        QVERIFY(pair.streams[0]->wait(*sent1)); // stored: it may be overwritten
+        QVERIFY(pair.waited(0, *sent1)); // stored: it may be overwritten
         std::memset(first.region.data, 0xee, 100);
         pair.link->send(*pair.streams[0], {2, {&second.region, 1}, sent2.get()});
         QVERIFY(!sent2->complete()); // no slot left: it stays posted
         pair.link->receive(*pair.streams[1], {1, {&firstTo.region, 1}, arrived1.get()});
         pair.link->receive(*pair.streams[1], {2, {&secondTo.region, 1}, arrived2.get()});
-        QVERIFY(pair.streams[1]->wait(*arrived1) && pair.streams[1]->wait(*arrived2) && pair.streams[0]->wait(*sent2));
+        QVERIFY(pair.waited(1, *arrived1) && pair.waited(1, *arrived2) && pair.waited(0, *sent2));
         QVERIFY(firstTo.holds(1));
         QVERIFY(secondTo.holds(2));
     }
@@ -290,7 +331,7 @@ private slots:
             const auto sent = pair.event(0), arrived = pair.event(1);
             pair.link->send(*pair.streams[0], {1, from, sent.get()});
             pair.link->receive(*pair.streams[1], {1, to, arrived.get()});
-            QVERIFY(pair.streams[1]->wait(*arrived));
+            QVERIFY(pair.waited(1, *arrived));
             QVERIFY(toA.holds(1) && toB.holds(2));
         }
     }
@@ -348,7 +389,7 @@ private slots:
         const auto sent = pair.event(0), arrived = pair.event(1);
         pair.link->receive(*pair.streams[1], {1, {&nothing, 1}, arrived.get()});
         pair.link->send(*pair.streams[0], {1, {&nothing, 1}, sent.get()});
-        QVERIFY(pair.streams[1]->wait(*arrived) && pair.streams[0]->wait(*sent));
+        QVERIFY(pair.waited(1, *arrived) && pair.waited(0, *sent));
     }
 
     void eventsAndLinksCanBeUsedAgain_data()
@@ -365,7 +406,7 @@ private slots:
             std::memset(source.region.data, step, 100);
             pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get()});
             pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get()});
-            QVERIFY(pair.streams[1]->wait(*arrived) && pair.streams[0]->wait(*sent));
+            QVERIFY(pair.waited(1, *arrived) && pair.waited(0, *sent));
             QVERIFY(destination.holds(step));
             pair.link->reset();
             sent->reset();
@@ -400,6 +441,8 @@ private slots:
     void aSlowLinkDeliversNoEarlierThanItsTime()
     {
         QFETCH(int, backend);
+        if (!backends[backend].stores)
+            QSKIP("this backend's links only rendezvous, at the speed they have");
         for (const int eager : {0, 1}) {
             Pair pair(backend, {.storedSends = eager, .slotBytes = 100, .postings = 4});
             Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
@@ -407,7 +450,7 @@ private slots:
             const Nanoseconds slow = 5'000'000;
             pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get(), slow});
             Copied copied = pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get(), slow});
-            QVERIFY(pair.streams[1]->wait(*arrived));
+            QVERIFY(pair.waited(1, *arrived));
             copied = pair.theCopy(copied);
             QCOMPARE(copied.task, TaskId{1});
             QVERIFY(copied.end - copied.start >= slow);
@@ -421,6 +464,8 @@ private slots:
     void aBlockingTransferHoldsTheSenderAsLong()
     {
         QFETCH(int, backend);
+        if (!backends[backend].stores)
+            QSKIP("this backend's links only rendezvous, at the speed they have");
         for (const bool senderFirst : {true, false}) {
             Pair pair(backend, {.postings = 4});
             Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
@@ -436,8 +481,8 @@ private slots:
                 pair.link->receive(*pair.streams[1], to);
                 copied = pair.link->send(*pair.streams[0], from);
             }
-            QVERIFY(pair.streams[0]->wait(*sent) && pair.streams[0]->synchronize());
-            QVERIFY(pair.streams[1]->wait(*arrived));
+            QVERIFY(pair.waited(0, *sent));
+            QVERIFY(pair.waited(1, *arrived));
             copied = pair.theCopy(copied);
             QCOMPARE(copied.task, TaskId{1});
             QVERIFY(steadyNow() >= copied.start + slow);
@@ -468,13 +513,13 @@ private slots:
                     std::memset(from[i].data, static_cast<int>(i % 251), 64);
                     pair.link->send(*pair.streams[0], {static_cast<TaskId>(i), {&from[i], 1}, sent[i].get()});
                     if (i >= 2)
-                        pair.streams[0]->wait(*sent[i - 2]);
+                        pair.waited(0, *sent[i - 2]);
                 }
             });
             bool right = true;
             for (std::size_t i = 0; i < count; ++i) {
                 pair.link->receive(*pair.streams[1], {static_cast<TaskId>(i), {&to[i], 1}, arrived[i].get()});
-                right = pair.streams[1]->wait(*arrived[i]) && right;
+                right = pair.waited(1, *arrived[i]) && right;
                 right = right && to[i].data[0] == std::byte(i % 251) && to[i].data[63] == std::byte(i % 251);
             }
             sender.join();

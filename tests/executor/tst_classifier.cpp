@@ -107,7 +107,11 @@ private Q_SLOTS:
         std::vector<std::int32_t> inputs(size_t(shape.inputs())), targets(size_t(shape.tokens()));
         data.sample(0, 0, inputs, targets);
         StageRoom room(maths);
-        const auto loss = [&] { return double(maths.forward(parameters, {inputs, {}, targets}, room.memory(), {})); };
+        const auto loss = [&] {
+            float value = 0;
+            maths.forward(parameters, {inputs, {}, targets, {&value, 1}}, room.memory(), {});
+            return double(value);
+        };
         loss();
         maths.backward(parameters, room.memory(), {}, {}, gradients);
         double largest = 0;

@@ -7,6 +7,12 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#ifdef PIPEWRIGHT_CUPTI
+#include "executor/cuda/plugin/cuptirecords.h"
+
+#include <cstring>
+#endif
+
 using namespace pipewright;
 
 namespace {
@@ -16,6 +22,71 @@ std::string standIn(const QString& name)
     return name.isEmpty() ? std::string("/nowhere/libcuda.so.1")
                           : QString("%1/%2.so").arg(PIPEWRIGHT_STAND_INS, name).toStdString();
 }
+
+#ifdef PIPEWRIGHT_CUPTI
+/// A buffer as CUPTI fills them: records of different sizes, one behind the other.
+class RawBuffer {
+public:
+    template<typename Record>
+    RawBuffer& add(CUpti_ActivityKind kind, Record record)
+    {
+        record.kind = kind;
+        const std::size_t at = m_bytes.size();
+        m_bytes.resize(at + sizeof record);
+        std::memcpy(m_bytes.data() + at, &record, sizeof record);
+        return *this;
+    }
+    plugin::CuptiRecords::Buffer buffer() { return {m_bytes.data(), m_bytes.size()}; }
+
+private:
+    std::vector<std::uint8_t> m_bytes;
+};
+
+std::size_t sizeOf(CUpti_ActivityKind kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_MEMORY2: return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_CONTEXT: return sizeof(CUpti_ActivityContext3);
+    case CUPTI_ACTIVITY_KIND_RUNTIME: return sizeof(CUpti_ActivityAPI);
+    default: return sizeof(CUpti_ActivityExternalCorrelation);
+    }
+}
+
+CUptiResult nextRecord(std::uint8_t* buffer, std::size_t bytes, CUpti_Activity** record)
+{
+    std::uint8_t* next = *record ? reinterpret_cast<std::uint8_t*>(*record) + sizeOf((*record)->kind) : buffer;
+    if (next >= buffer + bytes)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    *record = reinterpret_cast<CUpti_Activity*>(next);
+    return CUPTI_SUCCESS;
+}
+
+template<typename Record>
+Record timed(std::uint64_t start, std::uint64_t end, std::uint32_t correlation)
+{
+    Record record{};
+    record.start = start;
+    record.end = end;
+    record.correlationId = correlation;
+    return record;
+}
+
+CUpti_ActivityExternalCorrelation label(std::uint32_t correlation, std::uint64_t block,
+                                        CUpti_ExternalCorrelationKind kind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
+{
+    CUpti_ActivityExternalCorrelation record{};
+    record.externalKind = kind;
+    record.externalId = block;
+    record.correlationId = correlation;
+    return record;
+}
+#endif
 
 } // namespace
 
@@ -63,13 +134,13 @@ private slots:
                                                    << "is no CUDA plugin of Pipewright";
         QTest::newRow("plugin of an old version") << "driver_good"
                                                   << "plugin_old"
-                                                  << "it is of version 0, and this program is of version 1";
+                                                  << "it is of version 0, and this program is of version 2";
         QTest::newRow("plugin of another build") << "driver_good"
                                                  << "plugin_short"
                                                  << "they are of different builds";
         QTest::newRow("plugin with a hole") << "driver_good"
                                             << "plugin_hole"
-                                            << "function 15 of its table is missing";
+                                            << "function 17 of its table is missing";
         QTest::newRow("plugin that finds nothing") << "driver_good"
                                                    << "plugin_nogpu"
                                                    << "finds no GPU it can use: there is none";
@@ -124,6 +195,78 @@ private slots:
         QVERIFY(!status.buildInfo.empty()); // it opened and its table fits
         if (!status.table)
             QVERIFY2(status.reason.find("finds no GPU it can use") != std::string::npos, status.reason.c_str());
+    }
+
+    void rawRecordsBecomeActivitiesOfTheirBlocks()
+    {
+#ifdef PIPEWRIGHT_CUPTI
+        auto kernel = timed<CUpti_ActivityKernel10>(2000, 3000, 7);
+        kernel.name = "gemm";
+        kernel.deviceId = 1;
+        kernel.streamId = 13;
+        kernel.graphNodeId = 0x100000002;
+        auto copy = timed<CUpti_ActivityMemcpyPtoP4>(1500, 1800, 8);
+        copy.bytes = 4096;
+        copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+        copy.srcDeviceId = 0;
+        copy.dstDeviceId = 1;
+        auto wait = timed<CUpti_ActivitySynchronization2>(1100, 1200, 9);
+        wait.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+        wait.contextId = 3;
+        wait.streamId = 13;
+        CUpti_ActivityContext3 context{};
+        context.contextId = 3;
+        context.deviceId = 1;
+        auto overhead = timed<CUpti_ActivityOverhead3>(900, 950, 0);
+        overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+        CUpti_ActivityMemory4 memory{};
+        memory.memoryOperationType = CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+        memory.timestamp = 4000;
+        memory.bytes = 512;
+        // The GPU's own buffers overflowed: no time, and an end before its start.
+        const auto timeless = timed<CUpti_ActivityKernel10>(0, 0, 7),
+                   backwards = timed<CUpti_ActivityMemset4>(50, 40, 7);
+        RawBuffer first, second;
+        first.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel)
+            .add(CUPTI_ACTIVITY_KIND_RUNTIME, CUpti_ActivityAPI{})
+            .add(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, wait)
+            .add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, timeless)
+            .add(CUPTI_ACTIVITY_KIND_MEMSET, backwards)
+            .add(CUPTI_ACTIVITY_KIND_MEMORY2, memory);
+        // What the kernel belongs to, and whose context it is, comes in a later buffer, of another thread.
+        second.add(CUPTI_ACTIVITY_KIND_OVERHEAD, overhead)
+            .add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, label(7, 42))
+            .add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, label(8, 99, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1))
+            .add(CUPTI_ACTIVITY_KIND_CONTEXT, context)
+            .add(CUPTI_ACTIVITY_KIND_MEMCPY2, copy);
+        plugin::CuptiRecords records(nextRecord);
+        std::vector<PipewrightGpuActivity> activities;
+        records.read({first.buffer(), second.buffer()}, activities);
+        QCOMPARE(records.malformed(), 2);
+        QCOMPARE(activities.size(), std::size_t{5}); // by start
+        QCOMPARE(activities[0].kind, int(PIPEWRIGHT_GPU_OVERHEAD));
+        QCOMPARE(activities[0].block, -1);
+        QCOMPARE(activities[1].kind, int(PIPEWRIGHT_GPU_WAIT));
+        QCOMPARE(activities[1].device, 1);
+        QCOMPARE(activities[1].stream, 13);
+        QCOMPARE(activities[2].bytes, 4096);
+        QCOMPARE(activities[2].device, 0);
+        QCOMPARE(activities[2].toDevice, 1);
+        QCOMPARE(activities[2].block, -1); // labelled by somebody else
+        QCOMPARE(std::string(activities[3].name), std::string("gemm"));
+        QCOMPARE(activities[3].block, 42);
+        QCOMPARE(activities[3].graphNode, 0x100000002u);
+        QCOMPARE(activities[4].bytes, -512);
+
+        // A kernel that is over later than its launch was reported still finds its block.
+        RawBuffer third;
+        third.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, timed<CUpti_ActivityKernel10>(5000, 5100, 7));
+        activities.clear();
+        records.read({third.buffer()}, activities);
+        QCOMPARE(activities.front().block, 42);
+#else
+        QSKIP("built without CUPTI's header");
+#endif
     }
 };
 

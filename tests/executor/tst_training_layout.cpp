@@ -179,7 +179,7 @@ private slots:
         const StageOptimizer optimizer(layout, settings);
         QCOMPARE(optimizer.stateElements(), layout.count() * (Optimizer(kind) == Optimizer::AdamW ? 2 : 1));
         std::vector<float> parameters(layout.count(), 1), state(optimizer.stateElements());
-        optimizer.update(1, parameters, std::vector<float>(layout.count()), state);
+        optimizer.update(kernels::hostOperations(), 1, parameters, std::vector<float>(layout.count()), state);
         for (const Parameter& parameter : layout.parameters())
             for (const float value : parameter.in(std::span(parameters)))
                 QCOMPARE(value, parameter.rows > 1 ? 0.75f : 1.0f);
@@ -190,7 +190,7 @@ private slots:
         const ParameterLayout layout(workloadOf(smallShape()), 0, 4);
         std::vector<float> gradients(layout.count(), 1);
         fill(layout.headMatrix()->in(std::span(gradients)), 2);
-        sumTiedGradients(layout, gradients);
+        sumTiedGradients(kernels::hostOperations(), layout, gradients);
         for (const Parameter& parameter : layout.parameters()) {
             const bool tied = &parameter == layout.embeddingMatrix() || &parameter == layout.headMatrix();
             for (const float value : parameter.in(std::span(gradients)))

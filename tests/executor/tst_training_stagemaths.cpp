@@ -70,7 +70,8 @@ private slots:
         std::vector<float> gradients(layout.count());
         const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
         StageRoom room(maths);
-        const float loss = maths.forward(parameters, {tokens, {}, targets}, room.memory(), {});
+        float loss = 0;
+        maths.forward(parameters, {tokens, {}, targets, {&loss, 1}}, room.memory(), {});
         maths.backward(parameters, room.memory(), {}, {}, gradients);
 
         Values at(parameters.begin(), parameters.end());
@@ -130,7 +131,7 @@ private slots:
         const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
         std::vector<float> once(parameters.size()), twice(parameters.size());
         StageRoom room(maths);
-        maths.forward(parameters, {tokens, {}, targets}, room.memory(), {});
+        maths.forward(parameters, {tokens, {}, targets, room.loss}, room.memory(), {});
         maths.backward(parameters, room.memory(), {}, {}, once);
         for (int pass = 0; pass < 2; ++pass)
             maths.backward(parameters, room.memory(), {}, {}, twice);
@@ -183,15 +184,16 @@ private slots:
         const StageMaths whole(workload, 0, 3, 1);
         const std::vector<float> parameters = wildParameters(whole.parameters().count());
         StageRoom room(whole);
-        const float expected = whole.forward(parameters, {tokens, {}, targets}, room.memory(), {});
+        float expected = 0;
+        whole.forward(parameters, {tokens, {}, targets, {&expected, 1}}, room.memory(), {});
         std::size_t offset = 0;
         float loss = 0;
         std::vector<float> activation;
         for (int layer = 0; layer < 3; ++layer) {
             const StageMaths maths(workload, layer, layer + 1, 1);
             StageRoom own(maths);
-            loss = maths.forward(std::span(parameters).subspan(offset, maths.parameters().count()),
-                                 {tokens, activation, targets}, own.memory(), own.output);
+            maths.forward(std::span(parameters).subspan(offset, maths.parameters().count()),
+                          {tokens, activation, targets, {&loss, 1}}, own.memory(), own.output);
             activation = own.output;
             offset += maths.parameters().count();
         }
@@ -207,7 +209,7 @@ private slots:
         const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
         StageRoom room(maths);
         const long before = allocations;
-        maths.forward(parameters, {tokens, {}, targets}, room.memory(), {});
+        maths.forward(parameters, {tokens, {}, targets, room.loss}, room.memory(), {});
         maths.backward(parameters, room.memory(), {}, {}, gradients);
         QCOMPARE(long(allocations), before);
     }

@@ -194,7 +194,8 @@ private:
         std::vector<StageRoom> rooms;
         for (std::size_t j = 0; j < m_maths.size(); ++j) {
             rooms.emplace_back(m_maths[j]);
-            m_maths[j].forward(own.parameters[j], {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets},
+            m_maths[j].forward(own.parameters[j],
+                               {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets, rooms[j].loss},
                                rooms[j].memory(), rooms[j].output);
         }
         for (std::size_t j = m_maths.size(); j-- > 0;)
@@ -427,7 +428,8 @@ void TestWeightTraining::synchronousUpdatesAreTheSequentialRun()
             std::vector<StageRoom> rooms;
             for (std::size_t j = 0; j < 3; ++j) {
                 rooms.emplace_back(maths[j]);
-                maths[j].forward(parameters[j], {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets},
+                maths[j].forward(parameters[j],
+                                 {tokens, j > 0 ? rooms[j - 1].output : std::vector<float>(), targets, rooms[j].loss},
                                  rooms[j].memory(), rooms[j].output);
             }
             for (std::size_t j = 3; j-- > 0;)
@@ -455,12 +457,12 @@ void TestWeightTraining::predictionsFollowTheOptimizer()
         const StageOptimizer optimizer(layout, settings);
         std::vector<float> parameters(layout.count(), 1.0f), gradients(layout.count(), 0.5f),
             state(optimizer.stateElements()), predicted(layout.count());
-        optimizer.predict(0, 3, parameters, state, predicted);
+        optimizer.predict(kernels::hostOperations(), 0, 3, parameters, state, predicted);
         QVERIFY(predicted == parameters); // nothing is known yet
-        optimizer.update(1, parameters, gradients, state);
-        optimizer.predict(1, 0, parameters, state, predicted);
+        optimizer.update(kernels::hostOperations(), 1, parameters, gradients, state);
+        optimizer.predict(kernels::hostOperations(), 1, 0, parameters, state, predicted);
         QVERIFY(predicted == parameters);
-        optimizer.predict(1, 2, parameters, state, predicted);
+        optimizer.predict(kernels::hostOperations(), 1, 2, parameters, state, predicted);
         const float rate =
             rule == UpdateRule::SgdMomentum ? settings.sgd.learningRate * 0.5f : settings.adamW.learningRate;
         const float direction = rule == UpdateRule::RmsProp ? 1 / std::sqrt(1 - settings.rmsSmoothing) : 1;

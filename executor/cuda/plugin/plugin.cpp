@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The CUDA plugin: the runtime's calls behind the C table. Linked with the static CUDA runtime alone, so it opens
-// on a machine without driver and toolkit and says there what is missing.
-#include "executor/cuda/table.h"
-
-#include <cuda_runtime.h>
+// The CUDA plugin: the runtime's calls behind the C table; the other files of this folder add theirs.
+#include "executor/cuda/plugin/plugin.h"
 
 #include <cstring>
 #include <string>
+#include <utility>
+
+namespace pipewright::plugin {
 
 namespace {
 
 thread_local std::string lastErrorText = "no error";
 
-/// The number, with the words kept for lastError().
+} // namespace
+
 int check(cudaError_t code)
 {
     if (code != cudaSuccess) {
@@ -22,14 +23,22 @@ int check(cudaError_t code)
     return static_cast<int>(code);
 }
 
-cudaStream_t stream(void* handle)
+int fault(std::string text)
 {
-    return static_cast<cudaStream_t>(handle);
+    lastErrorText = std::move(text);
+    return faultCode;
 }
+
+namespace {
 
 cudaEvent_t event(void* handle)
 {
     return static_cast<cudaEvent_t>(handle);
+}
+
+cudaGraphExec_t graph(void* handle)
+{
+    return static_cast<cudaGraphExec_t>(handle);
 }
 
 const char* buildInfo()
@@ -79,13 +88,6 @@ int release(int32_t device, void* data)
     if (const int code = check(cudaSetDevice(device)); code != 0)
         return code;
     return check(cudaFree(data));
-}
-
-int createStream(int32_t device, void** result)
-{
-    if (const int code = check(cudaSetDevice(device)); code != 0)
-        return code;
-    return check(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(result), cudaStreamNonBlocking));
 }
 
 int destroyStream(void* handle)
@@ -145,28 +147,92 @@ int copy(void* to, int32_t toDevice, const void* from, int32_t fromDevice, int64
     return check(cudaMemcpyPeerAsync(to, toDevice, from, fromDevice, size, stream(on)));
 }
 
-const PipewrightCudaTable table{PIPEWRIGHT_CUDA_ABI,
-                                sizeof(PipewrightCudaTable),
-                                buildInfo,
-                                lastError,
-                                deviceCount,
-                                deviceInfo,
-                                allocate,
-                                release,
-                                createStream,
-                                destroyStream,
-                                streamDone,
-                                createEvent,
-                                destroyEvent,
-                                recordEvent,
-                                eventDone,
-                                streamWaits,
-                                elapsed,
-                                copy};
+int enablePeer(int32_t from, int32_t to, int32_t* direct)
+{
+    *direct = 0;
+    for (const auto& [device, other] : {std::pair{from, to}, {to, from}}) {
+        if (const int code = check(cudaDeviceCanAccessPeer(direct, device, other)); code != 0 || !*direct)
+            return code;
+        if (const int code = check(cudaSetDevice(device)); code != 0)
+            return code;
+        const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
+        if (enabled == cudaErrorPeerAccessAlreadyEnabled)
+            cudaGetLastError();
+        else if (const int code = check(enabled); code != 0)
+            return code;
+    }
+    return 0;
+}
+
+int beginCapture(void* on)
+{
+    // Of this thread alone: other devices' threads go on issuing meanwhile.
+    return check(cudaStreamBeginCapture(stream(on), cudaStreamCaptureModeThreadLocal));
+}
+
+int endCapture(void* on, void** result)
+{
+    *result = nullptr;
+    cudaGraph_t captured = nullptr;
+    if (const int code = check(cudaStreamEndCapture(stream(on), &captured)); code != 0)
+        return code;
+    cudaGraphExec_t made = nullptr;
+    const int code = check(cudaGraphInstantiate(&made, captured, 0));
+    cudaGraphDestroy(captured);
+    *result = made;
+    return code;
+}
+
+int launchGraph(void* handle, void* on)
+{
+    return check(cudaGraphLaunch(graph(handle), stream(on)));
+}
+
+int destroyGraph(void* handle)
+{
+    return check(cudaGraphExecDestroy(graph(handle)));
+}
+
+const PipewrightCudaTable& table()
+{
+    static const PipewrightCudaTable made = [] {
+        PipewrightCudaTable table{};
+        table.abi = PIPEWRIGHT_CUDA_ABI;
+        table.size = sizeof(PipewrightCudaTable);
+        table.buildInfo = buildInfo;
+        table.lastError = lastError;
+        table.deviceCount = deviceCount;
+        table.deviceInfo = deviceInfo;
+        table.allocate = allocate;
+        table.release = release;
+        table.destroyStream = destroyStream;
+        table.streamDone = streamDone;
+        table.createEvent = createEvent;
+        table.destroyEvent = destroyEvent;
+        table.recordEvent = recordEvent;
+        table.eventDone = eventDone;
+        table.streamWaits = streamWaits;
+        table.elapsed = elapsed;
+        table.copy = copy;
+        table.enablePeer = enablePeer;
+        table.beginCapture = beginCapture;
+        table.endCapture = endCapture;
+        table.launchGraph = launchGraph;
+        table.destroyGraph = destroyGraph;
+        addSlices(table);
+        addMaths(table);
+        addNccl(table);
+        addRecorder(table);
+        return table;
+    }();
+    return made;
+}
 
 } // namespace
 
+} // namespace pipewright::plugin
+
 extern "C" __attribute__((visibility("default"))) const PipewrightCudaTable* pipewrightCudaTable()
 {
-    return &table;
+    return &pipewright::plugin::table();
 }

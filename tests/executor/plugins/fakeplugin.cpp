@@ -2,6 +2,7 @@
 // Plugins for the loader's tests, right and wrong ones; which is decided when it is compiled.
 #include "executor/cuda/table.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace {
@@ -18,34 +19,34 @@ int info(int32_t, PipewrightCudaDevice* device)
     device->memory = int64_t{1} << 30;
     return 0;
 }
-template <typename... Arguments>
-int nothing(Arguments...)
+int nothing()
 {
     return 0;
 }
 
-const PipewrightCudaTable table{FAKE_ABI,
-                                FAKE_SIZE,
-                                [] { return "pretended"; },
-                                [] { return "there is none"; },
-                                absent,
-                                info,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                nothing,
-                                FAKE_COPY};
+/// All that is called of these plugins is the loader's business; the rest only has to be there.
+PipewrightCudaTable makeTable()
+{
+    PipewrightCudaTable table{};
+    table.abi = FAKE_ABI;
+    table.size = FAKE_SIZE;
+    auto* entries = reinterpret_cast<int (**)()>(&table.buildInfo);
+    const std::size_t count = (sizeof table - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*);
+    for (std::size_t i = 0; i < count; ++i)
+        entries[i] = nothing;
+    entries[(offsetof(PipewrightCudaTable, copy) - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*)] =
+        FAKE_COPY;
+    table.buildInfo = [] { return "pretended"; };
+    table.lastError = [] { return "there is none"; };
+    table.deviceCount = absent;
+    table.deviceInfo = info;
+    return table;
+}
 
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const PipewrightCudaTable* FAKE_ENTRY()
 {
+    static const PipewrightCudaTable table = makeTable();
     return &table;
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The part of `run --backend cuda` that is about this machine: its GPUs, the libraries, and which device runs where.
+#pragma once
+
+#include "core/cluster/cluster.h"
+#include "executor/backend.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright::app {
+
+struct GpuChoice {
+    std::vector<GpuShare> shares;       ///< the design's; empty: spread over all GPUs
+    std::string link;                   ///< "auto", "copy", "nccl"
+    std::vector<std::string> libraries; ///< folders
+    bool bfloat16 = false;
+};
+
+/// Throws Error, with what is missing, when this machine cannot run designs on GPUs.
+std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice);
+
+} // namespace pipewright::app

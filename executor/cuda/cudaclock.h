@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// When a GPU came to what it was given: its events, read on the host's clock. An event of each GPU is compared with
+// the host's clock between steps; from then on only differences between events of that GPU are used, so an error of
+// the comparison moves a GPU's whole step and stretches nothing.
+#pragma once
+
+#include "executor/cuda/cudalink.h"
+
+namespace pipewright {
+
+/// Of one GPU. Compared by one thread between steps, read by all during them.
+class CudaClock {
+public:
+    explicit CudaClock(const CudaGpu& gpu);
+    ~CudaClock();
+    CudaClock(const CudaClock&) = delete;
+    CudaClock& operator=(const CudaClock&) = delete;
+
+    /// The GPU should be idle: waits for an event on a stream of its own.
+    void compare();
+    /// Of an event that happened after the last compare(), in steadyNow()'s time.
+    Nanoseconds timeOf(void* event) const;
+
+private:
+    CudaGpu m_gpu;
+    CudaStream m_stream;
+    void *m_base = nullptr, *m_other = nullptr;
+    Nanoseconds m_time = 0;
+};
+
+class CudaStopwatch final : public Stopwatch {
+public:
+    CudaStopwatch(const CudaStream& stream, const CudaClock& clock, std::size_t places);
+    ~CudaStopwatch() override;
+    CudaStopwatch(const CudaStopwatch&) = delete;
+    CudaStopwatch& operator=(const CudaStopwatch&) = delete;
+
+    void mark(std::size_t place) override;
+    bool passed(std::size_t place) const override;
+    Nanoseconds at(std::size_t place) const override { return m_clock.timeOf(m_events.at(place)); }
+
+private:
+    const CudaStream& m_stream;
+    const CudaClock& m_clock;
+    std::vector<void*> m_events;
+};
+
+/// Tells profilers where blocks begin and end, and captures blocks as graphs: in their second step, since the first
+/// may still load kernels.
+class CudaBlockMarks final : public BlockMarks {
+public:
+    /// Places for graphs are made as tasks come, in the first step.
+    explicit CudaBlockMarks(const CudaStream& stream) : m_stream(stream) {}
+    ~CudaBlockMarks() override;
+    CudaBlockMarks(const CudaBlockMarks&) = delete;
+    CudaBlockMarks& operator=(const CudaBlockMarks&) = delete;
+
+    void begin(TaskId task, const char* label) override;
+    void end() override;
+    bool replay(TaskId task) override;
+
+private:
+    struct Graph {
+        int seen = 0;
+        void* graph = nullptr;
+    };
+    const CudaStream& m_stream;
+    std::vector<Graph> m_graphs; ///< per task
+    TaskId m_captured = none;    ///< is being captured
+};
+
+} // namespace pipewright

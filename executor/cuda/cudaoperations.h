@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The maths of a stage on a GPU: kernels::Operations as calls of the plugin's table. A call issues and returns.
+#pragma once
+
+#include "executor/cuda/cudalink.h"
+
+namespace pipewright {
+
+/// `cublasLt`: the library's file; empty: own kernels do the matrix products. Throws Error when it cannot be made.
+std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
+                                                          bool bfloat16);
+
+} // namespace pipewright

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/nccllink.h"
+
+#include "core/base/diagnostic.h"
+
+#include <utility>
+
+namespace pipewright {
+
+NcclOwner::NcclOwner() : m_thread([this] { work(); }) {}
+
+NcclOwner::~NcclOwner()
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        m_quit = true;
+    }
+    m_changed.notify_all();
+    m_thread.join();
+}
+
+void NcclOwner::makeRoom(std::size_t jobs)
+{
+    const std::lock_guard lock(m_mutex);
+    m_jobs.resize(m_jobs.size() + jobs);
+}
+
+void NcclOwner::post(NcclLink& link, std::size_t index, bool sends)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        if (m_count == m_jobs.size())
+            throw Error("link", "more transfers than were announced");
+        m_jobs[(m_first + m_count++) % m_jobs.size()] = {&link, index, sends};
+    }
+    m_changed.notify_all();
+}
+
+void NcclOwner::drain()
+{
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [this] { return m_count == 0 && !m_working; });
+}
+
+void NcclOwner::work()
+{
+    for (std::unique_lock lock(m_mutex);;) {
+        m_changed.wait(lock, [this] { return m_quit || m_count > 0; });
+        if (m_count == 0)
+            return;
+        const Job job = m_jobs[m_first];
+        m_first = (m_first + 1) % m_jobs.size();
+        --m_count;
+        m_working = true;
+        lock.unlock();
+        job.link->issue(job.index, job.sends);
+        lock.lock();
+        m_working = false;
+        m_changed.notify_all();
+    }
+}
+
+NcclLink::NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
+                   const LinkOptions& options)
+    : CudaLink(from, to, {0, 0, options.postings}), m_fromOwner(fromOwner), m_toOwner(toOwner)
+{
+    from.check(from.table->ncclConnect(from.index, to.index, &m_sender, &m_receiver), "be connected by NCCL");
+    fromOwner.makeRoom(options.postings);
+    toOwner.makeRoom(options.postings);
+}
+
+NcclLink::~NcclLink()
+{
+    m_fromOwner.drain();
+    m_toOwner.drain();
+    if (m_aborted)
+        return;
+    m_from.table->ncclClose(m_sender);
+    m_to.table->ncclClose(m_receiver);
+}
+
+void NcclLink::move(std::size_t index)
+{
+    throwIfFailed(); // of an earlier one
+    noteCopy(index);
+    m_fromOwner.post(*this, index, true);
+    m_toOwner.post(*this, index, false);
+}
+
+void NcclLink::issue(std::size_t index, bool sends)
+{
+    try {
+        Side side;
+        {
+            const std::lock_guard lock(m_mutex);
+            side = (sends ? m_sends : m_receives)[index];
+        }
+        const std::lock_guard lock(m_state);
+        if (m_aborted)
+            return;
+        const PipewrightCudaTable& table = *m_from.table;
+        if (sends)
+            begin(index);
+        else
+            m_to.check(table.streamWaits(m_arrival, m_events[index].receiverReady), "wait for an event");
+        m_from.check(table.ncclGroup(1), "begin a group of NCCL");
+        for (const Region& region : side.posting.regions)
+            if (region.bytes > 0) {
+                if (sends)
+                    m_from.check(table.ncclSend(m_sender, region.data, region.bytes, m_stream), "send through NCCL");
+                else
+                    m_to.check(table.ncclReceive(m_receiver, region.data, region.bytes, m_arrival),
+                               "receive through NCCL");
+            }
+        m_from.check(table.ncclGroup(0), "end a group of NCCL");
+        sends ? depart(index) : arrive(index);
+    } catch (...) {
+        fail(std::current_exception());
+    }
+}
+
+void NcclLink::fail(std::exception_ptr why)
+{
+    const std::lock_guard lock(m_state);
+    if (!m_failure)
+        m_failure = std::move(why);
+}
+
+void NcclLink::throwIfFailed()
+{
+    const std::lock_guard lock(m_state);
+    if (m_failure)
+        std::rethrow_exception(std::exchange(m_failure, nullptr));
+}
+
+void NcclLink::finished(std::vector<Copied>& to)
+{
+    throwIfFailed();
+    CudaLink::finished(to);
+}
+
+void NcclLink::reset()
+{
+    m_fromOwner.drain();
+    m_toOwner.drain();
+    throwIfFailed();
+    CudaLink::reset();
+}
+
+void NcclLink::abort()
+{
+    const std::lock_guard lock(m_state);
+    if (std::exchange(m_aborted, true))
+        return;
+    m_from.table->ncclAbort(m_sender);
+    m_to.table->ncclAbort(m_receiver);
+}
+
+} // namespace pipewright

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/plugin/cuptirecords.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipewright::plugin {
+
+namespace {
+
+/// The structs of the header this is compiled with; CUPTI fills its newest, which begins alike.
+using Kernel = CUpti_ActivityKernel10;
+using Copy = CUpti_ActivityMemcpy6;
+using PeerCopy = CUpti_ActivityMemcpyPtoP4;
+using Set = CUpti_ActivityMemset4;
+using Wait = CUpti_ActivitySynchronization2;
+using Overhead = CUpti_ActivityOverhead3;
+using Memory = CUpti_ActivityMemory4;
+using Label = CUpti_ActivityExternalCorrelation;
+using Context = CUpti_ActivityContext3;
+
+template<typename Record>
+const Record& as(const CUpti_Activity& record)
+{
+    return reinterpret_cast<const Record&>(record);
+}
+
+const char* nameOf(CUpti_ActivitySynchronizationType type)
+{
+    switch (type) {
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE: return "wait of the host for an event";
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT: return "wait of a stream for an event";
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE: return "wait of the host for a stream";
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE: return "wait of the host for a GPU";
+    default: return "wait";
+    }
+}
+
+const char* nameOf(CUpti_ActivityOverheadKind kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: return "flush of a buffer";
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: return "instrumentation";
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: return "resources of CUPTI";
+    case CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL: return "command buffer full";
+    default: return "overhead";
+    }
+}
+
+PipewrightGpuActivity emptyActivity(int32_t kind)
+{
+    PipewrightGpuActivity activity{};
+    activity.block = activity.bytes = -1;
+    activity.device = activity.stream = activity.toDevice = -1;
+    activity.kind = kind;
+    activity.name = "";
+    return activity;
+}
+
+template<typename Record>
+PipewrightGpuActivity onStream(const Record& record, int32_t kind, const char* name)
+{
+    PipewrightGpuActivity activity = emptyActivity(kind);
+    activity.start = static_cast<int64_t>(record.start);
+    activity.end = static_cast<int64_t>(record.end);
+    activity.device = static_cast<int32_t>(record.deviceId);
+    activity.stream = static_cast<int32_t>(record.streamId);
+    activity.correlation = record.correlationId;
+    activity.graphNode = record.graphNodeId;
+    activity.name = name ? name : "";
+    return activity;
+}
+
+} // namespace
+
+template<typename Each>
+void CuptiRecords::forEach(const std::vector<Buffer>& buffers, Each each)
+{
+    for (const Buffer& buffer : buffers)
+        for (CUpti_Activity* record = nullptr;
+             buffer.bytes > 0 && m_next(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS;)
+            each(*record);
+}
+
+void CuptiRecords::read(const std::vector<Buffer>& buffers, std::vector<PipewrightGpuActivity>& activities)
+{
+    m_olderBlocks = std::exchange(m_blocks, {});
+    forEach(buffers, [this](const CUpti_Activity& record) { relate(record); });
+    const std::size_t first = activities.size();
+    forEach(buffers, [&](const CUpti_Activity& record) { add(record, activities); });
+    std::stable_sort(activities.begin() + static_cast<std::ptrdiff_t>(first), activities.end(),
+                     [](const PipewrightGpuActivity& a, const PipewrightGpuActivity& b) { return a.start < b.start; });
+}
+
+void CuptiRecords::relate(const CUpti_Activity& record)
+{
+    if (record.kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+        const Label& label = as<Label>(record);
+        if (label.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
+            m_blocks[label.correlationId] = static_cast<int64_t>(label.externalId);
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_CONTEXT) {
+        const Context& context = as<Context>(record);
+        m_contextGpus[context.contextId] = static_cast<int32_t>(context.deviceId);
+    }
+}
+
+void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuActivity>& activities)
+{
+    PipewrightGpuActivity activity{};
+    switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        activity = onStream(as<Kernel>(record), PIPEWRIGHT_GPU_KERNEL, as<Kernel>(record).name);
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        activity = onStream(as<Copy>(record), PIPEWRIGHT_GPU_COPY, "copy");
+        activity.bytes = static_cast<int64_t>(as<Copy>(record).bytes);
+        activity.copyKind = as<Copy>(record).copyKind;
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        activity = onStream(as<PeerCopy>(record), PIPEWRIGHT_GPU_COPY, "copy to another GPU");
+        activity.bytes = static_cast<int64_t>(as<PeerCopy>(record).bytes);
+        activity.copyKind = as<PeerCopy>(record).copyKind;
+        activity.device = static_cast<int32_t>(as<PeerCopy>(record).srcDeviceId);
+        activity.toDevice = static_cast<int32_t>(as<PeerCopy>(record).dstDeviceId);
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+        activity = onStream(as<Set>(record), PIPEWRIGHT_GPU_SET, "set");
+        activity.bytes = static_cast<int64_t>(as<Set>(record).bytes);
+        break;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
+        const Wait& wait = as<Wait>(record);
+        activity = emptyActivity(PIPEWRIGHT_GPU_WAIT);
+        activity.start = static_cast<int64_t>(wait.start);
+        activity.end = static_cast<int64_t>(wait.end);
+        activity.correlation = wait.correlationId;
+        const auto gpu = m_contextGpus.find(wait.contextId);
+        activity.device = gpu == m_contextGpus.end() ? -1 : gpu->second;
+        if (wait.streamId != static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE))
+            activity.stream = static_cast<int32_t>(wait.streamId);
+        activity.name = nameOf(wait.type);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: {
+        const Overhead& overhead = as<Overhead>(record);
+        activity = emptyActivity(PIPEWRIGHT_GPU_OVERHEAD);
+        activity.start = static_cast<int64_t>(overhead.start);
+        activity.end = static_cast<int64_t>(overhead.end);
+        activity.correlation = overhead.correlationId;
+        activity.name = nameOf(overhead.overheadKind);
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMORY2: {
+        const Memory& memory = as<Memory>(record);
+        const bool released = memory.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+        activity = emptyActivity(PIPEWRIGHT_GPU_MEMORY);
+        activity.start = activity.end = static_cast<int64_t>(memory.timestamp);
+        activity.correlation = memory.correlationId;
+        activity.device = static_cast<int32_t>(memory.deviceId);
+        activity.bytes = released ? -static_cast<int64_t>(memory.bytes) : static_cast<int64_t>(memory.bytes);
+        activity.name = released ? "release" : "allocate";
+        break;
+    }
+    default: return;
+    }
+    if (activity.start <= 0 || activity.end < activity.start) {
+        ++m_malformed;
+        return;
+    }
+    for (const auto* blocks : {&m_blocks, &m_olderBlocks})
+        if (const auto block = blocks->find(activity.correlation); activity.block < 0 && block != blocks->end())
+            activity.block = block->second;
+    activities.push_back(activity);
+}
+
+} // namespace pipewright::plugin

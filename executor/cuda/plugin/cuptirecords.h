@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// From CUPTI's raw buffers to plain activities. Records come grouped by thread, in no order of time, and what a
+// kernel belongs to comes in a record of its own that may lie in a later buffer: so buffers are kept until they are
+// asked for, and then read twice, first for what belongs together, then for what happened. Nothing here calls CUPTI,
+// so it is tested with buffers made by hand.
+#pragma once
+
+#include "executor/cuda/table.h"
+
+#include <cupti.h>
+#include <unordered_map>
+#include <vector>
+
+namespace pipewright::plugin {
+
+/// The next record of a buffer, as cuptiActivityGetNextRecord gives it; `record` null at first.
+using NextRecord = CUptiResult (*)(uint8_t* buffer, size_t bytes, CUpti_Activity** record);
+
+class CuptiRecords {
+public:
+    explicit CuptiRecords(NextRecord next) : m_next(next) {}
+
+    struct Buffer {
+        uint8_t* data = nullptr;
+        size_t bytes = 0; ///< that are valid
+    };
+    /// Appends what happened in the buffers, by start. Labels of launches whose kernels are not there yet are kept
+    /// for the next call.
+    void read(const std::vector<Buffer>& buffers, std::vector<PipewrightGpuActivity>& activities);
+
+    /// So far: times that cannot be, as a GPU gives when its own buffers overflow.
+    int64_t malformed() const { return m_malformed; }
+
+private:
+    template<typename Each>
+    void forEach(const std::vector<Buffer>& buffers, Each each);
+    void relate(const CUpti_Activity& record);
+    void add(const CUpti_Activity& record, std::vector<PipewrightGpuActivity>& activities);
+
+    NextRecord m_next;
+    std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
+    std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
+    int64_t m_malformed = 0;
+};
+
+} // namespace pipewright::plugin

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whole designs on the CUDA backend, over GPUs that are pretended: what is tested is the way from the Program to
+// streams, events, captures and links, not the kernels, which are the host's here.
+#include "core/schedules.h"
+#include "core/workload/stagecosts.h"
+#include "core/workload/transformer.h"
+#include "executor/cuda/cudabackend.h"
+#include "executor/pretendedgpu.h"
+#include "executor/run.h"
+#include "traces/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <numeric>
+
+using namespace pipewright;
+
+namespace {
+
+Design tinyGpt(std::string_view family, int devices = 2, int microbatches = 4)
+{
+    Design design;
+    design.name = "tiny";
+    design.schedule = makeSchedule(family, test::possibleParameters(*findFamily(family), devices, microbatches));
+    ModelShape shape;
+    shape.layers = 8;
+    shape.hidden = 16;
+    shape.heads = shape.keyValueHeads = 2;
+    shape.headSize = 8;
+    shape.ffn = 32;
+    shape.sequence = 8;
+    shape.microbatchSize = 2;
+    shape.sequencePieces = design.schedule.sequencePieces;
+    shape.tiedHead = !findFamily(family)->updates;
+    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
+    return design;
+}
+
+CudaSetup setupFor(int devices)
+{
+    CudaSetup setup;
+    for (int d = 0; d < devices; ++d)
+        setup.devices.push_back({d % pretended::gpus, 0});
+    return setup;
+}
+
+RunOptions onPretendedGpus(CudaTransport transport = CudaTransport::Automatic)
+{
+    RunOptions options;
+    options.steps = 3;
+    options.createBackend = [transport](int devices) {
+        CudaSetup setup = setupFor(devices);
+        setup.transport = transport;
+        setup.nccl = "libnccl.so.2";
+        setup.cupti = "libcupti.so.13";
+        return createCudaBackend(pretended::table(), setup);
+    };
+    return options;
+}
+
+std::string failureOf(const std::function<void()>& action)
+{
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+#define CONTAINS(text, part) QVERIFY2((text).find(part) != std::string::npos, (text).c_str())
+
+} // namespace
+
+class TestCudaRun : public QObject {
+    Q_OBJECT
+
+private slots:
+    void trainsToTheBitsOfTheReference_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<int>("transport");
+        QTest::addColumn<bool>("graphs");
+        const int copy = int(CudaTransport::Copy), nccl = int(CudaTransport::Nccl);
+        QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false;
+        QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false;
+        QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
+        QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
+        QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
+        QTest::addRow("NCCL, four devices on two GPUs, captured")
+            << QByteArray("interleaved-1f1b") << 4 << nccl << true;
+    }
+    void trainsToTheBitsOfTheReference()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, devices);
+        QFETCH(int, transport);
+        QFETCH(bool, graphs);
+        const Design design = tinyGpt(family.toStdString(), devices);
+        RunOptions options = onPretendedGpus(CudaTransport(transport));
+        options.captureBlocks = graphs;
+        const int launchesBefore = pretended::graphLaunches;
+        const RunResult gpu = run(design, options);
+        QCOMPARE(gpu.backend, std::string("cuda"));
+        QCOMPARE(gpu.maths, std::string("training"));
+        QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        // The second step captures every block, and it and the third launch them.
+        const int blocks =
+            static_cast<int>(std::accumulate(design.schedule.order.begin(), design.schedule.order.end(), std::size_t{0},
+                                             [](std::size_t sum, const auto& list) { return sum + list.size(); }));
+        QCOMPARE(pretended::graphLaunches - launchesBefore, graphs ? 2 * blocks : 0);
+        RunOptions onHost;
+        onHost.steps = 3;
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
+    }
+
+    void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        for (const char* family : {"pipedream", "pipedream-2bw", "spectrain"})
+            QTest::newRow(family) << QByteArray(family);
+    }
+    void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions()
+    {
+        QFETCH(QByteArray, family);
+        const Design design = tinyGpt(family.toStdString());
+        RunOptions options = onPretendedGpus();
+        options.captureBlocks = true; // not of these: every step predicts from another version
+        const RunResult gpu = run(design, options);
+        RunOptions onHost;
+        onHost.steps = 3;
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
+        QCOMPARE(gpu.notes.back().where, std::string("weights"));
+    }
+
+    void theTraceHoldsEveryBlockWithTheTimesOfItsStreamAndItsKernels()
+    {
+        const QTemporaryDir folder;
+        RunOptions options = onPretendedGpus();
+        options.trace = folder.filePath("gpu.db").toStdString();
+        const RunResult result = run(tinyGpt("1f1b"), options);
+        QCOMPARE(result.droppedRecords, 0);
+        SQLite::Database trace(options.trace);
+        const auto number = [&](const std::string& query) { return trace.execAndGet(query).getInt64(); };
+        const auto tasks = number("SELECT count(*) FROM TASKS");
+        QVERIFY(tasks > 0);
+        for (int step = 0; step < 3; ++step)
+            QCOMPARE(number("SELECT count(*) FROM RECORDS WHERE step = " + std::to_string(step)), tasks);
+        QCOMPARE(number("SELECT count(*) FROM RECORDS WHERE end < start"), 0);
+        // A device does one block at a time.
+        QCOMPARE(
+            number(
+                "SELECT count(*) FROM RECORDS a JOIN RECORDS b USING (step, deviceId) JOIN TASKS s ON s.taskId = "
+                "a.taskId "
+                "JOIN TASKS t ON t.taskId = b.taskId WHERE s.kind IN ('compute', 'update') AND t.kind IN ('compute', "
+                "'update') AND a.taskId < b.taskId AND a.start < b.end AND b.start < a.end"),
+            0);
+        // Every block's kernels are known as its own.
+        QCOMPARE(number("SELECT count(DISTINCT g.taskId) FROM GPU_ACTIVITIES g JOIN TASKS t USING (taskId) WHERE "
+                        "t.kind = 'compute'"),
+                 number("SELECT count(*) FROM TASKS WHERE kind = 'compute'"));
+    }
+
+    void withoutCuptiBlocksAreStillTimed()
+    {
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.createBackend = [](int devices) {
+            CudaSetup setup = setupFor(devices);
+            setup.cupti = "taken";
+            return createCudaBackend(pretended::table(), setup);
+        };
+        options.trace = folder.filePath("gpu.db").toStdString();
+        const RunResult result = run(tinyGpt("gpipe"), options);
+        const auto told = std::find_if(result.notes.begin(), result.notes.end(),
+                                       [](const Diagnostic& note) { return note.where == "trace"; });
+        QVERIFY(told != result.notes.end());
+        CONTAINS(told->what, "another profiler is attached");
+        SQLite::Database trace(options.trace);
+        QVERIFY(trace.execAndGet("SELECT count(*) FROM RECORDS").getInt64() > 0);
+        QVERIFY(!trace.tableExists("GPU_ACTIVITIES"));
+    }
+
+    void syntheticBlocksTakeTheirTimeOnTheDevice()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", test::possibleParameters(*findFamily("1f1b"), 2, 4));
+        design.costs = uniformCosts({.forward = 2'000'000,
+                                     .inputGrad = 2'000'000,
+                                     .weightGrad = 2'000'000,
+                                     .transfer = 1'000'000,
+                                     .saved = 1 << 12,
+                                     .savedForWeightGrad = 1 << 11},
+                                    2, 1);
+        RunOptions options = onPretendedGpus();
+        options.steps = 1;
+        options.maths = RunOptions::Maths::Synthetic;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.maths, std::string("synthetic"));
+        QVERIFY(result.stepTimes.front() >= 4 * 6'000'000); // the least that one device's blocks take
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+    }
+
+    void aStuckScheduleEndsAtItsDeadlineAndNamesWhoWaits_data()
+    {
+        QTest::addColumn<int>("transport");
+        QTest::newRow("copy") << int(CudaTransport::Copy);
+        QTest::newRow("NCCL") << int(CudaTransport::Nccl);
+    }
+    void aStuckScheduleEndsAtItsDeadlineAndNamesWhoWaits()
+    {
+        QFETCH(int, transport);
+        RunOptions options = onPretendedGpus(CudaTransport(transport));
+        options.deadline = 200'000'000;
+        options.faults = {{.kind = Fault::Kind::LinkStalls, .device = 0, .step = 1, .instruction = 0}};
+        const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        CONTAINS(why, "no device has made progress");
+        CONTAINS(why, "device 1");
+    }
+
+    void faultsOnADeviceAreNamed()
+    {
+        RunOptions options = onPretendedGpus();
+        options.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
+        CONTAINS(failureOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
+    }
+
+    void piecesOfSequencesAreRefusedWithTheRemedy()
+    {
+        CONTAINS(failureOf([&] { run(tinyGpt("seq1f1b"), onPretendedGpus()); }), "trained on the host only");
+    }
+
+    void devicesAreSpreadOverGpusAndSlices()
+    {
+        const PipewrightCudaDevice gpu{"", 0, 132, 9, 0, 3};
+        const auto one = gpuSharesFor({}, 4, {gpu});
+        QCOMPARE(one, std::vector<GpuShare>(4, {0, 32}));
+        QCOMPARE(gpuSharesFor({}, 2, {gpu, gpu}), (std::vector<GpuShare>{{0, 0}, {1, 0}}));
+        QCOMPARE(gpuSharesFor({}, 3, {gpu, gpu}), (std::vector<GpuShare>{{0, 64}, {1, 0}, {0, 64}}));
+        QCOMPARE(gpuSharesFor({{0, 100}, {0, 32}}, 2, {gpu}), (std::vector<GpuShare>{{0, 100}, {0, 32}}));
+        CONTAINS(failureOf([&] {
+                     gpuSharesFor({{0, 100}, {0, 33}}, 2, {gpu});
+                 }),
+                 "want 133 multiprocessors, and it has 132");
+        CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "is to run on GPU 1");
+        CONTAINS(failureOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
+    }
+
+    void ncclThatIsMissingIsSaid()
+    {
+        CudaSetup setup = setupFor(2);
+        setup.transport = CudaTransport::Nccl;
+        CONTAINS(failureOf([&] { createCudaBackend(pretended::table(), setup); }), "NCCL was not found");
+    }
+};
+
+QTEST_GUILESS_MAIN(TestCudaRun)
+#include "tst_cudarun.moc"
