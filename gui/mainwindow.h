@@ -69,6 +69,7 @@ public:
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
+    bool reportTo(const QString& path); ///< of the overlaid run, as HTML; false after saying why it cannot
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
     BubblePanel& bubbles() { return *m_bubbles; }
@@ -99,6 +100,8 @@ public Q_SLOTS:
     void openOverlay();
     void showGradients(); ///< of the run that is laid over the design
     void calibrateFromOverlay();
+    void exportReport();
+    void queryOverlay();
     void showDiagnostics();
     void showShortcuts();
     void switchTheme();
