@@ -491,7 +491,16 @@ private Q_SLOTS:
         QCOMPARE(fixture.document().overlay()->comparison.measuredMakespan, median); // the typical one is that in the middle
         QVERIFY(fixture.document().overlay()->spread != std::vector<Nanoseconds>(fixture.document().overlay()->spread.size(), 0));
 
+        // Heat and stretched outlines change what is drawn, and nothing else.
         TimelineView& view = fixture.window.timeline();
+        const QImage plain = view.viewport()->grab().toImage();
+        for (const char* name : {"heat", "stretch"}) {
+            view.action(QLatin1String(name))->trigger();
+            QVERIFY2(view.viewport()->grab().toImage() != plain, name);
+            view.action(QLatin1String(name))->trigger();
+            QCOMPARE(view.viewport()->grab().toImage(), plain);
+        }
+
         // A note about a range of one step is still there when the run is laid over again, and leads back to both.
         Q_EMIT errors.stepPicker()->activated(errors.stepPicker()->findData(3));
         view.setRange(std::pair(Nanoseconds{1000}, Nanoseconds{500'000}));
