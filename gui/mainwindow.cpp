@@ -203,6 +203,7 @@ void MainWindow::connectViews()
     on(m_actions->compare, &MainWindow::compare);
     on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
     on(m_actions->experiment, &MainWindow::showExperiment);
+    on(m_actions->sharing, &MainWindow::showSharing);
     on(m_actions->search, &MainWindow::showSearch);
     on(m_actions->improveSelection, &MainWindow::improveSelection);
     on(m_actions->model, &MainWindow::showModel);

@@ -35,6 +35,7 @@ class SearchWindow;
 class SuggestionList;
 class TimelineView;
 class TopBar;
+class SharingWindow;
 class TradeOffWindow;
 class Tray;
 class WindowActions;
@@ -63,6 +64,7 @@ public:
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
     ExperimentWindow* experimentWindow() { return m_experiment; }
+    SharingWindow* sharingWindow() { return m_sharing; }
     SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
@@ -111,6 +113,7 @@ public Q_SLOTS:
     void compare();
     void showTradeOffs();
     void showExperiment();
+    void showSharing();
     void showSearch();
     void improveSelection();
     void showModel();
@@ -169,6 +172,7 @@ private:
     CompareWindow* m_compare = nullptr;
     TradeOffWindow* m_tradeOffs = nullptr;
     ExperimentWindow* m_experiment = nullptr;
+    SharingWindow* m_sharing = nullptr;
     SearchWindow* m_search = nullptr;
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;
