@@ -7,7 +7,6 @@
 #include "core/program/transferorder.h"
 #include "core/schedule/ripple.h"
 #include "core/schedule/validate.h"
-#include "traces/tracereader.h"
 
 #include <QElapsedTimer>
 #include <QFile>
@@ -38,37 +37,6 @@ namespace {
 QString text(const Block& block)
 {
     return QString::fromStdString(toString(block));
-}
-
-// Steps are read until the spread of a duration is known well enough; a long recording would only take longer.
-constexpr std::size_t stepsForSpread = 24;
-
-// Per task: what lies between the 10th and the 90th percentile of its durations. Warm-up (the first step)
-// does not count.
-std::vector<Nanoseconds> spreadOfDurations(const TraceReader& trace, const Program& program)
-{
-    std::vector<StepRecord> steps = trace.steps();
-    if (steps.size() > 1)
-        steps.erase(steps.begin());
-    if (steps.size() > stepsForSpread)
-        steps.resize(stepsForSpread);
-    std::vector<std::vector<Nanoseconds>> durations(program.tasks.size());
-    for (const StepRecord& step : steps) {
-        const Timeline timeline = trace.timeline(program, step.step);
-        for (std::size_t task = 0; task < durations.size(); ++task) {
-            if (timeline.start[task] != notRun)
-                durations[task].push_back(timeline.end[task] - timeline.start[task]);
-        }
-    }
-    std::vector<Nanoseconds> spread(program.tasks.size(), 0);
-    for (std::size_t task = 0; task < durations.size(); ++task) {
-        std::vector<Nanoseconds>& values = durations[task];
-        if (values.empty())
-            continue;
-        std::sort(values.begin(), values.end());
-        spread[task] = values[(values.size() - 1) * 9 / 10] - values[(values.size() - 1) / 10];
-    }
-    return spread;
 }
 
 // Blocks know nothing of the order that is stated of transfers; compiling says whether the two agree.
@@ -358,24 +326,34 @@ void Document::select(std::optional<Block> block)
     Q_EMIT selectionChanged();
 }
 
-void Document::setOverlay(const QString& tracePath)
+void Document::setOverlay(const QString& tracePath, int step)
 {
     if (!m_prediction)
         throw Error("overlay", "there is no prediction to lay a trace over", "resolve the conflicts of the schedule first");
     const QString before = m_overlayPath;
+    const int stepBefore = m_overlayStep;
     m_overlayPath = tracePath;
+    m_overlayStep = step;
     try {
         const TraceReader trace(tracePath.toStdString());
         auto overlay = std::make_unique<Overlay>();
         overlay->path = tracePath;
-        overlay->measured = trace.timeline(m_prediction->program, trace.medianStep());
-        overlay->comparison =
-            compare(m_prediction->program, m_prediction->timeline, overlay->measured, trace.peakBytes());
-        overlay->spread = spreadOfDurations(trace, m_prediction->program);
+        const Program& program = m_prediction->program;
+        StepVariation variation = stepVariation(trace, program);
+        overlay->steps = trace.steps();
+        overlay->lengths = stepLengths(overlay->steps);
+        overlay->medianStep = trace.medianStep();
+        overlay->step = m_overlayStep == medianStep ? overlay->medianStep : m_overlayStep;
+        overlay->measured = overlay->step == typicalStep ? std::move(variation.typical)
+                                                         : trace.timeline(program, overlay->step);
+        overlay->comparison = compare(program, m_prediction->timeline, overlay->measured, trace.peakBytes());
+        overlay->explanation = explain(program, m_design.costs, m_prediction->timeline, overlay->measured);
+        overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();
         m_overlay = std::move(overlay);
     } catch (...) {
         m_overlayPath = before;
+        m_overlayStep = stepBefore;
         throw;
     }
     Q_EMIT overlayChanged();
@@ -388,7 +366,7 @@ bool Document::refreshOverlay()
         return false;
     try {
         const QSignalBlocker blocker(this); // apply() says what changed, once everything is up to date
-        setOverlay(m_overlayPath);
+        setOverlay(m_overlayPath, m_overlayStep);
         return true;
     } catch (const Error&) {
         return false; // of another program since the edit; undoing brings it back

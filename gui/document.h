@@ -7,6 +7,8 @@
 #include "core/predict/predict.h"
 #include "core/schedule/edits.h"
 #include "traces/comparison.h"
+#include "traces/explanation.h"
+#include "traces/stepvariation.h"
 
 #include <QObject>
 #include <QString>
@@ -84,13 +86,21 @@ public:
     void select(std::optional<Block> block);
 
     // Overlay: a recorded trace of this design. Throws Error when the trace is of another program.
-    void setOverlay(const QString& tracePath);
+    /// `step`: its number, or one of these two.
+    static constexpr int medianStep = -1;  ///< the recorded step of median length
+    static constexpr int typicalStep = -2; ///< every block at its median over the steps
+    void setOverlay(const QString& tracePath, int step = medianStep);
     void clearOverlay();
     QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
     struct Overlay {
         QString path;
-        Timeline measured;     ///< of the median step
+        std::vector<StepRecord> steps; ///< all that were recorded
+        StepLengths lengths;
+        int medianStep = 0;
+        int step = 0;          ///< the one that is shown; typicalStep
+        Timeline measured;     ///< of that step
         Comparison comparison;
+        Explanation explanation;
         std::string resultJson; ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
     };
@@ -113,6 +123,7 @@ private:
     double m_evaluationMilliseconds = 0;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
+    int m_overlayStep = medianStep; ///< as it was asked for
     QString m_overlayPath; ///< kept while an edit makes the trace unfit, so that undoing shows it again
     QUndoStack m_undoStack;
     QString m_path;

@@ -203,6 +203,7 @@ void MainWindow::connectViews()
     on(m_actions->compare, &MainWindow::compare);
     on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
     on(m_actions->experiment, &MainWindow::showExperiment);
+    on(m_actions->sharing, &MainWindow::showSharing);
     on(m_actions->search, &MainWindow::showSearch);
     on(m_actions->improveSelection, &MainWindow::improveSelection);
     on(m_actions->model, &MainWindow::showModel);
@@ -279,6 +280,19 @@ void MainWindow::connectViews()
             m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
+    m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
+    connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
+        m_timeline->selectBlocks(blocks);
+        if (!blocks.empty())
+            m_timeline->ensureVisible(blocks.front());
+    });
+    connect(m_runErrors, &RunErrors::stretchChosen, this, [this](qint64 start, qint64 end) {
+        m_timeline->setRange(std::pair(start, end));
+        m_timeline->showRange(start, end);
+    });
+    connect(m_runErrors, &RunErrors::reportRequested, this, &MainWindow::exportReport);
+    connect(m_runErrors, &RunErrors::queryRequested, this, &MainWindow::queryOverlay);
+    connect(m_runErrors, &RunErrors::failed, this, [this](const QString& why) { complain(tr("That is not possible"), why); });
     m_actions->clearOverlay->setEnabled(false);
     m_actions->calibrate->setEnabled(false);
     refresh();

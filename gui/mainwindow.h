@@ -35,6 +35,7 @@ class SearchWindow;
 class SuggestionList;
 class TimelineView;
 class TopBar;
+class SharingWindow;
 class TradeOffWindow;
 class Tray;
 class WindowActions;
@@ -63,12 +64,14 @@ public:
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
     ExperimentWindow* experimentWindow() { return m_experiment; }
+    SharingWindow* sharingWindow() { return m_sharing; }
     SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
+    bool reportTo(const QString& path); ///< of the overlaid run, as HTML; false after saying why it cannot
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
     BubblePanel& bubbles() { return *m_bubbles; }
@@ -99,6 +102,8 @@ public Q_SLOTS:
     void openOverlay();
     void showGradients(); ///< of the run that is laid over the design
     void calibrateFromOverlay();
+    void exportReport();
+    void queryOverlay();
     void showDiagnostics();
     void showShortcuts();
     void switchTheme();
@@ -108,6 +113,7 @@ public Q_SLOTS:
     void compare();
     void showTradeOffs();
     void showExperiment();
+    void showSharing();
     void showSearch();
     void improveSelection();
     void showModel();
@@ -166,6 +172,7 @@ private:
     CompareWindow* m_compare = nullptr;
     TradeOffWindow* m_tradeOffs = nullptr;
     ExperimentWindow* m_experiment = nullptr;
+    SharingWindow* m_sharing = nullptr;
     SearchWindow* m_search = nullptr;
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;

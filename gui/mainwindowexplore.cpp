@@ -8,6 +8,7 @@
 #include "gui/dialogs/history.h"
 #include "gui/dialogs/modelwindow.h"
 #include "gui/dialogs/searchwindow.h"
+#include "gui/dialogs/sharingwindow.h"
 #include "gui/dialogs/tradeoffwindow.h"
 #include "gui/mainwindow.h"
 #include "gui/timeline/timelineview.h"
@@ -37,7 +38,7 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
     // From each of them the others are as near as from the main window.
-    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment, m_actions->search, m_actions->model,
+    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment, m_actions->sharing, m_actions->search, m_actions->model,
                         m_actions->history, m_actions->palette, m_actions->theme});
     if (window != m_blockEditor) // which has steps of its own
         window->addActions({m_actions->undo, m_actions->redo});
@@ -53,7 +54,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 void MainWindow::rememberOpenWindows()
 {
     QStringList open;
-    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment, m_search, m_model, m_history})
+    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment, m_sharing, m_search, m_model, m_history})
         if (window && window->isVisible()) {
             open << window->objectName();
             window->hide();
@@ -65,7 +66,7 @@ void MainWindow::restoreWindows()
 {
     const QStringList open = m_settings->value(openKey).toStringList();
     const std::pair<const char*, QAction*> actions[] = {{"block", m_actions->buildingBlock}, {"compare", m_actions->compare},
-                                                        {"tradeoffs", m_actions->tradeOffs}, {"experiment", m_actions->experiment}, {"search", m_actions->search}, {"model", m_actions->model},
+                                                        {"tradeoffs", m_actions->tradeOffs}, {"experiment", m_actions->experiment}, {"sharing", m_actions->sharing}, {"search", m_actions->search}, {"model", m_actions->model},
                                                         {"history", m_actions->history}};
     for (const auto& [key, action] : actions)
         if (open.contains(QLatin1String(key)))
@@ -107,6 +108,15 @@ void MainWindow::showExperiment()
         rememberWindow(m_experiment, QStringLiteral("experiment"));
     }
     bringUp(*m_experiment);
+}
+
+void MainWindow::showSharing()
+{
+    if (!m_sharing) {
+        m_sharing = new SharingWindow(m_document, this);
+        rememberWindow(m_sharing, QStringLiteral("sharing"));
+    }
+    bringUp(*m_sharing);
 }
 
 void MainWindow::showSearch()

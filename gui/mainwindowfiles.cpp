@@ -4,6 +4,7 @@
 #include "core/formats/timelinepicture.h"
 #include "gui/autosave.h"
 #include "gui/dialogs/newschedule.h"
+#include "gui/dialogs/querywindow.h"
 #include "gui/dialogs/rundialog.h"
 #include "gui/dialogs/tracewindow.h"
 #include "gui/mainwindow.h"
@@ -13,6 +14,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
 #include "traces/calibration.h"
+#include "traces/report.h"
 
 #include <nlohmann/json.hpp>
 
@@ -216,6 +218,49 @@ void MainWindow::calibrateFromOverlay()
     } catch (const std::exception& error) {
         complain(tr("Cannot calibrate"), QString::fromUtf8(error.what()));
     }
+}
+
+void MainWindow::exportReport()
+{
+    if (!m_document.overlay())
+        return;
+    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), QStringLiteral("report.html"), tr("HTML (*.html)"));
+    if (path.isEmpty())
+        return;
+    if (QFileInfo(path).suffix().isEmpty())
+        path += QStringLiteral(".html");
+    reportTo(path);
+}
+
+bool MainWindow::reportTo(const QString& path)
+{
+    const Document::Overlay* overlay = m_document.overlay();
+    if (!overlay || !m_document.prediction())
+        return false;
+    try {
+        const WaitCursor wait;
+        const std::string trace = overlay->path.toStdString();
+        const bool typical = overlay->step == Document::typicalStep;
+        const MeasuredStep step{overlay->measured, typical ? "the typical step" : "step " + std::to_string(overlay->step),
+                                typical ? -1 : overlay->step};
+        writeFileAtomically(path.toStdString(),
+                            runReport(m_document.design(), *m_document.prediction(), TraceReader(trace), trace, step, readNotes(trace)), true);
+        m_numbers->setHint(tr("%1 written").arg(path));
+        return true;
+    } catch (const std::exception& error) {
+        complain(tr("The report cannot be written"), QString::fromUtf8(error.what()));
+        return false;
+    }
+}
+
+void MainWindow::queryOverlay()
+{
+    if (!m_document.overlay())
+        return;
+    auto* window = new QueryWindow(this);
+    window->setAttribute(Qt::WA_DeleteOnClose);
+    window->setTrace(m_document.overlay()->path);
+    window->show();
 }
 
 std::string MainWindow::pictureSvg(bool dark, int width) const

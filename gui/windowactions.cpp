@@ -34,6 +34,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)}, tr("Lay schedules side by side on one time axis"));
     tradeOffs = make(tr("Memory against bubble…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T)}, tr("Every family and memory limit as a point; what nothing else beats"));
     experiment = make(tr("Train and compare policies…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_W)}, tr("Weight policies on the same data: loss curves, staleness, copies, and the learning rate they bear"));
+    sharing = make(tr("Share a stage among devices…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D)}, tr("Mixed devices hold one stage together: which tensors are cut, by which shares, and why"));
     search = make(tr("Search for a better order…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F)}, tr("The best order within a memory limit, with a bound on what is possible"));
     improveSelection = make(tr("Improve the selected blocks…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_I)}, tr("Search again for the order of these alone; all others keep theirs"));
     model = make(tr("Model and cluster…"), {QKeySequence(Qt::CTRL | Qt::Key_M)}, tr("Layers, their cut into stages, devices and links"));
@@ -67,7 +68,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
     exploreMenu = new QMenu(tr("Explore"), window);
-    for (QAction* action : {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, model})
+    for (QAction* action : {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharing, model})
         exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
     for (QAction* action : {openOverlay, clearOverlay, calibrate})
@@ -104,7 +105,7 @@ QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{{tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
                                       {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
-                                      {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, model}},
+                                      {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharing, model}},
                                       {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
                                       {tr("Window"), {palette, diagnostics, theme, shortcuts}}};
     return groups + m_views;

@@ -38,6 +38,7 @@ public:
     QAction* compare;
     QAction* tradeOffs;
     QAction* experiment;
+    QAction* sharing;
     QAction* search;
     QAction* improveSelection;
     QAction* model;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/dialogs/tracewindow.h"
 
+#include "core/formats/designfile.h"
+#include "gui/dialogs/querywindow.h"
+#include "gui/dialogs/tracetables.h"
+#include "gui/panels/devicetimelist.h"
 #include "gui/panels/factlist.h"
 #include "gui/panels/labels.h"
+#include "gui/panels/notelist.h"
 #include "gui/panels/words.h"
 #include "gui/timeline/activityview.h"
+#include "traces/report.h"
 #include "traces/traceimport.h"
 
 #include <QApplication>
+#include <QComboBox>
 #include <QCryptographicHash>
 #include <QDateTime>
 #include <QDir>
@@ -15,10 +22,8 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
-#include <QLocale>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSettings>
@@ -29,50 +34,11 @@
 #include <QTreeWidget>
 
 #include <algorithm>
+#include <tuple>
 
 namespace pipewright {
 
 namespace {
-
-constexpr int valueRole = Qt::UserRole + 1;
-constexpr std::size_t mostNames = 500; ///< longer tables tell nobody more
-
-class Row : public QTreeWidgetItem {
-public:
-    using QTreeWidgetItem::QTreeWidgetItem;
-    bool operator<(const QTreeWidgetItem& other) const override
-    {
-        const int column = treeWidget() ? treeWidget()->sortColumn() : 0;
-        return column == 0 ? text(0) < other.text(0)
-                           : data(column, valueRole).toDouble() < other.data(column, valueRole).toDouble();
-    }
-    void setNumber(int column, const QString& text, double value)
-    {
-        setText(column, text);
-        setData(column, valueRole, value);
-        setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-        setFont(column, Theme::numbers(TextSize::Small));
-    }
-};
-
-QTreeWidget* makeTable(const QString& name, const QStringList& columns, QWidget* parent)
-{
-    auto* table = new QTreeWidget(parent);
-    table->setAccessibleName(name);
-    table->setHeaderLabels(columns);
-    table->setRootIsDecorated(false);
-    table->setUniformRowHeights(true);
-    table->setFrameShape(QFrame::NoFrame);
-    table->setSortingEnabled(true);
-    table->header()->setStretchLastSection(false);
-    table->header()->setSectionResizeMode(0, QHeaderView::Stretch);
-    for (int column = 1; column < columns.size(); ++column) {
-        table->header()->setSectionResizeMode(column, QHeaderView::Fixed);
-        table->header()->resizeSection(column, column == 1 ? 62 : 78);
-        table->headerItem()->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
-    }
-    return table;
-}
 
 /// Where the import of a file is kept: the same file, unchanged, has the same place.
 QString cacheOf(const QString& path, const QString& folder)
@@ -90,21 +56,25 @@ QString cacheOf(const QString& path, const QString& folder)
     return place.filePath(QStringLiteral("%1-%2.db").arg(file.completeBaseName(), QString::fromLatin1(hash)));
 }
 
-QString countText(std::int64_t count)
-{
-    return QLocale(QLocale::English).toString(static_cast<qlonglong>(count));
-}
-
 } // namespace
 
 TraceWindow::TraceWindow(QWidget* parent)
-    : QWidget(parent, Qt::Window), m_view(new ActivityView(this)), m_search(new QLineEdit(this)),
+    : QWidget(parent, Qt::Window), m_view(new ActivityView(this)), m_step(new QComboBox(this)),
+      m_verdict(makeCaption({}, TextSize::Normal, this)), m_devices(new DeviceTimeList(this)),
+      m_notes(new NoteList(
+          [this] {
+              TraceNote note;
+              std::tie(note.start, note.end) = m_view->range().value_or(m_view->window());
+              return note;
+          },
+          this)),
+      m_search(new QLineEdit(this)),
       m_progress(new QProgressBar(this)), m_cancel(new QPushButton(tr("Cancel"), this)),
       m_title(makeCaption({}, TextSize::Title, this)), m_state(makeCaption({}, TextSize::Small, this)),
       m_report(makeCaption({}, TextSize::Small, this)), m_stretch(makeCaption({}, TextSize::Small, this)),
       m_facts(new FactList(this)), m_tabs(new QTabWidget(this)),
-      m_names(makeTable(tr("Time by name"), {tr("name"), tr("count"), tr("total"), tr("longest")}, this)),
-      m_lanes(makeTable(tr("Time by lane"), {tr("lane"), tr("slices"), tr("busy"), tr("share")}, this))
+      m_names(makeSumTable(tr("Time by name"), {tr("name"), tr("count"), tr("total"), tr("longest")}, this)),
+      m_lanes(makeSumTable(tr("Time by lane"), {tr("lane"), tr("slices"), tr("busy"), tr("share")}, this))
 {
     setWindowTitle(tr("Trace"));
     makePanel(this);
@@ -124,14 +94,27 @@ TraceWindow::TraceWindow(QWidget* parent)
     connect(m_search, &QLineEdit::returnPressed, this, [this] { findNext(1); });
     connect(m_cancel, &QPushButton::clicked, this, &TraceWindow::cancel);
     connect(m_names, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) {
-        const auto& name = m_summary.names[item->data(0, valueRole).toULongLong()];
+        const auto& name = m_summary.names[item->data(0, sortedValueRole).toULongLong()];
         m_view->select(SliceId{name.longestTrack, name.longestSlice}, true);
     });
     connect(m_lanes, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) {
-        const auto& lane = m_summary.lanes[item->data(0, valueRole).toULongLong()];
+        const auto& lane = m_summary.lanes[item->data(0, sortedValueRole).toULongLong()];
         if (m_view->trace()->tracks[lane.firstTrack].size() > 0)
             m_view->select(SliceId{lane.firstTrack, 0}, true);
     });
+    connect(m_step, qOverload<int>(&QComboBox::activated), this, &TraceWindow::chooseStep);
+    connect(m_devices, &DeviceTimeList::gapChosen, this, [this](const DeviceTime::Gap& gap) {
+        const Nanoseconds around = std::max<Nanoseconds>(1, gap.end - gap.start);
+        if (gap.ended)
+            m_view->select(SliceId{gap.track, gap.slice}, true);
+        m_view->showRange(std::max<Nanoseconds>(0, gap.start - around), gap.end + around);
+    });
+    connect(m_devices, &DeviceTimeList::deviceChosen, m_view, &ActivityView::revealDevice);
+    connect(m_notes, &NoteList::chosen, this, [this](const TraceNote& note) {
+        m_view->setRange(std::pair(note.start, note.end));
+        m_view->showRange(note.start, note.end);
+    });
+    connect(m_notes, &NoteList::failed, m_state, &QLabel::setText);
     resize(1320, 820);
 }
 
@@ -140,29 +123,6 @@ TraceWindow::~TraceWindow()
     ++m_opening;
     ++m_request;
     m_worker.waitForDone();
-}
-
-QWidget* TraceWindow::buildSide()
-{
-    auto* side = new QWidget(this);
-    auto* layout = new QVBoxLayout(side);
-    layout->setContentsMargins(16, 14, 16, 12);
-    layout->setSpacing(10);
-    layout->addWidget(makeHeading(tr("Selected"), side));
-    layout->addWidget(m_facts);
-    layout->addSpacing(6);
-    layout->addWidget(makeHeading(tr("What it adds up to"), side));
-    m_stretch->setWordWrap(true);
-    layout->addWidget(m_stretch);
-    m_tabs->addTab(m_names, tr("by name"));
-    m_tabs->addTab(m_lanes, tr("by lane"));
-    m_tabs->setDocumentMode(true);
-    layout->addWidget(m_tabs, 1);
-    m_report->setWordWrap(true);
-    m_report->setAccessibleName(tr("What the import left out"));
-    layout->addWidget(m_report);
-    side->setMinimumWidth(380);
-    return side;
 }
 
 void TraceWindow::build()
@@ -178,32 +138,12 @@ void TraceWindow::build()
     m_progress->hide();
     m_cancel->setAutoDefault(false);
     m_cancel->hide();
-    auto* whole = new QPushButton(tr("Whole"), this);
-    whole->setToolTip(tr("Show all of the trace (0)"));
-    auto* picture = new QPushButton(tr("Picture…"), this);
-    picture->setToolTip(tr("What is in sight, as PNG (Ctrl+E)"));
-    for (QPushButton* button : {whole, picture}) {
-        button->setAutoDefault(false);
-        button->setFocusPolicy(Qt::TabFocus);
-    }
-    connect(whole, &QPushButton::clicked, m_view, &ActivityView::showAll);
-    connect(picture, &QPushButton::clicked, this, &TraceWindow::exportPicture);
-    connect(new QShortcut(QKeySequence(Qt::Key_Slash), this), &QShortcut::activated, m_search,
-            qOverload<>(&QWidget::setFocus));
-    connect(new QShortcut(QKeySequence(Qt::Key_F3), this), &QShortcut::activated, this, [this] { findNext(1); });
-    connect(new QShortcut(QKeySequence(Qt::SHIFT | Qt::Key_F3), this), &QShortcut::activated, this,
-            [this] { findNext(-1); });
-    connect(new QShortcut(QKeySequence(Qt::CTRL | Qt::Key_E), this), &QShortcut::activated, this,
-            &TraceWindow::exportPicture);
-    connect(new QShortcut(QKeySequence::Close, this), &QShortcut::activated, this, &QWidget::close);
-
-    if (!parentWidget()) // beside a designer it has the designer's own action
-        connect(new QShortcut(QKeySequence(Qt::CTRL | Qt::Key_T), this), &QShortcut::activated, this, [this] {
-            const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
-            next.apply(*qApp);
-            QSettings().setValue(QStringLiteral("theme"),
-                                 next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
-        });
+    m_step->setAccessibleName(tr("Step"));
+    m_step->setToolTip(tr("Show and explain one step"));
+    m_step->setFocusPolicy(Qt::TabFocus);
+    m_step->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    m_step->hide();
+    addShortcuts();
 
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(16, 10, 16, 10);
@@ -212,14 +152,14 @@ void TraceWindow::build()
     bar->addStretch(1);
     bar->addWidget(m_progress);
     bar->addWidget(m_cancel);
+    bar->addWidget(m_step);
     bar->addWidget(m_search);
-    bar->addWidget(whole);
-    bar->addWidget(picture);
+    addButtons(*bar);
     auto* splitter = new QSplitter(Qt::Horizontal, this);
     splitter->addWidget(m_view);
     splitter->addWidget(buildSide());
     splitter->setStretchFactor(0, 1);
-    splitter->setSizes({920, 400});
+    splitter->setSizes({880, 440});
     splitter->setChildrenCollapsible(false);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -232,6 +172,48 @@ void TraceWindow::build()
     m_state->setAccessibleName(tr("State"));
     layout->addWidget(m_state);
     showSelection();
+}
+
+void TraceWindow::addButtons(QHBoxLayout& bar)
+{
+    const auto add = [&](const QString& text, const QString& tip) {
+        auto* button = new QPushButton(text, this);
+        button->setToolTip(tip);
+        button->setAutoDefault(false);
+        button->setFocusPolicy(Qt::TabFocus);
+        bar.addWidget(button);
+        return button;
+    };
+    connect(add(tr("Whole"), tr("Show all of the trace (0)")), &QPushButton::clicked, m_view, &ActivityView::showAll);
+    connect(add(tr("SQL…"), tr("Ask the trace with SQL (Ctrl+Shift+Q)")), &QPushButton::clicked, this, &TraceWindow::showQuery);
+    connect(add(tr("Picture…"), tr("What is in sight, as PNG (Ctrl+E)")), &QPushButton::clicked, this, &TraceWindow::exportPicture);
+    connect(add(tr("Report…"), tr("All of it as one HTML page: pictures, numbers, causes, notes (Ctrl+Shift+E)")), &QPushButton::clicked, this,
+            &TraceWindow::exportReport);
+}
+
+void TraceWindow::addShortcuts()
+{
+    const auto on = [this](const QKeySequence& keys, auto run) {
+        connect(new QShortcut(keys, this), &QShortcut::activated, this, run);
+    };
+    on(Qt::Key_Slash, [this] { m_search->setFocus(); });
+    on(Qt::Key_N, [this] {
+        m_tabs->setCurrentWidget(m_notes);
+        m_notes->field()->setFocus();
+    });
+    on(Qt::Key_F3, [this] { findNext(1); });
+    on(Qt::SHIFT | Qt::Key_F3, [this] { findNext(-1); });
+    on(Qt::CTRL | Qt::Key_E, [this] { exportPicture(); });
+    on(Qt::CTRL | Qt::SHIFT | Qt::Key_E, [this] { exportReport(); });
+    on(Qt::CTRL | Qt::SHIFT | Qt::Key_Q, [this] { showQuery(); });
+    on(QKeySequence::Close, [this] { close(); });
+    if (parentWidget()) // beside a designer it has the designer's own action
+        return;
+    on(Qt::CTRL | Qt::Key_T, [this] {
+        const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
+        next.apply(*qApp);
+        QSettings().setValue(QStringLiteral("theme"), next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
+    });
 }
 
 QString TraceWindow::state() const
@@ -282,9 +264,12 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             const bool foreign = isForeignTrace(path);
             if (foreign && !holdsActivities(cache))
                 importTraces({path}, cache, true, progress.part(0, 0.9));
-            auto trace = std::make_shared<const StoredActivities>(
-                readActivities(foreign ? cache : path, progress.part(foreign ? 0.9 : 0, 1)));
-            here([this, trace] { take(trace); });
+            const std::string& store = foreign ? cache : path;
+            Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};
+            opened.trace = std::make_shared<const StoredActivities>(
+                readActivities(store, progress.part(foreign ? 0.9 : 0, 1)));
+            opened.launches = std::make_shared<const LaunchCalls>(*opened.trace, [this, opening] { return m_opening != opening; });
+            here([this, opened] { take(opened); });
         } catch (const std::exception& error) {
             fail(QString::fromUtf8(error.what()));
         }
@@ -300,8 +285,17 @@ void TraceWindow::cancel()
     Q_EMIT failed(tr("cancelled"));
 }
 
-void TraceWindow::take(std::shared_ptr<const StoredActivities> trace)
+void TraceWindow::take(const Opened& what)
 {
+    m_opened = what;
+    m_timesOf.reset();
+    const std::shared_ptr<const StoredActivities>& trace = what.trace;
+    m_steps = stepsOf(*trace);
+    m_step->clear();
+    m_step->addItem(tr("whole trace"));
+    for (const TraceStep& step : m_steps)
+        m_step->addItem(tr("%1, %2").arg(QString::fromStdString(step.name), durationText(step.end - step.start)));
+    m_step->setVisible(!m_steps.empty());
     m_progress->hide();
     m_cancel->hide();
     QStringList left;
@@ -313,99 +307,14 @@ void TraceWindow::take(std::shared_ptr<const StoredActivities> trace)
     const QString source = QFileInfo(QString::fromStdString(trace->source)).fileName();
     m_title->setText(
         tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool)));
-    m_view->setTrace(std::move(trace));
+    m_view->setTrace(trace);
+    m_notes->setTrace(what.path);
+    if (m_query)
+        m_query->setTrace(what.store);
     m_view->setFocus();
     m_state->setText(
         tr("%1 slices, %2").arg(countText(static_cast<std::int64_t>(slices)), durationText(m_view->total())));
     Q_EMIT opened();
-}
-
-void TraceWindow::showSelection()
-{
-    const auto selected = m_view->selection();
-    if (!selected) {
-        m_facts->setFacts({{tr("nothing"), tr("click a slice"), {}, Tone::Dim}});
-        return;
-    }
-    const StoredActivities& trace = *m_view->trace();
-    const Track& track = trace.tracks[selected->track];
-    const TraceLane& lane = trace.lanes[track.lane];
-    const Nanoseconds start = track.start[selected->slice], duration = track.end[selected->slice] - start;
-    const std::string_view kind = nameOf(track.kind[selected->slice]);
-    const QString source = tr("Recorded by %1").arg(QString::fromStdString(trace.tool));
-    std::vector<Fact> facts{{tr("name"), QString::fromStdString(trace.strings[track.name[selected->slice]]), source},
-                            {tr("kind"), QString::fromUtf8(kind.data(), static_cast<int>(kind.size())), source},
-                            {tr("duration"), durationText(duration), source},
-                            {tr("start"), durationText(start), tr("Since the beginning of the trace")},
-                            {tr("lane"), QString::fromStdString(lane.name), source}};
-    if (lane.device >= 0)
-        facts.push_back({tr("device"), tr("GPU %1").arg(lane.device), source});
-    if (!track.correlation.empty() && track.correlation[selected->slice] != 0)
-        facts.push_back({tr("correlation"), QString::number(track.correlation[selected->slice]),
-                         tr("[ and ] lead from a launch to what it launched, and back")});
-    m_facts->setFacts(facts);
-}
-
-void TraceWindow::sumUp()
-{
-    const int request = ++m_request;
-    const auto [from, to] = m_view->range().value_or(m_view->window());
-    // The view keeps its trace until the next one; the copy of the pointer keeps it until this is done.
-    m_worker.start([this, request, trace = m_view->sharedTrace(), from = from, to = to] {
-        const ActivitySummary summary = summarise(*trace, from, to, [&] { return m_request != request; });
-        QMetaObject::invokeMethod(
-            this,
-            [this, request, summary] {
-                if (m_request == request)
-                    fill(summary);
-            },
-            Qt::QueuedConnection);
-    });
-}
-
-void TraceWindow::fill(const ActivitySummary& summary)
-{
-    m_summary = summary;
-    const StoredActivities& trace = *m_view->trace();
-    m_stretch->setText(
-        m_view->range()
-            ? tr("the measured %1").arg(durationText(summary.to - summary.from))
-            : tr("the %1 in sight; drag over the ruler to measure less").arg(durationText(summary.to - summary.from)));
-    for (QTreeWidget* table : {m_names, m_lanes}) {
-        table->setSortingEnabled(false);
-        table->clear();
-    }
-    for (std::size_t i = 0; i < std::min(mostNames, summary.names.size()); ++i) {
-        const NameSummary& name = summary.names[i];
-        auto* row = new Row(m_names);
-        row->setText(0, QString::fromStdString(trace.strings[name.name]).simplified());
-        row->setToolTip(0, tr("%1\nReturn goes to the longest").arg(QString::fromStdString(trace.strings[name.name])));
-        row->setData(0, valueRole, static_cast<qulonglong>(i));
-        row->setSizeHint(0, QSize(0, 21));
-        row->setNumber(1, countText(name.count), double(name.count));
-        row->setNumber(2, durationText(name.total), double(name.total));
-        row->setNumber(3, durationText(name.longest), double(name.longest));
-    }
-    for (std::size_t i = 0; i < summary.lanes.size(); ++i) {
-        const LaneSummary& lane = summary.lanes[i];
-        const TraceLane& which = trace.lanes[lane.lane];
-        const QString name = QString::fromStdString(which.name);
-        auto* row = new Row(m_lanes);
-        row->setText(0, which.device >= 0 ? tr("GPU %1 · %2").arg(which.device).arg(name) : name);
-        row->setData(0, valueRole, static_cast<qulonglong>(i));
-        row->setSizeHint(0, QSize(0, 21));
-        row->setNumber(1, countText(lane.slices), double(lane.slices));
-        row->setNumber(2, durationText(lane.busy), double(lane.busy));
-        row->setNumber(3, percentText(lane.share), lane.share);
-    }
-    m_names->setSortingEnabled(true);
-    m_names->sortByColumn(2, Qt::DescendingOrder);
-    for (QTreeWidget* table : {m_names, m_lanes})
-        table->header()->setSortIndicatorShown(false); // it would lie over the captions
-    m_lanes->setSortingEnabled(true);
-    m_lanes->sortByColumn(3, Qt::DescendingOrder);
-    m_summing = false;
-    Q_EMIT summed();
 }
 
 void TraceWindow::findNext(int direction)
@@ -417,8 +326,10 @@ void TraceWindow::findNext(int direction)
 
 bool TraceWindow::exportTo(const QString& path)
 {
-    if (m_view->grab().save(path))
+    if (m_view->grab().save(path)) {
+        m_state->setText(tr("%1 written").arg(path));
         return true;
+    }
     m_state->setText(tr("%1 cannot be written").arg(path));
     return false;
 }
@@ -433,11 +344,59 @@ void TraceWindow::exportPicture()
     exportTo(path);
 }
 
+void TraceWindow::reportTo(const QString& path)
+{
+    if (!m_opened.trace)
+        return;
+    m_state->setText(tr("writing the report …"));
+    m_worker.start([this, opened = m_opened, notes = m_notes->notes(), path] {
+        QString why;
+        try {
+            writeFileAtomically(path.toStdString(), activityReport(*opened.trace, opened.store.toStdString(), notes), true);
+        } catch (const std::exception& error) {
+            why = QString::fromUtf8(error.what());
+        }
+        QMetaObject::invokeMethod(
+            this,
+            [this, why, path] {
+                m_state->setText(why.isEmpty() ? tr("%1 written").arg(path) : why);
+                Q_EMIT reported(why.isEmpty() ? path : QString());
+            },
+            Qt::QueuedConnection);
+    });
+}
+
+void TraceWindow::exportReport()
+{
+    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), {}, tr("HTML (*.html)"));
+    if (path.isEmpty())
+        return;
+    if (QFileInfo(path).suffix().isEmpty())
+        path += QStringLiteral(".html");
+    reportTo(path);
+}
+
+void TraceWindow::showQuery()
+{
+    if (m_opened.store.isEmpty())
+        return;
+    if (!m_query)
+        m_query = new QueryWindow(this);
+    m_query->setTrace(m_opened.store);
+    m_query->show();
+    m_query->raise();
+    m_query->activateWindow();
+}
+
 void TraceWindow::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
+    if (event->type() == QEvent::PaletteChange) {
         showSelection();
+        m_timesOf.reset(); // its colours are the theme's
+        if (m_opened.trace)
+            m_later.start();
+    }
 }
 
 } // namespace pipewright

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A recording of another tool, opened: its lanes, what is selected, and what the stretch in sight or measured adds up
-// to, by name and by lane. Opening and adding up happen in the background; opening shows how far it is and can
-// be cancelled. What the import had to leave out is said in the window.
+// A recording of another tool, opened: its lanes, what its devices' time went to and which of them holds up the others,
+// what is selected, and what the stretch in sight or measured adds up to, by name and by lane. Steps are picked from a
+// list; stretches carry notes. Opening and adding up happen in the background; opening shows how far it is and can be
+// cancelled. What the import had to leave out is said in the window.
 #pragma once
 
 #include "traces/activitysummary.h"
+#include "traces/devicetime.h"
 
 #include <QThreadPool>
 #include <QTimer>
@@ -12,7 +14,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
+class QComboBox;
+class QHBoxLayout;
 class QLabel;
 class QLineEdit;
 class QProgressBar;
@@ -23,7 +28,10 @@ class QTreeWidget;
 namespace pipewright {
 
 class ActivityView;
+class DeviceTimeList;
 class FactList;
+class NoteList;
+class QueryWindow;
 
 class TraceWindow : public QWidget {
     Q_OBJECT
@@ -40,7 +48,16 @@ public:
     void cancel();
     bool exportTo(const QString& path); ///< .png of what is in sight; false (after saying so) when it cannot be written
 
+    /// A report of the whole trace as one HTML page, in the background; reported() follows.
+    void reportTo(const QString& path);
+    void showQuery(); ///< the SQL box over this trace
+
     ActivityView& view() { return *m_view; }
+    QComboBox* stepPicker() const { return m_step; }
+    DeviceTimeList* devices() const { return m_devices; }
+    NoteList* notes() const { return m_notes; }
+    QueryWindow* query() const { return m_query; } ///< null until it was shown
+    QString verdict() const;                       ///< the sentence above the tables
     QLineEdit* searchField() const { return m_search; }
     QTreeWidget* names() const { return m_names; }
     QTreeWidget* lanes() const { return m_lanes; }
@@ -53,6 +70,7 @@ Q_SIGNALS:
     void opened();
     void failed(const QString& why);
     void summed();
+    void reported(const QString& path); ///< empty: it could not be written
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -60,14 +78,33 @@ protected:
 private:
     void build();
     QWidget* buildSide();
-    void take(std::shared_ptr<const StoredActivities> trace);
+    /// What the worker read: the trace, the file that holds it, and who launched what.
+    struct Opened {
+        QString path, store;
+        std::shared_ptr<const StoredActivities> trace;
+        std::shared_ptr<const LaunchCalls> launches;
+    };
+    void take(const Opened& what);
+    void addButtons(QHBoxLayout& bar);
+    void addShortcuts();
+    void chooseStep(int index);
+    void showTimes(const DeviceTimes& times);
+    std::pair<Nanoseconds, Nanoseconds> explained() const; ///< the measured range, or else all of the trace
     void showSelection();
     void sumUp(); ///< of what is in sight or measured
     void fill(const ActivitySummary& summary);
     void findNext(int direction);
     void exportPicture();
+    void exportReport();
 
     ActivityView* m_view;
+    QComboBox* m_step;
+    QLabel* m_verdict;
+    DeviceTimeList* m_devices;
+    NoteList* m_notes;
+    QueryWindow* m_query = nullptr;
+    Opened m_opened;
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> m_timesOf; ///< what the devices' times are shown of
     QLineEdit* m_search;
     QProgressBar* m_progress;
     QPushButton* m_cancel;
@@ -80,6 +117,7 @@ private:
     QTreeWidget* m_names;
     QTreeWidget* m_lanes;
     ActivitySummary m_summary;
+    std::vector<TraceStep> m_steps;
     bool m_summing = false;
     QTimer m_later; ///< a zoom is many small steps; they are added up once
     QThreadPool m_worker;

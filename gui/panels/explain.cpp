@@ -14,17 +14,17 @@ namespace pipewright {
 namespace {
 
 /// The dependency that decides when a task starts, other than its place in its device's order.
-struct Cause {
+struct LatestInput {
     TaskId after = none;           ///< none: a pin, or nothing
     Nanoseconds ready = 0;         ///< when it lets the task start
     bool pin = false;
 };
 
-Cause latestInput(const Prediction& prediction, TaskId task)
+LatestInput latestInput(const Prediction& prediction, TaskId task)
 {
     const Program& program = prediction.program;
     const Timeline& timeline = prediction.timeline;
-    Cause cause;
+    LatestInput cause;
     if (const TaskId data = program.afterData[task]; data != none)
         cause = {data, timeline.end[data], false};
     const auto less = [](const Program::ExtraDependency& a, TaskId b) { return a.task < b; };
@@ -82,7 +82,7 @@ QString chainBehind(const Design& design, const Prediction& prediction, const Bl
     return text;
 }
 
-QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers, const Cause& cause)
+QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers, const LatestInput& cause)
 {
     const Program& program = prediction.program;
     const TaskId onDevice = program.afterOnDevice[answers.task];
@@ -146,7 +146,7 @@ std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& bl
     std::vector<WaitLink> chain;
     TaskId task = taskOf(program, block);
     while (task != none && static_cast<int>(chain.size()) < links) {
-        const Cause cause = latestInput(prediction, task);
+        const LatestInput cause = latestInput(prediction, task);
         const TaskId onDevice = program.afterOnDevice[task];
         const bool byOrder = onDevice != none && timeline.end[onDevice] >= cause.ready;
         const TaskId before = byOrder ? onDevice : producer(program, cause.after);
@@ -192,7 +192,7 @@ std::optional<BlockAnswers> explain(const Design& design, const Prediction& pred
             bytes += program.buffers[buffer].bytes;
         answers.feeds.push_back({t, program.tasks[t].peer, bytes});
     }
-    const Cause cause = latestInput(prediction, answers.task);
+    const LatestInput cause = latestInput(prediction, answers.task);
     if (answers.idleBefore > 0) {
         const TaskId source = producer(program, cause.after);
         if (source != none && program.tasks[source].kind == TaskKind::Compute)

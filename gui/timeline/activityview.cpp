@@ -118,6 +118,19 @@ void ActivityView::toggleRow(std::size_t row)
     viewport()->update();
 }
 
+void ActivityView::revealDevice(int rank, int device)
+{
+    for (const ActivityRows::Row& row : m_rows.rows()) {
+        if (row.kind != ActivityRows::Kind::Lane || row.tracks == 0)
+            continue;
+        const TraceLane& lane = m_trace->lanes[m_trace->tracks[row.firstTrack].lane];
+        if (lane.rank == rank && lane.device == device) {
+            verticalScrollBar()->setValue(m_rows.rows()[row.group].top);
+            return;
+        }
+    }
+}
+
 std::pair<Nanoseconds, Nanoseconds> ActivityView::window() const
 {
     return {static_cast<Nanoseconds>(std::max(0.0, m_axis.start)),

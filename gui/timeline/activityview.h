@@ -38,6 +38,7 @@ public:
     void zoomBy(double factor, double anchorX);
     void panBy(double pixels);
     void toggleRow(std::size_t row); ///< folds or unfolds
+    void revealDevice(int rank, int device); ///< scrolls its lanes into sight
 
     std::optional<SliceId> selection() const { return m_selected; }
     void select(std::optional<SliceId> slice, bool reveal = false);

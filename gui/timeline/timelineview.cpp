@@ -128,18 +128,6 @@ void TimelineView::Private::reload()
     view.viewport()->update();
 }
 
-void TimelineView::Private::reloadOverlay()
-{
-    const Document::Overlay* trace = document.overlay();
-    const Prediction* prediction = document.prediction();
-    measured.reset();
-    if (trace && prediction)
-        measured.emplace(prediction->program, trace->measured, document.design().schedule.devices());
-    setAxis(view.m_axis, true);
-    updateOverlay();
-    view.viewport()->update();
-}
-
 void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
 {
     axis.left = plotLeft();

@@ -83,6 +83,20 @@ void TimelineView::Private::addActions()
         view.viewport()->update();
     });
     bySlack->setCheckable(true);
+    QAction* heat = add(tr("Heat by error of the overlaid run"), {Qt::SHIFT | Qt::Key_H}, [this](bool on) {
+        showHeat = on;
+        view.viewport()->update();
+    });
+    heat->setCheckable(true);
+    heat->setObjectName(QStringLiteral("heat"));
+    QAction* stretch = add(tr("Stretch the prediction to the overlaid run"), {Qt::SHIFT | Qt::Key_L}, [this](bool on) {
+        stretchOutlines = on;
+        alignOutlines();
+        view.viewport()->update();
+    });
+    stretch->setCheckable(true);
+    stretch->setObjectName(QStringLiteral("stretch"));
+    stretch->setToolTip(tr("Draws the predicted outlines as long as the measured step, to compare shapes where all of it is slower"));
     QAction* crosshair = add(tr("Crosshair with the values under the cursor"), {Qt::Key_H}, [this, v](bool on) {
         showCrosshair = on;
         cursor = v->viewport()->mapFromGlobal(QCursor::pos());

@@ -14,13 +14,6 @@ namespace {
 // to switch that off and on.
 Q_LOGGING_CATEGORY(frameTime, "pipewright.timeline.frametime", QtInfoMsg)
 
-// A block is late when it took longer than predicted by more than it varies from step to step, and by more
-// than anybody cares about.
-bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
-{
-    return measured - expected > std::max(spread, expected * 3 / 100);
-}
-
 } // namespace
 
 bool TimelineView::Private::isDebugging()
@@ -126,18 +119,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
                 return block.task != none && critical[block.task] != 0;
             });
         }
-        if (overlaid) {
-            const Lane& predicted = layout.lanes()[index];
-            lanePainter.outlines(painter, laneGeometry(predicted, axis, area, idleUntil, scale()));
-            const Prediction& prediction = *document.prediction();
-            const std::vector<Nanoseconds>& spread = document.overlay()->spread;
-            lanePainter.feet(painter, blocks, geometry, [&](const LaneBlock& block) {
-                const Nanoseconds expected =
-                    prediction.timeline.end[block.task] - prediction.timeline.start[block.task];
-                const Nanoseconds noise = block.task < spread.size() ? spread[block.task] : 0;
-                return isLate(block.end - block.start, expected, noise);
-            });
-        }
+        if (overlaid)
+            paintMeasured(painter, device, blocks, geometry, area);
     }
     const std::optional<Block> selected = drag && drag->moving ? std::optional(drag->block) : document.selection();
     if (selected) {

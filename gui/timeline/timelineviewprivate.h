@@ -31,6 +31,9 @@ struct TimelineView::Private {
 
     TimelineLayout layout;                  ///< of the Document's prediction
     std::optional<TimelineLayout> measured; ///< of the trace laid over it
+    std::optional<TimelineLayout> outlines; ///< the prediction as it is drawn over the trace: shifted, or stretched
+    bool stretchOutlines = false;           ///< to the length of the measured step
+    bool showHeat = false;                  ///< measured blocks by how far they are off
     std::shared_ptr<const TimelineLayout> previewLayout; ///< of a drag; null: none
     std::shared_ptr<TimelineLayout>
         retimed; ///< a copy of `layout` that is told the new times of one drag after the other
@@ -152,6 +155,10 @@ struct TimelineView::Private {
     void addCrosshair(OverlayContent& content) const;
     Nanoseconds snapped(double x, int y, Qt::KeyboardModifiers modifiers) const;
     void addReadings(OverlayContent& content) const;
+    // The trace laid over it (timelineviewmeasured.cpp).
+    void alignOutlines();
+    void paintMeasured(QPainter& painter, int device, const Lane& blocks, const LaneGeometry& geometry, const QRectF& area);
+    void veilByError(QPainter& painter, const Lane& lane, const QRectF& area);
     void veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area);
     void paintLegend(QPainter& painter);
 

@@ -191,13 +191,14 @@ void TimelineView::Private::veilBySlack(QPainter& painter, const Lane& lane, con
 
 void TimelineView::Private::paintLegend(QPainter& painter)
 {
-    if (!showCritical && !showSlack)
+    const bool heat = showHeat && measured && !previewLayout;
+    if (!showCritical && !showSlack && !heat)
         return;
     const Theme& theme = Theme::of(view);
     painter.setFont(Theme::words(TextSize::Small));
     constexpr int left = 8; // the header's own indent would leave too little room for a time
     painter.fillRect(QRect(0, 0, plotLeft(), TimelinePainter::rulerHeight - 1), theme.background);
-    int top = showCritical && showSlack ? 3 : 11;
+    int top = int(showCritical) + int(showSlack) + int(heat) > 1 ? 3 : 11;
     if (showCritical) {
         painter.fillRect(QRect(left, top + 7, 14, 3), theme.selection);
         painter.setPen(theme.dim);
@@ -216,6 +217,13 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         const QString most = greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
         const QString text = tr("slack %1").arg(most);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
+        top += 17;
+    }
+    if (heat) {
+        painter.fillRect(QRect(left, top + 4, 7, 9), theme.bad);
+        painter.fillRect(QRect(left + 7, top + 4, 7, 9), theme.good);
+        painter.setPen(theme.dim);
+        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, tr("longer, shorter"));
     }
 }
 

@@ -2,19 +2,26 @@
 // Another tool's recording in a window: opened in the background, walked through by mouse and keys, searched,
 // measured, folded, and exported as a picture.
 #include "gui/dialogs/tracewindow.h"
+#include "gui/dialogs/querywindow.h"
+#include "gui/panels/devicetimelist.h"
 #include "gui/panels/factlist.h"
+#include "gui/panels/notelist.h"
 #include "gui/theme.h"
 #include "gui/timeline/activityview.h"
 #include "gui/timeline/timelinepainter.h"
 #include "traces/activities.h"
 
 #include <QApplication>
+#include <QComboBox>
 #include <QDir>
 #include <QImage>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QPainter>
+#include <QPlainTextEdit>
 #include <QScrollBar>
 #include <QSignalSpy>
+#include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTreeWidget>
@@ -280,6 +287,118 @@ private Q_SLOTS:
             QCOMPARE(fixture.view().trace()->slices(), 1u);
             QCOMPARE(QDir(cache).entryList(QDir::Files).size(), 1);
         }
+    }
+
+    void theSlowestDeviceAndItsReasonAreSaidAndLedTo()
+    {
+        TraceData data = launches();
+        const auto steps = addLane(data, TraceLane::Kind::Thread, 0, 77, 2, -1, "thread 2");
+        addActivity(data, steps, ActivityKind::Range, "ProfilerStep#7", 0, 26'000);
+        addActivity(data, steps, ActivityKind::Range, "ProfilerStep#8", 26'000, 60'000);
+        Fixture fixture(std::move(data));
+        QVERIFY(fixture.isOpen());
+        QVERIFY(fixture.isSummed());
+        QVERIFY2(fixture.window.verdict().startsWith(QLatin1String("GPU 1 holds up the others")), qPrintable(fixture.window.verdict()));
+        QVERIFY2(fixture.window.verdict().contains(QLatin1String("most of it computing")), qPrintable(fixture.window.verdict()));
+        DeviceTimeList* devices = fixture.window.devices();
+        QCOMPARE(devices->topLevelItemCount(), 2);
+        QCOMPARE(devices->topLevelItem(0)->text(0), QString("GPU 0"));
+        // A gap leads to what ends it.
+        QTreeWidgetItem* gap = devices->topLevelItem(0)->child(0);
+        QVERIFY2(gap->text(0).contains(QLatin1String("host gap, before gemm")), qPrintable(gap->text(0)));
+        devices->setCurrentItem(gap);
+        QVERIFY(fixture.view().selection() && fixture.view().selection()->track == fixture.slice("gemm").track);
+        QVERIFY(double(fixture.view().total()) > fixture.view().axis().end() - fixture.view().axis().start);
+        // A step is explained for itself: one kernel of each device lies in the first, and a part of the second.
+        QComboBox* step = fixture.window.stepPicker();
+        QVERIFY(step->isVisible());
+        QCOMPARE(step->count(), 3);
+        step->setCurrentIndex(1);
+        Q_EMIT step->activated(1);
+        QVERIFY(fixture.view().range() == std::pair(Nanoseconds{0}, Nanoseconds{26'000}));
+        QVERIFY(fixture.isSummed());
+        QCOMPARE(devices->topLevelItem(1)->text(1), QString("46.2 %")); // 8 + 4 of 26 us
+        Q_EMIT step->activated(0);
+        QVERIFY(!fixture.view().range());
+    }
+
+    void notesSurviveAndAreInTheReport()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        fixture.view().setRange(std::pair(Nanoseconds{10'000}, Nanoseconds{20'000}));
+        QTest::keyClick(&fixture.view(), Qt::Key_N);
+        QTRY_VERIFY(fixture.window.notes()->field()->hasFocus());
+        QTest::keyClicks(fixture.window.notes()->field(), QStringLiteral("the first two"));
+        QTest::keyClick(fixture.window.notes()->field(), Qt::Key_Return);
+        QVERIFY(QFile::exists(fixture.path + QStringLiteral(".notes.json")));
+        fixture.view().setRange(std::nullopt);
+        fixture.opened.clear();
+        fixture.window.open(fixture.path);
+        QVERIFY(fixture.isOpen());
+        QCOMPARE(fixture.window.notes()->notes().size(), 1u);
+        fixture.window.notes()->list()->setCurrentRow(0);
+        QVERIFY(fixture.view().range() == std::pair(Nanoseconds{10'000}, Nanoseconds{20'000}));
+        const QString report = fixture.folder.filePath(QStringLiteral("report.html"));
+        QSignalSpy reported(&fixture.window, &TraceWindow::reported);
+        fixture.window.reportTo(report);
+        QVERIFY(QTest::qWaitFor([&] { return !reported.isEmpty(); }, 60'000));
+        QFile file(report);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray html = file.readAll();
+        for (const char* part : {"<svg", "the first two", "GPU 1 holds up the others", "slow gemm", "events without a duration"})
+            QVERIFY2(html.contains(part), part);
+        reported.clear();
+        fixture.window.reportTo(QStringLiteral("/nowhere/report.html"));
+        QVERIFY(QTest::qWaitFor([&] { return !reported.isEmpty(); }, 60'000));
+        QCOMPARE(reported[0][0].toString(), QString());
+        // The last note takes its file along.
+        fixture.window.notes()->list()->setCurrentRow(0);
+        fixture.window.notes()->removeCurrent();
+        QVERIFY(!QFile::exists(fixture.path + QStringLiteral(".notes.json")));
+        // Notes that cannot be read are not written over.
+        QFile broken(fixture.path + QStringLiteral(".notes.json"));
+        QVERIFY(broken.open(QIODevice::WriteOnly));
+        broken.write("mine");
+        broken.close();
+        fixture.opened.clear();
+        fixture.window.open(fixture.path);
+        QVERIFY(fixture.isOpen());
+        QVERIFY(!fixture.window.notes()->field()->isEnabled());
+    }
+
+    void theTraceAnswersSqlBesideItsSchema()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        fixture.window.showQuery();
+        QueryWindow& query = *fixture.window.query();
+        const QList<QTreeWidgetItem*> kernels = query.tables()->findItems(QStringLiteral("CUPTI_ACTIVITY_KIND_KERNEL"), Qt::MatchExactly);
+        QCOMPARE(kernels.size(), 1);
+        QCOMPARE(kernels[0]->text(1), QString("8"));
+        QVERIFY(kernels[0]->childCount() > 5);
+        QVERIFY(query.statement()->toPlainText().contains(QLatin1String("CUPTI_ACTIVITY_KIND_KERNEL"))); // a first question stands there
+        const auto answer = [&](const char* sql) {
+            QSignalSpy answered(&query, &QueryWindow::answered);
+            query.statement()->setPlainText(QLatin1String(sql));
+            QTest::keyClick(query.statement(), Qt::Key_Return, Qt::ControlModifier);
+            return QTest::qWaitFor([&] { return !answered.isEmpty(); }, 60'000);
+        };
+        QVERIFY(QTest::qWaitForWindowActive(&query));
+        QVERIFY(answer("SELECT deviceId, count(*) AS kernels FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId"));
+        QCOMPARE(query.rows()->rowCount(), 2);
+        QCOMPARE(query.rows()->horizontalHeaderItem(1)->text(), QString("kernels"));
+        QCOMPARE(query.rows()->item(1, 1)->text(), QString("4"));
+        QVERIFY(answer("DELETE FROM LANES"));
+        QVERIFY2(query.state().contains(QLatin1String("only reading")), qPrintable(query.state()));
+        // One that never ends is stopped.
+        QSignalSpy answered(&query, &QueryWindow::answered);
+        query.statement()->setPlainText(QStringLiteral("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"));
+        query.run();
+        query.stop();
+        QCOMPARE(query.state(), QString("stopped"));
+        QVERIFY(answer("SELECT 1"));
+        QCOMPARE(query.rows()->item(0, 0)->text(), QString("1"));
     }
 
     void whatIsNoTraceSaysSo()

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/panels/devicetimelist.h"
+
+#include "gui/panels/words.h"
+#include "gui/theme.h"
+
+#include <QHeaderView>
+#include <QSignalBlocker>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int gapsShown = 8;
+
+QString captionOf(DeviceTimeCause cause)
+{
+    switch (cause) {
+    case DeviceTimeCause::Computing: return QObject::tr("comp.");
+    case DeviceTimeCause::Communication: return QObject::tr("comm.");
+    case DeviceTimeCause::Copies: return QObject::tr("copies");
+    case DeviceTimeCause::HostGap: return QObject::tr("host");
+    case DeviceTimeCause::BackToBack: return QObject::tr("launch");
+    case DeviceTimeCause::Waiting: return QObject::tr("wait");
+    }
+    return {};
+}
+
+QString text(std::string_view view)
+{
+    return QString::fromUtf8(view.data(), static_cast<int>(view.size()));
+}
+
+} // namespace
+
+DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
+{
+    setAccessibleName(tr("Time by device and cause"));
+    setColumnCount(1 + deviceTimeCauses);
+    auto* captions = headerItem();
+    captions->setText(0, tr("device"));
+    header()->setStretchLastSection(false);
+    header()->setSectionResizeMode(0, QHeaderView::Stretch);
+    for (int cause = 0; cause < deviceTimeCauses; ++cause) {
+        const auto which = static_cast<DeviceTimeCause>(cause);
+        captions->setText(1 + cause, captionOf(which));
+        captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(text(nameOf(which)), text(describe(which))));
+        captions->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
+        header()->setSectionResizeMode(1 + cause, QHeaderView::Fixed);
+        header()->resizeSection(1 + cause, 52);
+    }
+    setUniformRowHeights(true);
+    setFrameShape(QFrame::NoFrame);
+    setIndentation(14);
+    // A single click goes to the gap: nothing else can be done with one.
+    connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
+        if (!item)
+            return;
+        if (item->parent()) {
+            const auto device = static_cast<std::size_t>(indexOfTopLevelItem(item->parent()));
+            const auto gap = static_cast<std::size_t>(item->parent()->indexOfChild(item));
+            Q_EMIT gapChosen(m_times.devices[device].gaps[gap]);
+        } else {
+            const DeviceTime& device = m_times.devices[static_cast<std::size_t>(indexOfTopLevelItem(item))];
+            Q_EMIT deviceChosen(device.rank, device.device);
+        }
+    });
+}
+
+void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& trace)
+{
+    const QSignalBlocker quiet(this);
+    const int open = currentItem() && !currentItem()->parent() ? indexOfTopLevelItem(currentItem()) : -1;
+    std::vector<bool> expanded;
+    for (int i = 0; i < topLevelItemCount(); ++i)
+        expanded.push_back(topLevelItem(i)->isExpanded());
+    m_times = times;
+    clear();
+    const Theme& theme = Theme::of(*this);
+    const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
+    for (std::size_t d = 0; d < times.devices.size(); ++d) {
+        const DeviceTime& device = times.devices[d];
+        auto* row = new QTreeWidgetItem(this);
+        row->setText(0, QString::fromStdString(device.name));
+        row->setSizeHint(0, QSize(0, 21));
+        if (static_cast<int>(d) == times.straggler) {
+            for (int column = 0; column <= deviceTimeCauses; ++column)
+                row->setForeground(column, theme.bad);
+            row->setToolTip(0, QString::fromStdString(verdict(times)));
+        }
+        for (int cause = 0; cause < deviceTimeCauses; ++cause) {
+            const Nanoseconds part = device.time[static_cast<std::size_t>(cause)];
+            row->setText(1 + cause, QStringLiteral("%1 %").arg(100 * double(part) / whole, 0, 'f', 1));
+            row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
+            row->setFont(1 + cause, Theme::numbers(TextSize::Small));
+            row->setToolTip(1 + cause, tr("%1: %2. %3").arg(text(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
+                                                            text(describe(static_cast<DeviceTimeCause>(cause)))));
+        }
+        for (std::size_t g = 0; g < std::min<std::size_t>(gapsShown, device.gaps.size()); ++g) {
+            const DeviceTime::Gap& gap = device.gaps[g];
+            auto* child = new QTreeWidgetItem(row);
+            const QString next = gap.ended ? tr("before %1").arg(QString::fromStdString(
+                                                 trace.strings[trace.tracks[gap.track].name[gap.slice]]).simplified())
+                                           : tr("nothing more comes");
+            child->setText(0, tr("%1 idle, %2, %3").arg(durationText(gap.end - gap.start), text(nameOf(gap.cause)), next));
+            child->setToolTip(0, text(describe(gap.cause)));
+            child->setFirstColumnSpanned(true);
+        }
+        row->setExpanded(d < expanded.size() && expanded[d]);
+    }
+    if (open >= 0 && open < topLevelItemCount())
+        setCurrentItem(topLevelItem(open));
+}
+
+} // namespace pipewright
