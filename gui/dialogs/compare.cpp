@@ -17,6 +17,7 @@
 #include <QMenu>
 #include <QPushButton>
 #include <QSplitter>
+#include <QScreen>
 #include <QTableWidget>
 #include <QToolButton>
 
@@ -97,7 +98,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     m_entries.emplace_back();
     buildAddMenu();
     buildOffers();
-    resize(1080, 780);
+    resize(QSize(1080, 780).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
 }
 
 CompareWindow::~CompareWindow()

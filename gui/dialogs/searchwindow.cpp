@@ -16,6 +16,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSplitter>
+#include <QScreen>
 #include <QTableWidget>
 
 #include <algorithm>
@@ -70,7 +71,7 @@ SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>(
     m_size->hide();
     refreshScope();
     refreshFound();
-    resize(1200, 800);
+    resize(QSize(1200, 800).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
 }
 
 SearchWindow::~SearchWindow()

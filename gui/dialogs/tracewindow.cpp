@@ -30,6 +30,7 @@
 #include <QShortcut>
 #include <QSplitter>
 #include <QStandardPaths>
+#include <QScreen>
 #include <QTabWidget>
 #include <QTreeWidget>
 
@@ -115,7 +116,7 @@ TraceWindow::TraceWindow(QWidget* parent)
         m_view->showRange(note.start, note.end);
     });
     connect(m_notes, &NoteList::failed, m_state, &QLabel::setText);
-    resize(1320, 820);
+    resize(QSize(1320, 820).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
 }
 
 TraceWindow::~TraceWindow()

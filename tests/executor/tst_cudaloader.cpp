@@ -224,8 +224,8 @@ private slots:
         memory.timestamp = 4000;
         memory.bytes = 512;
         // The GPU's own buffers overflowed: no time, and an end before its start.
-        const auto timeless = timed<CUpti_ActivityKernel10>(0, 0, 7),
-                   backwards = timed<CUpti_ActivityMemset4>(50, 40, 7);
+        const auto timeless = timed<CUpti_ActivityKernel10>(0, 0, 7);
+        const auto backwards = timed<CUpti_ActivityMemset4>(50, 40, 7);
         RawBuffer first, second;
         first.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel)
             .add(CUPTI_ACTIVITY_KIND_RUNTIME, CUpti_ActivityAPI{})

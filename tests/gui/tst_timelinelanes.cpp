@@ -6,6 +6,7 @@
 
 #include <QAction>
 #include <QContextMenuEvent>
+#include <QLoggingCategory>
 #include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
