@@ -5,6 +5,13 @@
 
 namespace pipewright {
 
+bool DeviceSpec::operator==(const DeviceSpec& other) const
+{
+    const bool sameGroup = group && other.group ? *group == *other.group : !group && !other.group;
+    return sameGroup && name == other.name && memory == other.memory && peakFlops == other.peakFlops
+           && memoryBandwidth == other.memoryBandwidth && efficiency == other.efficiency;
+}
+
 DeviceSpec asOneDevice(Cluster members)
 {
     DeviceSpec one{members.name, 0, 0, 0, 0.5};
@@ -20,7 +27,7 @@ DeviceSpec asOneDevice(Cluster members)
         one.memory = std::min_element(members.devices.begin(), members.devices.end(),
                                       [](const DeviceSpec& a, const DeviceSpec& b) { return a.memory < b.memory; })
                          ->memory;
-    one.group.push_back(std::move(members));
+    one.group = std::make_shared<const Cluster>(std::move(members));
     return one;
 }
 

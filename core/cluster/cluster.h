@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,10 @@ struct DeviceSpec {
     double peakFlops = 0;         ///< FLOP/s, dense, at the workload's precision
     double memoryBandwidth = 0;   ///< bytes/s
     double efficiency = 0.5;      ///< share of peakFlops that large matrix products reach end to end
-    /// One element where devices of their own hold every stage of this one together; its numbers are then what
+    /// Where devices of their own hold every stage of this one together; the numbers above are then what
     /// asOneDevice() makes of them.
-    std::vector<Cluster> group{};
-    bool operator==(const DeviceSpec& other) const;
+    std::shared_ptr<const Cluster> group{};
+    bool operator==(const DeviceSpec& other) const; ///< groups by what they hold
 };
 
 /// Where the CUDA backend runs a pipeline device.
@@ -64,8 +65,6 @@ struct Cluster {
     std::vector<GpuShare> gpus{};                       ///< per device; empty: it does not matter
     bool operator==(const Cluster&) const = default;
 };
-
-inline bool DeviceSpec::operator==(const DeviceSpec&) const = default;
 
 /// Peak rates and bandwidths added up, the efficiency that gives the sum of their rates, and the smallest memory
 /// (none when any has no limit): what those see who ask no more of a device. The name is the cluster's.

@@ -325,14 +325,14 @@ GraphFile readStageFile(const std::string& path, int stage)
                     fmt::format("stages are numbered 0 to {}", design.schedule.stages() - 1));
     const auto at = static_cast<std::size_t>(stage);
     const auto device = static_cast<std::size_t>(design.schedule.deviceOfStage[at]);
-    if (device >= design.cluster.devices.size() || design.cluster.devices[device].group.empty())
+    if (device >= design.cluster.devices.size() || !design.cluster.devices[device].group)
         throw Error("--stage", fmt::format("device {}, which holds stage {}, is no group", device, stage),
                     "give the device a \"group\" of devices in the design's cluster");
     const auto first = std::accumulate(design.layersPerStage.begin(),
                                        design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(at), 0);
     return {spmd::stageGraph(design.workload->shape, design.workload->state,
                              spmd::rangeOf(*design.workload, first, design.layersPerStage[at])),
-            design.cluster.devices[device].group.front(),
+            *design.cluster.devices[device].group,
             {}};
 }
 

@@ -127,8 +127,8 @@ nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
 {
     OrderedJson json;
     json["name"] = device.name;
-    if (!device.group.empty()) {
-        json["group"] = clusterToJson(device.group.front());
+    if (device.group) {
+        json["group"] = clusterToJson(*device.group);
         return json;
     }
     json["memory"] = exactSize(device.memory);
@@ -147,7 +147,7 @@ DeviceSpec readDevice(ObjectReader& reader)
         if (members.devices.empty())
             reader.fault("group", "a group without devices", "list the devices that stand for this one");
         for (const DeviceSpec& member : members.devices)
-            if (!member.group.empty())
+            if (member.group)
                 reader.fault("group", "a group within a group", "list all devices in one group");
         const std::string name = device.name;
         device = asOneDevice(std::move(members));

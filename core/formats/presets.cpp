@@ -154,7 +154,7 @@ DeviceSpec PresetLibrary::groupOf(std::string_view name, std::string_view within
         throw Error("clusters", fmt::format("the preset \"{}\" is a group of itself", name), "name another cluster");
     Cluster members = cluster(name);
     for (const DeviceSpec& member : members.devices)
-        if (!member.group.empty())
+        if (member.group)
             throw Error("clusters", fmt::format("the preset \"{}\" is made of groups itself", name),
                         "a group's devices are single ones");
     return asOneDevice(std::move(members));

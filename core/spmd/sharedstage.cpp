@@ -40,7 +40,7 @@ Shares sharesOnMembers(const SharedStage& shared)
 /// Of the fullest member, in terms of the smallest memory.
 double fullest(const std::vector<double>& shares, const DeviceSpec& group)
 {
-    const std::vector<DeviceSpec>& members = group.group.front().devices;
+    const std::vector<DeviceSpec>& members = group.group->devices;
     double most = 0;
     for (std::size_t d = 0; d < shares.size(); ++d)
         most = std::max(most, group.memory > 0 ? shares[d] * static_cast<double>(group.memory)
@@ -97,11 +97,11 @@ const SharedStage& SharedStages::plan(const Workload& workload, int first, int c
     // Layers are alike but for those before the first with experts.
     range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
     for (const auto& known : m_known)
-        if (known->range == range && known->group == group.group.front() && known->shape == workload.shape
+        if (known->range == range && known->group == *group.group && known->shape == workload.shape
             && known->state == workload.state)
             return known->stage;
     auto added = std::make_unique<Known>(
-        Known{workload.shape, workload.state, range, group.group.front(), {{}, machineOf(group.group.front()), {}}});
+        Known{workload.shape, workload.state, range, *group.group, {{}, machineOf(*group.group), {}}});
     added->stage.graph = stageGraph(workload.shape, workload.state, range);
     PlanOptions options;
     options.maxExpansions = mostExpansions;

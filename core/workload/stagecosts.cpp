@@ -257,7 +257,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     spmd::SharedStages own;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
-        if (device.group.empty())
+        if (!device.group)
             fillTimes(stages[stage], device, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],

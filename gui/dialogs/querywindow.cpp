@@ -9,6 +9,7 @@
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLocale>
 #include <QPlainTextEdit>
@@ -94,9 +95,17 @@ QueryWindow::QueryWindow(QWidget* parent)
     m_state->setAccessibleName(tr("State"));
     connect(m_run, &QPushButton::clicked, this, &QueryWindow::run);
     connect(m_stop, &QPushButton::clicked, this, &QueryWindow::stop);
-    connect(new QShortcut(QKeySequence(Qt::CTRL | Qt::Key_Return), this), &QShortcut::activated, this, &QueryWindow::run);
     connect(new QShortcut(QKeySequence::Close, this), &QShortcut::activated, this, &QWidget::close);
     resize(1040, 640);
+}
+
+/// Where a statement is written, a plain Return is a new line.
+void QueryWindow::keyPressEvent(QKeyEvent* event)
+{
+    if (event->modifiers().testFlag(Qt::ControlModifier) && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter))
+        run();
+    else
+        QWidget::keyPressEvent(event);
 }
 
 QueryWindow::~QueryWindow()

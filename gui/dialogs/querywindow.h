@@ -37,6 +37,9 @@ public:
 Q_SIGNALS:
     void answered();
 
+protected:
+    void keyPressEvent(QKeyEvent* event) override;
+
 private:
     QWidget* buildQuestion();
     void fill(const QueryResult& result, qint64 milliseconds);

@@ -235,8 +235,8 @@ void SharingWindow::refreshMembers()
     if (device() < 0)
         return;
     const DeviceSpec& lane = m_document.design().cluster.devices[static_cast<std::size_t>(device())];
-    if (!lane.group.empty()) {
-        for (const DeviceSpec& member : lane.group.front().devices)
+    if (lane.group) {
+        for (const DeviceSpec& member : lane.group->devices)
             addMember(member);
         return;
     }
@@ -261,8 +261,8 @@ Cluster SharingWindow::group() const
 {
     const Cluster& cluster = m_document.design().cluster;
     const DeviceSpec& lane = cluster.devices[static_cast<std::size_t>(device())];
-    Cluster group = lane.group.empty() ? Cluster{} : lane.group.front();
-    if (lane.group.empty())
+    Cluster group = lane.group ? *lane.group : Cluster{};
+    if (!lane.group)
         group.link = cluster.link;
     const std::vector<DeviceSpec> before = group.devices;
     group.devices.clear();
@@ -272,7 +272,7 @@ Cluster SharingWindow::group() const
             return item ? item->text().trimmed() : QString();
         };
         DeviceSpec member = static_cast<std::size_t>(row) < before.size() ? before[static_cast<std::size_t>(row)] : lane;
-        member.group.clear();
+        member.group.reset();
         member.name = text(Name).toStdString();
         member.peakFlops = parseFlops(text(Rate).toStdString(), "rate");
         member.efficiency = 1;

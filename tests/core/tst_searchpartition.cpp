@@ -123,7 +123,7 @@ private Q_SLOTS:
     {
         QFETCH(int, devices);
         QFETCH(double, factor);
-        const Design base = designOf(5, devices, 4);
+        const Design base = designOf(7, devices, 4);
         const PartitionOptions given = options(factor);
         const Nanoseconds best =
             bestOfEveryCut(base, given.search, base.layersPerStage, 0, static_cast<int>(base.workload->layers.size()));

@@ -155,7 +155,7 @@ private Q_SLOTS:
         QTest::newRow("strange operation")
             << "\"linear\""
             << "\"convolution\""
-            << "g.json:7: error: the operation \"convolution\" is unknown (known: input, parameter, linear";
+            << "g.json:7: error: the operation \"convolution\" is unknown (known: input, received, parameter, linear";
         QTest::newRow("operand") << "[\"x\", \"w\"]"
                                  << "[\"x\", \"v\"]"
                                  << "g.json:7: error: no node before this one is named \"v\"";

@@ -130,7 +130,7 @@ private Q_SLOTS:
         QVERIFY(graph.check().empty());
         QCOMPARE(graph.node(0).leaf, Leaf::Received);
         QCOMPARE(QString::fromStdString(graph.node(graph.loss()).name), QString("hand_over"));
-        const Theory theory(graph, machineOf(group({single(1), single(1)}).group.front()), {{0.5, 0.5}});
+        const Theory theory(graph, machineOf(*group({single(1), single(1)}).group), {{0.5, 0.5}});
         for (const Step& load : theory.loadsOf(0)) {
             QCOMPARE(load.charges.size(), std::size_t(load.to.kind == RelationKind::Identity));
             for (const Charge& charge : load.charges)
@@ -171,7 +171,7 @@ private Q_SLOTS:
         QVERIFY(prediction.metrics.makespan > 0);
         const Design back = designFromJson(designToJson(design), "x.json");
         QVERIFY(back == design);
-        QCOMPARE(back.cluster.devices[0].group.front().devices.size(), std::size_t(2));
+        QCOMPARE(back.cluster.devices[0].group->devices.size(), std::size_t(2));
         const Design even = withCluster(design, lanes({single(1e9), single(1e9)}));
         QVERIFY(even.costs.stages[0].forward > design.costs.stages[0].forward);
     }
@@ -224,7 +224,7 @@ private Q_SLOTS:
     {
         const Cluster cluster = PresetLibrary().cluster("host-mixed");
         QCOMPARE(cluster.devices.size(), std::size_t(2));
-        QCOMPARE(cluster.devices[1].group.front().devices.size(), std::size_t(2));
+        QCOMPARE(cluster.devices[1].group->devices.size(), std::size_t(2));
         const Design design = [&] {
             NewDesign choice;
             choice.workload = small();

@@ -112,9 +112,7 @@ private slots:
         maths.backward(parameters, rooms[0].memory(), input, rooms[0].inputGrad, gradients[0]);
 
         // The halves get only what their schedule leaves alive.
-        StageMemory forInput = rooms[1].memory();
-        forInput.savedUntilWeightGrad = {};
-        maths.inputGrad(parameters, forInput, input, rooms[1].inputGrad, gradients[1]);
+        maths.inputGrad(parameters, rooms[1].memory(), input, rooms[1].inputGrad, gradients[1]);
         StageMemory forWeight = rooms[1].memory();
         forWeight.savedUntilInputGrad = forWeight.workspace = {};
         maths.weightGrad(forWeight, gradients[1]);
