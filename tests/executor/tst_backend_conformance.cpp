@@ -331,7 +331,7 @@ private slots:
             const auto sent = pair.event(0), arrived = pair.event(1);
             pair.link->send(*pair.streams[0], {1, from, sent.get()});
             pair.link->receive(*pair.streams[1], {1, to, arrived.get()});
-            QVERIFY(pair.waited(1, *arrived));
+            QVERIFY(pair.waited(1, *arrived) && pair.waited(0, *sent)); // what is sent stays until it is
             QVERIFY(toA.holds(1) && toB.holds(2));
         }
     }
@@ -453,6 +453,7 @@ private slots:
             Copied copied = pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get(), slow});
             QVERIFY(pair.waited(1, *arrived));
             QVERIFY(steadyNow() - before >= slow);
+            QVERIFY(pair.waited(0, *sent));
             copied = pair.theCopy(copied);
             QCOMPARE(copied.task, TaskId{1});
         }
@@ -517,6 +518,8 @@ private slots:
                     if (i >= 2)
                         pair.waited(0, *sent[i - 2]);
                 }
+                pair.waited(0, *sent[count - 2]);
+                pair.waited(0, *sent[count - 1]);
             });
             bool right = true;
             for (std::size_t i = 0; i < count; ++i) {
