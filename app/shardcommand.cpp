@@ -114,7 +114,7 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     const Nanoseconds limit = parseDuration(given.timeLimit, "--time-limit");
     if (limit < 1'000'000)
         throw Error("--time-limit", given.timeLimit, "search for at least 1ms");
-    options.deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit);
+    options.deadline.time = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit);
     if (!given.ratios.empty())
         options.ratios = parseRatios(given.ratios, graph.segments());
     return options;

@@ -83,7 +83,7 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
                 if (rules()[static_cast<std::size_t>(rule)].operation != graph.node(nodes.front()).operation
                     || rule == ruleOfNode[nodes.front()])
                     continue;
-                if (options.deadline && std::chrono::steady_clock::now() > *options.deadline)
+                if (options.deadline.passed())
                     break;
                 Theory theory(graph, machine, plan.ratios, options.rules);
                 for (const int node : nodes)

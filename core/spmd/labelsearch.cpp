@@ -204,8 +204,7 @@ void LabelSearch::run()
         const Queued top = queue.top();
         if (top.least > m_ceiling * (1 + rounding))
             break;
-        const bool late =
-            m_options.deadline && m_expansions % 64 == 0 && std::chrono::steady_clock::now() > *m_options.deadline;
+        const bool late = m_expansions % 64 == 0 && m_options.deadline.passed();
         if (m_expansions >= m_options.maxExpansions || m_labels.size() > mostLabels || late) {
             m_bound = top.least;
             m_exhausted = false;

@@ -77,7 +77,7 @@ public:
     }
 
 private:
-    bool late() const { return m_options.deadline && std::chrono::steady_clock::now() > *m_options.deadline; }
+    bool late() const { return m_options.deadline.passed(); }
 
     std::vector<Start> starts() const
     {

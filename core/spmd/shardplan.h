@@ -19,7 +19,7 @@ struct PlanOptions {
     std::optional<Ratios> ratios; ///< given: only the program is searched
     RuleSet rules = RuleSet::All;
     std::int64_t maxExpansions = 1'000'000; ///< of one search
-    std::optional<std::chrono::steady_clock::time_point> deadline;
+    Deadline deadline{};
 };
 
 struct PlanRound {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pipewright::spmd {
 
@@ -91,7 +92,8 @@ void applySharing(const SharedStage& shared, const DeviceSpec& group, StageCosts
            &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward});
 }
 
-const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group)
+const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group,
+                                      std::stop_token stop)
 {
     LayerRange range = rangeOf(workload, first, count);
     // Layers are alike but for those before the first with experts.
@@ -105,6 +107,7 @@ const SharedStage& SharedStages::plan(const Workload& workload, int first, int c
     added->stage.graph = stageGraph(workload.shape, workload.state, range);
     PlanOptions options;
     options.maxExpansions = mostExpansions;
+    options.deadline.stop = std::move(stop);
     added->stage.plan = planShards(added->stage.graph, added->stage.machine, options);
     m_known.push_back(std::move(added));
     return m_known.back()->stage;

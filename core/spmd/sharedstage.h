@@ -13,6 +13,7 @@
 #include "core/spmd/shardplan.h"
 
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 namespace pipewright::spmd {
@@ -33,7 +34,9 @@ void applySharing(const SharedStage& shared, const DeviceSpec& group, StageCosts
 class SharedStages {
 public:
     /// Throws Error as stageGraph, machineOf and planShards do; places are of the group: "cluster.devices.1.memory".
-    const SharedStage& plan(const Workload& workload, int first, int count, const DeviceSpec& group);
+    /// After a stop the plan is what there was by then.
+    const SharedStage& plan(const Workload& workload, int first, int count, const DeviceSpec& group,
+                            std::stop_token stop = {});
 
 private:
     struct Known {

@@ -67,8 +67,7 @@ public:
             search.run();
             expansions += search.expansions();
             const auto found = search.solutions();
-            m_late =
-                !search.exhausted() || (m_options.deadline && std::chrono::steady_clock::now() > *m_options.deadline);
+            m_late = !search.exhausted() || m_options.deadline.passed();
             if (found.empty())
                 return;
             m_bound = std::max(m_bound, search.bound() - worth);

@@ -13,12 +13,23 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 
 namespace pipewright::spmd {
 
+/// From when on what there is must do.
+struct Deadline {
+    std::optional<std::chrono::steady_clock::time_point> time{};
+    std::stop_token stop{}; ///< of who no longer waits for the answer
+    bool passed() const
+    {
+        return stop.stop_requested() || (time && std::chrono::steady_clock::now() > *time);
+    }
+};
+
 struct SynthesisOptions {
     std::int64_t maxExpansions = 1'000'000;
-    std::optional<std::chrono::steady_clock::time_point> deadline;
+    Deadline deadline{};
     int programs = 1; ///< so many best ones; more than one costs as many times more states
 };
 

@@ -76,6 +76,7 @@ SharingWindow::SharingWindow(Document& document, QWidget* parent)
 SharingWindow::~SharingWindow()
 {
     ++m_generation;
+    m_stop.request_stop();
     m_worker.waitForDone();
 }
 
@@ -288,6 +289,8 @@ Cluster SharingWindow::group() const
 void SharingWindow::start()
 {
     const int generation = ++m_generation;
+    m_stop.request_stop(); // nobody waits for the one before
+    m_stop = std::stop_source();
     m_found.reset();
     m_ways->clear();
     m_flow->clear();
@@ -315,16 +318,16 @@ void SharingWindow::start()
     m_start->setEnabled(false);
     m_state->setText(tr("synthesising …"));
     setTone(m_state, Tone::Dim);
-    m_worker.start([this, generation, workload = *design.workload, first, count = design.layersPerStage[stage], lane] {
+    m_worker.start([this, generation, stop = m_stop.get_token(), workload = *design.workload, first, count = design.layersPerStage[stage], lane] {
         auto found = std::make_shared<Found>();
         QString wrong;
         try {
             spmd::SharedStages stages;
-            found->stage = stages.plan(workload, first, count, lane);
+            found->stage = stages.plan(workload, first, count, lane, stop);
             const spmd::SharedStage& shared = found->stage;
             spmd::PlanOptions options;
             options.maxExpansions = 100'000;
-            options.deadline = std::chrono::steady_clock::now() + longestSearch;
+            options.deadline = {std::chrono::steady_clock::now() + longestSearch, stop};
             found->ways.push_back({tr("this one").toStdString(), shared.plan.program, shared.plan.ratios, shared.plan.cost, true});
             for (auto list : {runnersUp(shared.graph, shared.machine, shared.plan, options, runnersShown),
                               commonWays(shared.graph, shared.machine, options)})

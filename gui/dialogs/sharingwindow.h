@@ -15,6 +15,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 class QComboBox;
 class QHBoxLayout;
@@ -91,6 +92,7 @@ private:
     RatioSliders* m_sliders;
     QThreadPool m_worker;
     std::atomic<int> m_generation{0};
+    std::stop_source m_stop; ///< of the synthesis that runs
 };
 
 } // namespace pipewright

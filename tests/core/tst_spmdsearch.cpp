@@ -302,6 +302,17 @@ private Q_SLOTS:
         QVERIFY(early.bound > 0 && early.bound <= whole.programs.front().cost);
         QVERIFY(early.programs.front().cost >= whole.programs.front().cost);
         QVERIFY(std::abs(early.gap() - (1 - early.bound / early.programs.front().cost)) < 1e-12);
+        // Who no longer waits gets what there is without a search.
+        std::stop_source stop;
+        stop.request_stop();
+        options = {};
+        options.deadline.stop = stop.get_token();
+        const SynthesisResult stopped = synthesise(theory, options);
+        QVERIFY(!stopped.proved && stopped.expansions < whole.expansions && !stopped.programs.empty());
+        PlanOptions wanted;
+        wanted.deadline.stop = stop.get_token();
+        const ShardPlan plan = planShards(graph, theory.machine(), wanted);
+        QVERIFY(!plan.proved && plan.expansions <= stopped.expansions);
     }
 
     void theNextBestProgramsComeInOrder()
