@@ -5,10 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <QCoreApplication>
-
+#include <algorithm>
 #include <cmath>
-#include <csignal>
 
 namespace pipewright {
 
@@ -27,72 +25,30 @@ QStringList ExperimentRequest::arguments() const
 ExperimentProcess::ExperimentProcess(QObject* parent)
     : QObject(parent)
 {
-    m_grace.setSingleShot(true);
-    m_grace.setInterval(4000);
-    connect(&m_grace, &QTimer::timeout, &m_process, &QProcess::kill);
-    connect(&m_process, &QProcess::readyReadStandardError, this, &ExperimentProcess::readErrors);
-    connect(&m_process, &QProcess::readyReadStandardOutput, this, [this] { m_process.readAllStandardOutput(); }); // known by then
-    connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-        if (error == QProcess::FailedToStart)
-            Q_EMIT finished(false, tr("The experiment could not be started: %1").arg(m_process.errorString()));
-    });
-    connect(&m_process, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) {
-        m_grace.stop();
-        readErrors();
-        takeLine(m_pending.trimmed());
-        m_pending.clear();
-        QString reason;
-        if (!m_cancelled && status == QProcess::CrashExit)
-            reason = tr("The experiment ended unexpectedly (signal %1). The designer is not affected.").arg(code);
-        else if (!m_cancelled && code != 0)
-            reason = m_lastMessage.isEmpty() ? tr("The experiment failed (exit code %1).").arg(code) : m_lastMessage;
-        Q_EMIT finished(m_cancelled, reason);
-    });
-}
-
-ExperimentProcess::~ExperimentProcess()
-{
-    m_process.disconnect(this);
-    if (isRunning()) {
-        m_process.kill();
-        m_process.waitForFinished(2000);
-    }
+    connect(&m_child, &ChildProcess::line, this, &ExperimentProcess::takeLine);
+    connect(&m_child, &ChildProcess::ended, this, &ExperimentProcess::end);
 }
 
 void ExperimentProcess::start(const ExperimentRequest& request)
 {
-    m_pending.clear();
     m_lastMessage.clear();
-    m_cancelled = false;
-    m_process.start(request.program.isEmpty() ? QCoreApplication::applicationFilePath() : request.program, request.arguments());
-    m_process.closeWriteChannel();
+    m_child.start(request.program, request.arguments());
 }
 
-void ExperimentProcess::cancel()
+void ExperimentProcess::end(const ChildEnd& child)
 {
-    if (!isRunning() || m_cancelled)
-        return;
-    m_cancelled = true;
-    if (const qint64 pid = m_process.processId(); pid > 0)
-        ::kill(static_cast<pid_t>(pid), SIGINT);
-    m_grace.start();
-}
-
-void ExperimentProcess::readErrors()
-{
-    m_pending += m_process.readAllStandardError();
-    qsizetype begin = 0;
-    for (qsizetype end = m_pending.indexOf('\n'); end >= 0; end = m_pending.indexOf('\n', begin)) {
-        takeLine(m_pending.mid(begin, end - begin).trimmed());
-        begin = end + 1;
-    }
-    m_pending.remove(0, begin);
+    QString reason;
+    if (child.kind == ChildEnd::NotStarted)
+        reason = tr("The experiment could not be started: %1").arg(child.whyNot);
+    else if (!child.cancelled && child.kind == ChildEnd::Crashed)
+        reason = tr("The experiment ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
+    else if (!child.cancelled && child.code != 0)
+        reason = m_lastMessage.isEmpty() ? tr("The experiment failed (exit code %1).").arg(child.code) : m_lastMessage;
+    Q_EMIT finished(child.cancelled, reason);
 }
 
 void ExperimentProcess::takeLine(const QByteArray& line)
 {
-    if (line.isEmpty())
-        return;
     const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
     if (json.is_object() && json.contains("finished")) {
         Q_EMIT runFinished(experimentRunFrom(json["finished"]));

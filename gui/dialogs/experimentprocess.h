@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment as a child process of the same binary: `pipewright experiment`. It reports every update and every
+// An experiment as a child process: `pipewright experiment`. It reports every update and every
 // finished run as a JSON line; a cancel interrupts it, and what it has finished by then stays.
 #pragma once
 
 #include "executor/experiment.h"
+#include "gui/dialogs/childprocess.h"
 
-#include <QObject>
-#include <QProcess>
-#include <QTimer>
+#include <QStringList>
 
 namespace pipewright {
 
@@ -27,11 +26,10 @@ class ExperimentProcess : public QObject {
 
 public:
     explicit ExperimentProcess(QObject* parent = nullptr);
-    ~ExperimentProcess() override; ///< ends a child that still runs
 
     void start(const ExperimentRequest& request);
-    void cancel(); ///< interrupts the child; after a grace time it is killed
-    bool isRunning() const { return m_process.state() != QProcess::NotRunning; }
+    void cancel() { m_child.cancel(); }
+    bool isRunning() const { return m_child.isRunning(); }
 
 Q_SIGNALS:
     void progressed(const ExperimentProgress& progress, double secondsLeft);
@@ -41,14 +39,11 @@ Q_SIGNALS:
     void finished(bool cancelled, const QString& reason);
 
 private:
-    void readErrors();
     void takeLine(const QByteArray& line);
+    void end(const ChildEnd& child);
 
-    QProcess m_process;
-    QTimer m_grace;
-    QByteArray m_pending;
+    ChildProcess m_child;
     QString m_lastMessage;
-    bool m_cancelled = false;
 };
 
 } // namespace pipewright

@@ -3,19 +3,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include <QCoreApplication>
-
 #include <algorithm>
-#include <csignal>
 
 namespace pipewright {
 
 namespace {
 
-constexpr int graceMilliseconds = 4000;
 constexpr int longestMessageList = 200;
 
-/// A number under any of the keys, in the object itself or in its "progress" object.
+/// Nothing when the key is missing or names no number.
 std::optional<double> number(const nlohmann::json& object, const char* key)
 {
     if (const auto at = object.find(key); at != object.end() && at->is_number())
@@ -40,49 +36,16 @@ QStringList ChildRequest::arguments() const
 RunProcess::RunProcess(QObject* parent)
     : QObject(parent)
 {
-    m_grace.setSingleShot(true);
-    m_grace.setInterval(graceMilliseconds);
-    connect(&m_grace, &QTimer::timeout, &m_process, &QProcess::kill);
-    connect(&m_process, &QProcess::readyReadStandardError, this, &RunProcess::readErrors);
-    connect(&m_process, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) { end(status, code); });
-    connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-        if (error != QProcess::FailedToStart)
-            return; // everything else ends in finished()
-        ChildResult result;
-        result.reason = tr("The run could not be started: %1").arg(m_process.errorString());
-        finishOnce(std::move(result));
-    });
-}
-
-RunProcess::~RunProcess()
-{
-    m_process.disconnect(this);
-    if (isRunning()) {
-        m_process.kill();
-        m_process.waitForFinished(2000);
-    }
+    connect(&m_child, &ChildProcess::line, this, &RunProcess::takeLine);
+    connect(&m_child, &ChildProcess::ended, this, &RunProcess::end);
 }
 
 void RunProcess::start(const ChildRequest& request)
 {
     m_request = request;
-    m_pending.clear();
     m_messages.clear();
-    m_cancelled = m_reported = false;
     m_clock.start();
-    const QString program = request.program.isEmpty() ? QCoreApplication::applicationFilePath() : request.program;
-    m_process.start(program, request.arguments());
-    m_process.closeWriteChannel();
-}
-
-void RunProcess::cancel()
-{
-    if (!isRunning() || m_cancelled)
-        return;
-    m_cancelled = true;
-    if (const qint64 pid = m_process.processId(); pid > 0)
-        ::kill(static_cast<pid_t>(pid), SIGINT); // the child closes its trace and ends by itself
-    m_grace.start();
+    m_child.start(request.program, request.arguments());
 }
 
 std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
@@ -108,19 +71,8 @@ std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
     return progress;
 }
 
-void RunProcess::readErrors()
-{
-    m_pending += m_process.readAllStandardError();
-    for (qsizetype end = m_pending.indexOf('\n'); end >= 0; end = m_pending.indexOf('\n')) {
-        takeLine(m_pending.left(end).trimmed());
-        m_pending.remove(0, end + 1);
-    }
-}
-
 void RunProcess::takeLine(const QByteArray& line)
 {
-    if (line.isEmpty())
-        return;
     if (auto progress = parseProgress(line)) {
         const double seconds = static_cast<double>(m_clock.elapsed()) / 1000;
         // The run's own estimate knows how long a step takes; without one, time so far is extrapolated.
@@ -135,23 +87,21 @@ void RunProcess::takeLine(const QByteArray& line)
     Q_EMIT message(text);
 }
 
-void RunProcess::end(QProcess::ExitStatus status, int code)
+void RunProcess::end(const ChildEnd& child)
 {
-    m_grace.stop();
-    readErrors();
-    takeLine(m_pending.trimmed());
-    m_pending.clear();
-
     ChildResult result;
-    result.json = m_process.readAllStandardOutput().trimmed();
+    result.json = child.output;
     result.trace = m_request.trace;
+    result.messages = m_messages;
     const auto report = nlohmann::json::parse(result.json.begin(), result.json.end(), nullptr, false);
-    if (m_cancelled) {
+    if (child.kind == ChildEnd::NotStarted) {
+        result.reason = tr("The run could not be started: %1").arg(child.whyNot);
+    } else if (child.cancelled) {
         result.kind = ChildResult::Cancelled;
-    } else if (status == QProcess::CrashExit) {
-        result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(code);
+    } else if (child.kind == ChildEnd::Crashed) {
+        result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
     } else if (!report.is_object()) {
-        result.reason = code == 0 ? tr("The run ended without a report.") : tr("The run failed (exit code %1).").arg(code);
+        result.reason = child.code == 0 ? tr("The run ended without a report.") : tr("The run failed (exit code %1).").arg(child.code);
     } else {
         // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
         result.kind = ChildResult::Done;
@@ -163,15 +113,6 @@ void RunProcess::end(QProcess::ExitStatus status, int code)
         if (const auto trace = report.find("trace"); trace != report.end() && trace->is_string())
             result.trace = QString::fromStdString(trace->get<std::string>());
     }
-    finishOnce(std::move(result));
-}
-
-void RunProcess::finishOnce(ChildResult result)
-{
-    if (m_reported)
-        return;
-    m_reported = true;
-    result.messages = m_messages;
     Q_EMIT finished(result);
 }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A run of a design as a child process of the same binary, so that a crash or a hang of an executor can
-// never take the designer down. Progress comes back as JSON lines on standard error, the result as one
-// JSON object on standard output, and everything else on standard error is a diagnostic to show.
+// A run of a design as a child process: `pipewright run`. Progress comes back as JSON lines on standard error, the
+// result as one JSON object on standard output, and everything else on standard error is a diagnostic to show.
 #pragma once
+
+#include "gui/dialogs/childprocess.h"
 
 #include <QByteArray>
 #include <QElapsedTimer>
-#include <QObject>
-#include <QProcess>
 #include <QStringList>
-#include <QTimer>
 
 #include <optional>
 
@@ -49,13 +47,11 @@ class RunProcess : public QObject {
 
 public:
     explicit RunProcess(QObject* parent = nullptr);
-    ~RunProcess() override; ///< ends a child that still runs
 
     void start(const ChildRequest& request);
-    /// Interrupts the child; after the grace time it is killed.
-    void cancel();
-    void setGrace(int milliseconds) { m_grace.setInterval(milliseconds); }
-    bool isRunning() const { return m_process.state() != QProcess::NotRunning; }
+    void cancel() { m_child.cancel(); }
+    void setGrace(int milliseconds) { m_child.setGrace(milliseconds); }
+    bool isRunning() const { return m_child.isRunning(); }
 
     /// One line of the child's standard error; nothing when it is not progress.
     static std::optional<ChildProgress> parseProgress(const QByteArray& line);
@@ -66,19 +62,13 @@ Q_SIGNALS:
     void finished(const ChildResult& result);
 
 private:
-    void readErrors();
     void takeLine(const QByteArray& line);
-    void end(QProcess::ExitStatus status, int code);
-    void finishOnce(ChildResult result);
+    void end(const ChildEnd& child);
 
-    QProcess m_process;
-    QTimer m_grace;
+    ChildProcess m_child;
     QElapsedTimer m_clock;
     ChildRequest m_request;
-    QByteArray m_pending;
     QStringList m_messages;
-    bool m_cancelled = false;
-    bool m_reported = false;
 };
 
 } // namespace pipewright
