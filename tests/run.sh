@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, runs
-# everything, then the executor and the search under the thread sanitizer and the rest under the address and
-# undefined-behaviour sanitizers, and fuzzes every parser for some seconds where there is clang. Where python3
-# has PyTorch, it runs our schedules. Ends with the runner's own summary; fails when any part fails.
+# Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, and runs the
+# executor and the search under the thread sanitizer, all libraries under the address and undefined-behaviour
+# sanitizers with some seconds of fuzzing for every parser (where there is clang), and then, optimised, the designer,
+# the command line, and once more the executor and its maths. Where python3 has PyTorch, it runs our schedules. Ends
+# with the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
-#   tests/run.sh --quick    without the sanitizers and the fuzzing
+#   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"
 
@@ -48,15 +49,18 @@ run_sanitized() {
     fi
 }
 
-fuzz_seconds=15 # each target
+fuzz_seconds=8 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
     build tsan executor_tests tst_searchthreads -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests tsan -R '^(executor\.|core\.tst_searchthreads$)' || failed=1
     run_sanitized || failed=1
+    build dev program_tests
+    run_tests dev -R '^(kernels|executor|gui|app)\.' || failed=1
+else
+    build dev
+    run_tests dev || failed=1
 fi
-build dev
-run_tests dev || failed=1
 if python3 -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
 [ $failed = 0 ] || say "FAILED: see above"
 exit $failed
