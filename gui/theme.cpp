@@ -121,12 +121,12 @@ QMenu::item:selected { background: @control; }
 QMenu::item:disabled { color: @dim; }
 QMenu::separator { height: 1px; background: @hairline; margin: 4px 8px; }
 QSplitter::handle { background: @hairline; }
-QTableView { selection-background-color: @control; selection-color: @text; alternate-background-color: @panel; }
+QAbstractItemView { selection-background-color: @control; selection-color: @text; alternate-background-color: @panel; }
 QHeaderView { background: @panel; border: none; }
 QHeaderView::section { background: @panel; color: @dim; border: none; padding: 3px 6px 3px 2px; }
 QTableCornerButton::section { background: @panel; border: none; }
 QTabWidget::pane { border: none; }
-QTabBar { background: transparent; }
+QTabBar { background: transparent; qproperty-drawBase: 0; }
 QTabBar::tab { background: transparent; color: @dim; border: none; border-bottom: 2px solid transparent; padding: 6px 2px; margin-right: 20px; }
 QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
 QTabBar::tab:focus { color: @accent; }
@@ -181,9 +181,10 @@ const Theme& Theme::of(const QPalette& palette)
                                                                                                           : light();
 }
 
-const Theme& Theme::of(const QWidget& widget)
+const Theme& Theme::of(const QWidget&)
 {
-    return of(widget.palette());
+    // While the theme changes a widget is told before those in it: their own palettes are still the old ones then.
+    return of(QApplication::palette());
 }
 
 QPalette Theme::palette() const

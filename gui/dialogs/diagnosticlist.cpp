@@ -71,4 +71,11 @@ void DiagnosticList::refresh()
     }
 }
 
+void DiagnosticList::changeEvent(QEvent* event)
+{
+    QDialog::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        refresh();
+}
+
 } // namespace pipewright

@@ -19,6 +19,9 @@ public:
     explicit DiagnosticList(Document& document, QWidget* parent = nullptr);
     QListWidget* list() const { return m_list; }
 
+protected:
+    void changeEvent(QEvent* event) override;
+
 private:
     void refresh();
 

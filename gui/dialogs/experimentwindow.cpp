@@ -96,6 +96,7 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies = new QListWidget(column);
     m_policies->setAccessibleName(tr("Policies to train"));
     m_policies->setFrameShape(QFrame::NoFrame);
+    m_policies->setSpacing(3);
     for (const ComparablePolicy& policy : comparablePolicies()) {
         auto* item = new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
         item->setCheckState(policy.family == "spectrain" || policy.family == "xpipe" ? Qt::Unchecked : Qt::Checked);
@@ -484,7 +485,7 @@ void ExperimentWindow::showEvent(QShowEvent* event)
 void ExperimentWindow::changeEvent(QEvent* event)
 {
     QDialog::changeEvent(event);
-    if (m_made && event->type() == QEvent::PaletteChange) { // cells hold colours of their own
+    if (m_made && event->type() == QEvent::PaletteChange) { // items hold colours of their own
         refreshPolicies();
         refreshResults();
     }

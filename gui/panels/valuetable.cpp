@@ -10,6 +10,13 @@
 
 namespace pipewright {
 
+namespace {
+
+constexpr int toneRole = Qt::UserRole;
+enum Tone { Usual, Quiet, Wrong };
+
+} // namespace
+
 ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget* parent) : QTableWidget(parent)
 {
     setAccessibleName(name);
@@ -40,7 +47,6 @@ void ValueTable::setColumnTip(int column, const QString& tip)
 void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
 {
     m_filling = true;
-    const Theme& theme = Theme::of(*this);
     const int row = currentRow(), column = currentColumn();
     setRowCount(static_cast<int>(rows.size()));
     for (int r = 0; r < rowCount(); ++r) {
@@ -50,7 +56,8 @@ void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
             item->setToolTip(cell.tip);
             item->setFont(cell.number ? Theme::numbers(TextSize::Small) : Theme::words());
             item->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
-            item->setForeground(cell.bad ? theme.bad : cell.editable || !cell.number ? theme.text : theme.dim);
+            item->setData(toneRole, cell.bad ? Wrong : cell.editable || !cell.number ? Usual : Quiet);
+            colour(*item);
             Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
             item->setFlags(cell.editable ? flags | Qt::ItemIsEditable : flags);
             setItem(r, c, item);
@@ -60,6 +67,26 @@ void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
     }
     if (row >= 0 && row < rowCount())
         setCurrentCell(row, column);
+    m_filling = false;
+}
+
+void ValueTable::colour(QTableWidgetItem& item) const
+{
+    const Theme& theme = Theme::of(*this);
+    const int tone = item.data(toneRole).toInt();
+    item.setForeground(tone == Wrong ? theme.bad : tone == Quiet ? theme.dim : theme.text);
+}
+
+void ValueTable::changeEvent(QEvent* event)
+{
+    QTableWidget::changeEvent(event);
+    if (event->type() != QEvent::PaletteChange)
+        return;
+    m_filling = true;
+    for (int r = 0; r < rowCount(); ++r)
+        for (int c = 0; c < columnCount(); ++c)
+            if (QTableWidgetItem* cell = item(r, c))
+                colour(*cell);
     m_filling = false;
 }
 

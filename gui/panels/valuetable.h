@@ -32,8 +32,11 @@ Q_SIGNALS:
 
 protected:
     void keyPressEvent(QKeyEvent* event) override;
+    void changeEvent(QEvent* event) override;
 
 private:
+    void colour(QTableWidgetItem& item) const;
+
     bool m_filling = false;
 };
 

@@ -7,7 +7,9 @@
 #include "gui/panels/errortable.h"
 #include "gui/panels/explain.h"
 #include "gui/panels/familyestimates.h"
+#include "gui/panels/labels.h"
 #include "gui/panels/memorypanel.h"
+#include "gui/panels/valuetable.h"
 #include "gui/panels/words.h"
 #include "gui/picture.h"
 #include "gui/theme.h"
@@ -43,6 +45,24 @@ class TestPanels : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void cellsFollowTheTheme()
+    {
+        Theme::dark().apply(*qApp);
+        QWidget window;
+        makePanel(&window);
+        ValueTable table(QStringLiteral("values"), {QStringLiteral("name"), QStringLiteral("value")}, &window);
+        window.show();
+        table.setRows({{{.text = QStringLiteral("a"), .number = false}, {.text = QStringLiteral("1")}},
+                       {{.text = QStringLiteral("b"), .number = false}, {.text = QStringLiteral("2"), .bad = true}}});
+        const Theme& light = Theme::light();
+        light.apply(*qApp);
+        QCOMPARE(table.item(0, 0)->foreground().color(), light.text);
+        QCOMPARE(table.item(0, 1)->foreground().color(), light.dim);
+        QCOMPARE(table.item(1, 1)->foreground().color(), light.bad);
+        Theme::dark().apply(*qApp);
+        QCOMPARE(table.item(0, 0)->foreground().color(), Theme::dark().text);
+    }
+
     void wordsCarryUnitsAndRealMinusSigns()
     {
         QCOMPARE(percentText(0.1137), QStringLiteral("11.4 %"));
