@@ -66,15 +66,19 @@ public:
             // What is left of the third, shared out evenly.
             const auto left = m_began + m_options.search.timeLimit / 3 - Clock::now();
             m_until = Clock::now() + left / static_cast<std::ptrdiff_t>(shapes.size() - i);
-            std::vector<Cut> cuts = everyCut(shapes[i]);
-            m_everyCut = m_everyCut && !cuts.empty() && !m_free;
-            if (cuts.empty()) {
-                cuts = starts(shapes[i]);
+            std::vector<Cut> cuts = starts(shapes[i]), all = everyCut(shapes[i]);
+            m_everyCut = m_everyCut && !all.empty() && !m_free;
+            if (all.empty())
                 for (Cut& start : cuts)
                     climb(start);
-            } else if (m_free) {
+            for (Cut& cut : all)
+                if (over())
+                    m_everyCut = false;
+                else
+                    evaluate(cut, impossible);
+            cuts.insert(cuts.end(), all.begin(), all.end());
+            if (m_free && !all.empty())
                 climb(*std::min_element(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.before(b); }));
-            }
             for (Cut& cut : cuts)
                 if (cut.bound < impossible)
                     best.push_back(std::move(cut));
@@ -89,7 +93,37 @@ public:
         return best;
     }
 
+    /// From a cut that no change makes better: a few changes at random and what pays from there, again and again until
+    /// `until`. The best that this finds, which may be none: then its value is `impossible`.
+    Cut kicked(const Cut& from, Clock::time_point until)
+    {
+        m_until = until;
+        Cut start = from, best;
+        evaluate(start, impossible);
+        const auto below = [&](std::size_t count) { return static_cast<std::size_t>(m_random() % count); };
+        const std::size_t stages = start.devices.size();
+        while (stages > 1 && !over()) {
+            Cut next = start;
+            for (std::size_t kicks = 2 + below(3); kicks > 0; --kicks) {
+                const std::size_t a = below(stages), b = below(stages);
+                if (m_free && below(2) == 0)
+                    std::swap(next.devices[a], next.devices[b]);
+                else if (m_options.moveLayers && next.layers[a] > 1)
+                    --next.layers[a], ++next.layers[b];
+            }
+            if (next.devices != start.devices)
+                next.shape = PlacementShape::Free;
+            evaluate(next, impossible);
+            climb(next);
+            if (next.before(start))
+                best = start = std::move(next);
+        }
+        return best;
+    }
+
     const Diagnostics& whyNone() const { return m_whyNone; }
+    bool othersLeft() const { return !m_everyCut && (m_free || m_options.moveLayers); }
+    spmd::SharedStages& sharedStages() { return m_sharedStages; }
 
 private:
     bool over()
@@ -110,7 +144,7 @@ private:
     }
 
     /// Every cut into the placement's stages, with the devices in every order where they differ; none when they are many.
-    std::vector<Cut> everyCut(PlacementShape shape)
+    std::vector<Cut> everyCut(PlacementShape shape) const
     {
         const std::vector<int> devices = devicesOf(shape);
         const auto layers = static_cast<std::int64_t>(m_design.workload->layers.size()),
@@ -144,9 +178,6 @@ private:
                 cut.devices[s] = names[static_cast<std::size_t>(devices[s])];
             give(give, 0, static_cast<int>(layers - stages));
         } while (m_devicesDiffer && std::next_permutation(names.begin(), names.end()));
-        for (Cut& one : cuts)
-            if (!m_options.search.stop.stop_requested())
-                evaluate(one, impossible);
         return cuts;
     }
 
@@ -345,7 +376,7 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
                 now.seconds = std::chrono::duration<double>(Clock::now() - began).count();
                 options.search.progress(now);
             };
-        Design candidate = withPlacement(design, cut.devices, cut.layers);
+        Design candidate = withPlacement(design, cut.devices, cut.layers, &cuts.sharedStages());
         try {
             SearchResult result = pipewright::search(candidate, own);
             found.trials.push_back({cut.shape, cut.layers, cut.devices, result.value, result.bound.value});
@@ -364,18 +395,34 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
     const auto left = [&] {
         return std::chrono::duration_cast<std::chrono::milliseconds>(began + options.search.timeLimit - Clock::now());
     };
-    const auto each = left() / static_cast<int>(2 * best.size());
+    const auto half = left() / 2, each = half / static_cast<int>(best.size());
+    const auto over = [&] {
+        return options.search.stop.stop_requested() || (options.search.timeLimit.count() > 0 && left() < half);
+    };
     for (Cut& cut : best)
-        if (found.trials.empty() || (!options.search.stop.stop_requested() && cut.bound < found.result.value))
+        if (found.trials.empty() || (cut.bound < found.result.value && !over()))
             search(cut, each, nullptr);
         else
             cut.value = impossible;
     if (found.trials.empty())
         std::rethrow_exception(failure);
     std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.value < b.value; });
-    if (!found.result.proved && options.search.timeLimit.count() > 0 && !options.search.stop.stop_requested()) {
+    if (options.search.timeLimit.count() == 0 || options.search.stop.stop_requested())
+        return found;
+    if (!found.result.proved) {
         const Schedule hint = found.result.schedule;
         search(best.front(), left(), &hint);
+    }
+    // No order of this cut is shorter, so what time is left goes to other cuts.
+    const auto least = options.search.timeLimit / 20;
+    while (found.result.proved && cuts.othersLeft() && best.front().devices.size() > 1 && options.search.rounds == 0
+           && left() > least && !options.search.stop.stop_requested()) {
+        Cut next = cuts.kicked(best.front(), Clock::now() + left() / 2);
+        if (next.bound >= found.result.value)
+            continue;
+        search(next, left() / 2, nullptr);
+        if (next.value <= found.result.value)
+            best.front() = std::move(next);
     }
     return found;
 }
