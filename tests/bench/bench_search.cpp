@@ -153,11 +153,10 @@ public:
 
     void partitions()
     {
-        begin("Layers, devices and order together", "model | placement | family, even split | its ms | its GiB | found ms | gain | bound ms | layers per stage | devices | CPU s");
+        begin("Layers, devices and order together", "model | family, even split | its ms | its GiB | found ms | gain | bound ms | layers per stage | devices | CPU s");
         for (const char* model : {"llama-3-8b", "llama-3-70b", "deepseek-v3"})
             for (const int devices : {4, 8})
-                for (const PlacementShape shape : {PlacementShape::Linear, PlacementShape::Free})
-                    partition(model, devices, shape);
+                partition(model, devices);
         end();
     }
 
@@ -276,7 +275,7 @@ private:
         return fastest;
     }
 
-    void partition(const char* model, int devices, PlacementShape shape)
+    void partition(const char* model, int devices)
     {
         const int microbatches = 4 * devices;
         const std::string name = fmt::format("partition {} p{} m{}", model, devices, microbatches);
@@ -293,13 +292,13 @@ private:
         given.search = options(1);
         given.search.objective = SearchObjective::Makespan;
         given.search.limit = {fastest.peakBytes, std::nullopt};
-        given.shapes = {shape};
+        given.shapes = {PlacementShape::Free};
         const double before = secondsOfProcessor();
         const PartitionResult found = searchPartition(base, given);
         const double seconds = secondsOfProcessor() - before;
         judge(found.result.value - fastest.makespan);
         const auto milliseconds = [](Nanoseconds time) { return 1e-6 * static_cast<double>(time); };
-        fmt::print("| {} | {} | {} | {:.2f} | {:.1f} | {:.2f} | {:.2f} % | {:.2f} | {} | {} | {:.1f} |\n", name, nameOf(shape),
+        fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.2f} | {:.2f} % | {:.2f} | {} | {} | {:.1f} |\n", name,
                    fastest.candidate.label(), milliseconds(fastest.makespan), static_cast<double>(fastest.peakBytes) / (1 << 30),
                    milliseconds(found.result.value), 100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan)),
                    milliseconds(found.result.bound.value), fmt::join(found.design.layersPerStage, " "),
