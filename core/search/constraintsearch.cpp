@@ -15,7 +15,6 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::size_t mostTasks = 320;
 constexpr std::size_t mostPairs = 6'000; ///< of blocks whose order is open
 constexpr unsigned long nodesOfSlice = 1'000;
 constexpr int mostRejected = 50;
@@ -26,6 +25,7 @@ struct Ticks {
     SearchObjective objective;
     Nanoseconds tick = 1;
     bool exact = true; ///< nothing was rounded
+    int inTurn = 0;    ///< all blocks one after the other, with their delays
     std::vector<std::int32_t> twinBefore;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
@@ -72,10 +72,20 @@ std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& 
     return pairs;
 }
 
+/// What is to be short: whole schedules, or the time from the first forward to a block.
+struct Aim {
+    const Incumbent* incumbent = nullptr; ///< of whole schedules: only what is below its best is looked for
+    std::int32_t task = -1;
+    bool toItsEnd = false;
+    Nanoseconds below = 0; ///< of a block: likewise
+
+    Nanoseconds best() const { return incumbent != nullptr ? incumbent->best() : below; }
+};
+
 class Orders : public Gecode::Space {
 public:
-    Orders(const Ticks& ticks, const Incumbent& incumbent, bool byPairs)
-        : m_ticks(&ticks), m_incumbent(&incumbent),
+    Orders(const Ticks& ticks, const Aim& aim, bool byPairs)
+        : m_ticks(&ticks), m_aim(&aim),
           m_start(*this, static_cast<int>(ticks.model.tasks.size()), 0, horizon()), m_value(*this, 0, worth() - 1)
     {
         sequence();
@@ -91,7 +101,7 @@ public:
         Gecode::branch(*this, m_value, Gecode::INT_VAL_MIN());
         Gecode::branch(*this, m_start, Gecode::INT_VAR_MIN_MIN(), Gecode::INT_VAL_MIN());
     }
-    Orders(Orders& other) : Space(other), m_ticks(other.m_ticks), m_incumbent(other.m_incumbent)
+    Orders(Orders& other) : Space(other), m_ticks(other.m_ticks), m_aim(other.m_aim)
     {
         m_start.update(*this, other.m_start);
         m_value.update(*this, other.m_value);
@@ -99,6 +109,8 @@ public:
     Gecode::Space* copy() override { return new Orders(*this); }
     /// Better than what is known by now, whoever found it; the solution itself may have been turned down.
     void constrain(const Gecode::Space&) override { Gecode::rel(*this, m_value, Gecode::IRT_LE, worth()); }
+
+    Nanoseconds value() const { return m_value.val() * m_ticks->tick; }
 
     Lanes lanes() const
     {
@@ -113,10 +125,16 @@ public:
     }
 
 private:
-    int worth() const { return m_ticks->of(m_incumbent->best()); } ///< only values below this are looked for
+    int worth() const { return m_ticks->of(m_aim->best()); } ///< only values below this are looked for
 
-    /// With spans a device may begin as late as the first stage's ends, since every gradient goes there.
-    int horizon() const { return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth(); }
+    /// With spans a device may begin as late as the first stage's ends, since every gradient goes there. Behind the
+    /// block that is aimed at everything may follow, one after the other.
+    int horizon() const
+    {
+        if (m_aim->incumbent == nullptr)
+            return worth() + m_ticks->inTurn;
+        return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth();
+    }
 
     void precede(std::int32_t first, std::int32_t second, Nanoseconds delay)
     {
@@ -221,6 +239,12 @@ private:
     void measure()
     {
         const SearchModel& model = m_ticks->model;
+        Gecode::rel(*this, m_start[model.forward(0, 0)], Gecode::IRT_EQ, 0);
+        if (m_aim->incumbent == nullptr) {
+            Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({m_value, m_start[m_aim->task]}),
+                           Gecode::IRT_GQ, m_aim->toItsEnd ? m_ticks->duration(m_aim->task) : 0);
+            return;
+        }
         const bool span = m_ticks->objective == SearchObjective::Span;
         for (int d = 0; d < model.devices; ++d) {
             const std::vector<int>& stages = model.stagesOfDevice[static_cast<std::size_t>(d)];
@@ -236,11 +260,10 @@ private:
                                Gecode::IntVarArgs({m_value, m_start[last], m_start[first]}), Gecode::IRT_GQ, more);
             }
         }
-        Gecode::rel(*this, m_start[model.forward(0, 0)], Gecode::IRT_EQ, 0);
     }
 
     const Ticks* m_ticks;
-    const Incumbent* m_incumbent;
+    const Aim* m_aim;
     Gecode::IntVarArray m_start;
     Gecode::IntVar m_value;
 };
@@ -255,11 +278,21 @@ public:
     const std::function<bool()>* asked = nullptr;
 };
 
+std::unique_ptr<Gecode::BAB<Orders>> engineOf(const Ticks& ticks, const Aim& aim, bool byPairs, Slice& slice)
+{
+    Orders root(ticks, aim, byPairs);
+    Gecode::Search::Options options;
+    options.threads = 1;
+    options.stop = &slice;
+    return std::make_unique<Gecode::BAB<Orders>>(&root, options);
+}
+
 class GecodeSearch : public ConstraintSearch {
 public:
     GecodeSearch(Ticks ticks, Incumbent& incumbent)
         : m_ticks(std::move(ticks)), m_incumbent(incumbent), m_room(m_ticks.model.capacity)
     {
+        m_aim.incumbent = &incumbent;
     }
 
     bool goOn(const std::function<bool()>& stop) override
@@ -300,15 +333,12 @@ private:
             m_engine[turn].reset();
             if (turn == 1 && m_ticks.openPairs.size() > mostPairs)
                 continue;
-            Orders root(m_ticks, m_incumbent, turn == 1);
-            Gecode::Search::Options options;
-            options.threads = 1;
-            options.stop = &m_slice[turn];
-            m_engine[turn] = std::make_unique<Gecode::BAB<Orders>>(&root, options);
+            m_engine[turn] = engineOf(m_ticks, m_aim, turn == 1, m_slice[turn]);
         }
     }
 
     Ticks m_ticks;
+    Aim m_aim;
     Incumbent& m_incumbent;
     std::vector<Bytes> m_room;
     Slice m_slice[2];
@@ -318,29 +348,69 @@ private:
     int m_rejected = 0;
 };
 
-} // namespace
+class GecodeLeastTime : public LeastTimeSearch {
+public:
+    GecodeLeastTime(Ticks ticks, std::int32_t task, bool toItsEnd, Nanoseconds known) : m_ticks(std::move(ticks))
+    {
+        m_aim.task = task;
+        m_aim.toItsEnd = toItsEnd;
+        m_aim.below = known;
+        for (const bool byPairs : {false, true})
+            if (!byPairs || m_ticks.openPairs.size() <= mostPairs)
+                m_engine[byPairs] = engineOf(m_ticks, m_aim, byPairs, m_slice[byPairs]);
+    }
 
-std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model, const SearchOptions& options,
-                                                       Incumbent& incumbent)
+    bool goOn(const std::function<bool()>& stop) override
+    {
+        const std::size_t turn = m_turn++ % 2;
+        if (!m_engine[turn])
+            return true;
+        Slice& slice = m_slice[turn];
+        slice.asked = &stop;
+        slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
+        while (const std::unique_ptr<Orders> found{m_engine[turn]->next()})
+            m_aim.below = std::min(m_aim.below, found->value()); // both engines look below that from now on
+        if (m_engine[turn]->stopped())
+            return true;
+        m_least = m_ticks.exact ? m_aim.below : std::max<Nanoseconds>(0, (m_aim.below / m_ticks.tick - 1) * m_ticks.tick);
+        return false;
+    }
+
+    Nanoseconds least() const override { return m_least; }
+
+private:
+    Ticks m_ticks;
+    Aim m_aim;
+    Slice m_slice[2];
+    std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
+    unsigned m_turn = 0;
+    Nanoseconds m_least = 0;
+};
+
+/// Nothing when the design is not one for constraint programming.
+std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective)
 {
-    if (model.tasks.size() > mostTasks)
-        return nullptr;
-    Ticks ticks{model, options.objective, 0, true, twinsBefore(model), {}};
+    if (model.tasks.size() > mostTasksToConstrain)
+        return std::nullopt;
+    Ticks ticks{model, objective, 0, true, 0, twinsBefore(model), {}};
     if (ticks.twinBefore.empty())
-        return nullptr;
-    Nanoseconds work = 0;
+        return std::nullopt;
+    Nanoseconds work = 0, delays = 0;
     const auto note = [&](Nanoseconds time) {
         ticks.tick = std::gcd(ticks.tick, time);
         work += time;
     };
     for (const SearchTask& task : model.tasks) {
         if (task.earliest > 0 || task.duration <= 0)
-            return nullptr;
+            return std::nullopt;
         note(task.duration);
         note(task.delay);
     }
-    for (const ExtraInput& extra : model.extras)
+    for (const ExtraInput& extra : model.extras) {
         note(extra.delay);
+        delays += extra.delay;
+    }
+    const Nanoseconds inTurn = work + delays;
     for (const Nanoseconds update : model.updates)
         note(update);
     // Values beyond some million ticks only make domains wide.
@@ -348,8 +418,27 @@ std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model,
         ticks.tick = coarse;
         ticks.exact = false;
     }
+    ticks.inTurn = ticks.of(inTurn) + 1;
     ticks.openPairs = openPairs(model, ticks.twinBefore);
-    return std::make_unique<GecodeSearch>(std::move(ticks), incumbent);
+    return ticks;
+}
+
+} // namespace
+
+std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model, const SearchOptions& options,
+                                                       Incumbent& incumbent)
+{
+    std::optional<Ticks> ticks = ticksOf(model, options.objective);
+    return ticks ? std::make_unique<GecodeSearch>(std::move(*ticks), incumbent) : nullptr;
+}
+
+std::unique_ptr<LeastTimeSearch> makeLeastTimeSearch(const SearchModel& model, std::int32_t task, bool toItsEnd,
+                                                     Nanoseconds known)
+{
+    std::optional<Ticks> ticks = ticksOf(model, SearchObjective::Span);
+    if (!ticks || known / ticks->tick > Gecode::Int::Limits::max / 4)
+        return nullptr;
+    return std::make_unique<GecodeLeastTime>(std::move(*ticks), task, toItsEnd, known);
 }
 
 } // namespace pipewright
@@ -359,6 +448,11 @@ std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model,
 namespace pipewright {
 
 std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel&, const SearchOptions&, Incumbent&)
+{
+    return nullptr;
+}
+
+std::unique_ptr<LeastTimeSearch> makeLeastTimeSearch(const SearchModel&, std::int32_t, bool, Nanoseconds)
 {
     return nullptr;
 }

@@ -15,6 +15,9 @@
 
 namespace pipewright {
 
+/// Beyond so many blocks it gets nowhere.
+inline constexpr std::size_t mostTasksToConstrain = 320;
+
 class ConstraintSearch {
 public:
     virtual ~ConstraintSearch() = default;
@@ -26,5 +29,18 @@ public:
 /// Nothing when the program was built without Gecode, or the design is not one for it.
 std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model, const SearchOptions& options,
                                                        Incumbent& incumbent);
+
+/// The least time from the start of stage 0's first forward to the start of a block, or to its end, that any schedule of
+/// the model has, in slices as above.
+class LeastTimeSearch {
+public:
+    virtual ~LeastTimeSearch() = default;
+    virtual bool goOn(const std::function<bool()>& stop) = 0; ///< false when it is known
+    virtual Nanoseconds least() const = 0;                    ///< 0 until then
+};
+
+/// `known`: a time that some schedule has. Nothing as for makeConstraintSearch().
+std::unique_ptr<LeastTimeSearch> makeLeastTimeSearch(const SearchModel& model, std::int32_t task, bool toItsEnd,
+                                                     Nanoseconds known);
 
 } // namespace pipewright

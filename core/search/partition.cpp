@@ -20,10 +20,16 @@ using Clock = std::chrono::steady_clock;
 constexpr Nanoseconds impossible = SearchModel::noCapacity;
 constexpr int trialsInFull = 4;
 
+/// A placement with no more cuts is not climbed: all of them are looked at, and in designs with no more blocks all that
+/// no bound rules out are searched in full.
+constexpr std::int64_t mostCutsToTry = 64;
+constexpr std::size_t mostBlocksToTry = 300;
+
 struct Cut {
     PlacementShape shape = PlacementShape::Given;
     std::vector<int> layers, devices; ///< per stage
     Nanoseconds value = impossible;   ///< of the best rule
+    Nanoseconds bound = impossible;   ///< no schedule is below it
     double unevenness = 0;            ///< of the devices' work: shows the way where the value does not change
     bool before(const Cut& other) const
     {
@@ -43,7 +49,7 @@ public:
         m_devicesDiffer = m_devicesDiffer || !design.costs.linkOfPair.empty();
     }
 
-    /// The best cuts, one per placement at least where time allows, best first.
+    /// The cuts to search in full, best first: the best few, or of a small design all that are possible.
     std::vector<Cut> run()
     {
         std::vector<PlacementShape> shapes;
@@ -60,19 +66,64 @@ public:
             // What is left of the third, shared out evenly.
             const auto left = m_began + m_options.search.timeLimit / 3 - Clock::now();
             m_until = Clock::now() + left / static_cast<std::ptrdiff_t>(shapes.size() - i);
-            for (Cut& start : starts(shapes[i])) {
-                climb(start);
-                if (start.value < impossible)
-                    best.push_back(std::move(start));
-            }
+            std::vector<Cut> cuts = starts(shapes[i]), all = everyCut(shapes[i]);
+            m_everyCut = m_everyCut && !all.empty() && !m_free;
+            if (all.empty())
+                for (Cut& start : cuts)
+                    climb(start);
+            for (Cut& cut : all)
+                if (over())
+                    m_everyCut = false;
+                else
+                    evaluate(cut, impossible);
+            cuts.insert(cuts.end(), all.begin(), all.end());
+            if (m_free && !all.empty())
+                climb(*std::min_element(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.before(b); }));
+            for (Cut& cut : cuts)
+                if (cut.bound < impossible)
+                    best.push_back(std::move(cut));
         }
         std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.before(b); });
         const auto same = [](const Cut& a, const Cut& b) { return a.layers == b.layers && a.devices == b.devices; };
         best.erase(std::unique(best.begin(), best.end(), same), best.end());
+        if (!m_everyCut) {
+            std::erase_if(best, [](const Cut& cut) { return cut.value == impossible; });
+            best.resize(std::min<std::size_t>(best.size(), trialsInFull));
+        }
+        return best;
+    }
+
+    /// From a cut that no change makes better: a few changes at random and what pays from there, again and again until
+    /// `until`. The best that this finds, which may be none: then its value is `impossible`.
+    Cut kicked(const Cut& from, Clock::time_point until)
+    {
+        m_until = until;
+        Cut start = from, best;
+        evaluate(start, impossible);
+        const auto below = [&](std::size_t count) { return static_cast<std::size_t>(m_random() % count); };
+        const std::size_t stages = start.devices.size();
+        while (stages > 1 && !over()) {
+            Cut next = start;
+            for (std::size_t kicks = 2 + below(3); kicks > 0; --kicks) {
+                const std::size_t a = below(stages), b = below(stages);
+                if (m_free && below(2) == 0)
+                    std::swap(next.devices[a], next.devices[b]);
+                else if (m_options.moveLayers && next.layers[a] > 1)
+                    --next.layers[a], ++next.layers[b];
+            }
+            if (next.devices != start.devices)
+                next.shape = PlacementShape::Free;
+            evaluate(next, impossible);
+            climb(next);
+            if (next.before(start))
+                best = start = std::move(next);
+        }
         return best;
     }
 
     const Diagnostics& whyNone() const { return m_whyNone; }
+    bool othersLeft() const { return !m_everyCut && (m_free || m_options.moveLayers); }
+    spmd::SharedStages& sharedStages() { return m_sharedStages; }
 
 private:
     bool over()
@@ -86,12 +137,54 @@ private:
                || (m_options.search.timeLimit.count() > 0 && Clock::now() >= m_until);
     }
 
+    std::vector<int> devicesOf(PlacementShape shape) const
+    {
+        return shape == PlacementShape::Given ? m_design.schedule.deviceOfStage
+                                              : placementOf(shape, m_design.schedule.devices());
+    }
+
+    /// Every cut into the placement's stages, with the devices in every order where they differ; none when they are many.
+    std::vector<Cut> everyCut(PlacementShape shape) const
+    {
+        const std::vector<int> devices = devicesOf(shape);
+        const auto layers = static_cast<std::int64_t>(m_design.workload->layers.size()),
+                   stages = static_cast<std::int64_t>(devices.size());
+        std::vector<Cut> cuts;
+        if (!m_options.moveLayers || layers < stages)
+            return cuts;
+        std::vector<int> names(static_cast<std::size_t>(m_design.schedule.devices()));
+        std::iota(names.begin(), names.end(), 0);
+        std::int64_t count = 1;
+        for (std::int64_t i = 1; i < stages && count <= mostCutsToTry; ++i)
+            count = count * (layers - i) / i; // of `layers` - 1 gaps `stages` - 1 are cut
+        for (std::size_t d = 2; m_devicesDiffer && d <= names.size() && count <= mostCutsToTry; ++d)
+            count *= static_cast<std::int64_t>(d);
+        if (count > mostCutsToTry)
+            return cuts;
+        Cut cut{shape, std::vector<int>(devices.size(), 1), devices};
+        const auto give = [&](const auto& self, std::size_t stage, int left) -> void {
+            if (stage + 1 == cut.layers.size()) {
+                cut.layers[stage] = 1 + left;
+                cuts.push_back(cut);
+                return;
+            }
+            for (int more = 0; more <= left; ++more) {
+                cut.layers[stage] = 1 + more;
+                self(self, stage + 1, left - more);
+            }
+        };
+        do {
+            for (std::size_t s = 0; s < devices.size(); ++s)
+                cut.devices[s] = names[static_cast<std::size_t>(devices[s])];
+            give(give, 0, static_cast<int>(layers - stages));
+        } while (m_devicesDiffer && std::next_permutation(names.begin(), names.end()));
+        return cuts;
+    }
+
     std::vector<Cut> starts(PlacementShape shape)
     {
         std::vector<Cut> starts;
-        const int devices = m_design.schedule.devices();
-        Cut cut{
-            shape, {}, shape == PlacementShape::Given ? m_design.schedule.deviceOfStage : placementOf(shape, devices)};
+        Cut cut{shape, {}, devicesOf(shape)};
         if (shape == PlacementShape::Given)
             starts.emplace_back(cut).layers = m_design.layersPerStage;
         try {
@@ -146,7 +239,7 @@ private:
     /// Its value, unless it is certain not to be below `limit`.
     void evaluate(Cut& cut, Nanoseconds limit)
     {
-        cut.value = impossible;
+        cut.value = cut.bound = impossible;
         Design design;
         try {
             design = withPlacement(m_design, cut.devices, cut.layers, &m_sharedStages);
@@ -162,12 +255,15 @@ private:
         for (std::size_t d = 0; d < work.size(); ++d)
             if (model.stagesOfDevice[d].empty())
                 return; // an idle device: never worth it, and not what was asked for
-        if (lowerBounds(model, m_options.search.objective).front().value > limit)
+        const Nanoseconds bound = lowerBounds(model, m_options.search.objective).front().value;
+        if (bound > limit)
             return;
         if (Diagnostics why = whyImpossible(design, model, m_options.search.limit); hasErrors(why)) {
             m_whyNone = std::move(why);
             return;
         }
+        cut.bound = bound;
+        m_everyCut = m_everyCut && model.tasks.size() <= mostBlocksToTry;
         PolicyRunner rules(model);
         LaneTimes times(model);
         for (const double share : {1.0, 0.5, 2.0})
@@ -235,6 +331,7 @@ private:
     Nanoseconds m_best = impossible; ///< for the progress only
     std::mt19937_64 m_random;
     bool m_devicesDiffer = false, m_free = false;
+    bool m_everyCut = true; ///< of a small design: all are searched
     Diagnostics m_whyNone;
     spmd::SharedStages m_sharedStages;
 };
@@ -266,7 +363,6 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
             throw Error(cuts.whyNone());
         throw Error("search", "no cut of the layers was found that fits", "allow more memory or time");
     }
-    best.resize(std::min<std::size_t>(best.size(), trialsInFull));
     PartitionResult found;
     std::exception_ptr failure;
     const auto search = [&](Cut& cut, std::chrono::milliseconds time, const Schedule* hint) {
@@ -280,7 +376,7 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
                 now.seconds = std::chrono::duration<double>(Clock::now() - began).count();
                 options.search.progress(now);
             };
-        Design candidate = withPlacement(design, cut.devices, cut.layers);
+        Design candidate = withPlacement(design, cut.devices, cut.layers, &cuts.sharedStages());
         try {
             SearchResult result = pipewright::search(candidate, own);
             found.trials.push_back({cut.shape, cut.layers, cut.devices, result.value, result.bound.value});
@@ -299,16 +395,34 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
     const auto left = [&] {
         return std::chrono::duration_cast<std::chrono::milliseconds>(began + options.search.timeLimit - Clock::now());
     };
-    const auto each = left() / static_cast<int>(2 * best.size());
+    const auto half = left() / 2, each = half / static_cast<int>(best.size());
+    const auto over = [&] {
+        return options.search.stop.stop_requested() || (options.search.timeLimit.count() > 0 && left() < half);
+    };
     for (Cut& cut : best)
-        if (found.trials.empty() || !options.search.stop.stop_requested())
+        if (found.trials.empty() || (cut.bound < found.result.value && !over()))
             search(cut, each, nullptr);
+        else
+            cut.value = impossible;
     if (found.trials.empty())
         std::rethrow_exception(failure);
     std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.value < b.value; });
-    if (!found.result.proved && options.search.timeLimit.count() > 0 && !options.search.stop.stop_requested()) {
+    if (options.search.timeLimit.count() == 0 || options.search.stop.stop_requested())
+        return found;
+    if (!found.result.proved) {
         const Schedule hint = found.result.schedule;
         search(best.front(), left(), &hint);
+    }
+    // No order of this cut is shorter, so what time is left goes to other cuts.
+    const auto least = options.search.timeLimit / 20;
+    while (found.result.proved && cuts.othersLeft() && best.front().devices.size() > 1 && options.search.rounds == 0
+           && left() > least && !options.search.stop.stop_requested()) {
+        Cut next = cuts.kicked(best.front(), Clock::now() + left() / 2);
+        if (next.bound >= found.result.value)
+            continue;
+        search(next, left() / 2, nullptr);
+        if (next.value <= found.result.value)
+            best.front() = std::move(next);
     }
     return found;
 }

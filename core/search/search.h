@@ -2,7 +2,7 @@
 // The best order of a design's blocks under a memory limit, and how far from the best possible it can be at most.
 // A portfolio in threads: the published families that share the placement, rules tried in many variants
 // (policy.h), local search among orders (lanesearch.h), all orders of small designs (exactsearch.h) and, where it was
-// built in, constraint programming (constraintsearch.h); they share the best schedule found so far, and all end when it meets a lower bound.
+// built in, constraint programming (constraintsearch.h), of designs that are too large for it by parts (partsproof.h); they share the best schedule found so far, and all end when it meets a lower bound.
 // Every schedule that counts was predicted exactly, memory included.
 #pragma once
 

@@ -45,8 +45,11 @@ void SearchWorker::run(const std::function<bool()>& stop)
         repeatFewer(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
         exhaust(stop);
-    if (mine(m_options.threads - 1)) // not the one that tries every order
+    if (mine(m_options.threads - 1)) { // not the one that tries every order
         m_constraints = makeConstraintSearch(m_given, m_options, m_incumbent);
+        if (m_given.tasks.size() > mostTasksToConstrain)
+            m_parts = std::make_unique<ProofByParts>(m_design, m_given, m_options, m_incumbent);
+    }
     const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_model.tasks.size()));
     const int runs = static_cast<int>(std::clamp<std::int64_t>(tasksOfRound / (4 * tasks), 1, 50));
     for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
@@ -55,6 +58,8 @@ void SearchWorker::run(const std::function<bool()>& stop)
         searchWindows(stop);
         if (m_constraints && !stop() && !m_constraints->goOn(stop))
             m_constraints.reset();
+        if (m_parts && !stop() && !m_parts->goOn(stop))
+            m_parts.reset();
     }
 }
 

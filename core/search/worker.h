@@ -6,6 +6,7 @@
 #include "core/search/constraintsearch.h"
 #include "core/search/incumbent.h"
 #include "core/search/lanesearch.h"
+#include "core/search/partsproof.h"
 #include "core/search/policy.h"
 #include "core/search/windowsearch.h"
 
@@ -46,6 +47,7 @@ private:
     LaneSearch m_laneSearch;
     WindowSearch m_windows;
     std::unique_ptr<ConstraintSearch> m_constraints; ///< of one thread, while there is anything left to prove
+    std::unique_ptr<ProofByParts> m_parts;           ///< likewise, where the whole has too many blocks
     struct Scored {
         Policy policy;
         Nanoseconds value = Incumbent::noValue, sum = 0;

@@ -1,60 +1,65 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How good and how quick the search is, as a table: for every row and limit of the published tables the bubble rate
-// of the best published family under the same limit, what the search finds, what no schedule can be below, and the
-// gap between the two; for the known optima the time until they are proved. Families at these limits reproduce the
-// printed digits (tests/core/tst_zbauto.cpp). For models, the fastest family with the
-// even split against layers, devices and order searched together within the memory that this family takes. PIPEWRIGHT_SEARCH_SECONDS sets the time of each search (10).
+// How good and how quick the search is, as Markdown tables: for every row and limit of the published tables the
+// printed bubble rate, what the search finds within the same memory, what no schedule can be below and the gap between
+// the two; known optima; and for models the fastest family with the even split against layers, devices and order
+// searched together within the memory that this family takes. Ends with 1 when a row is worse than what is published,
+// known or done by the family.
+//   bench_search [TEXT…]    only the rows whose name has one of the texts in it, such as "p16 m48 1.25x" or "partition"
+// A search has a fifth of its time at first, and the rest where that gives nothing better than published and no proof.
+// PIPEWRIGHT_SEARCH_SECONDS sets that time (10), PIPEWRIGHT_SEARCH_THREADS the threads (as many as the machine has). It
+// is time of the processor: where others share the machine the clock's is longer, by as much as a measurement before
+// each search says. The tables are in resources/experiments/search-against-published.md.
+#include "bench/publishedrates.h"
+
 #include "core/formats/presets.h"
 #include "core/predict/designbuilder.h"
 #include "core/predict/newdesign.h"
 #include "core/predict/predict.h"
 #include "core/predict/tradeoffs.h"
 #include "core/search/partition.h"
-
-#include <benchmark/benchmark.h>
+#include "core/search/variants.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <thread>
 
 using namespace pipewright;
+using namespace pipewright::published;
 
 namespace {
 
-struct Row {
-    const char* name;
-    int devices, microbatches, forward, inputGrad, weightGrad, transfer; ///< microseconds of one device's worth
-};
-
-/// The zero-bubble papers' memory: W gives back 16/37 of what F keeps.
-Design designOf(const char* family, const Row& row, double limit, Bytes saved = 37'000, Bytes kept = 16'000)
+double secondsOfProcessor()
 {
-    DesignRequest request;
-    request.family = family;
-    request.devices = row.devices;
-    request.microbatches = row.microbatches;
-    request.memoryLimit = limit;
-    request.forward = row.forward * 1000;
-    request.inputGrad = row.inputGrad * 1000;
-    request.weightGrad = row.weightGrad * 1000;
-    request.transfer = row.transfer * 1000;
-    request.saved = saved;
-    request.savedForWeightGrad = kept;
-    return makeDesign(request);
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-SearchOptions optionsOf(double limit)
+/// Seconds of the clock for one of the processor on every thread, here and now.
+double stretch(int threads)
 {
-    const char* seconds = std::getenv("PIPEWRIGHT_SEARCH_SECONDS");
-    SearchOptions options;
-    options.objective = SearchObjective::Span;
-    options.limit.factor = limit;
-    options.timeLimit =
-        std::chrono::milliseconds(static_cast<int>(1000 * (seconds != nullptr ? std::atof(seconds) : 10)));
-    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    return options;
+    using Clock = std::chrono::steady_clock;
+    const double before = secondsOfProcessor();
+    const auto began = Clock::now();
+    {
+        std::vector<std::jthread> busy;
+        for (int i = 0; i < threads; ++i)
+            busy.emplace_back([began] {
+                while (Clock::now() < began + std::chrono::milliseconds(200)) {
+                }
+            });
+    }
+    const double clock = std::chrono::duration<double>(Clock::now() - began).count();
+    return std::clamp(clock * threads / std::max(1e-3, secondsOfProcessor() - before), 1.0, 20.0);
 }
 
 double mebibytesAtMost()
@@ -66,145 +71,254 @@ double mebibytesAtMost()
     return 0;
 }
 
-/// Bubble rates in per cent of the span, as the papers define them.
-void report(benchmark::State& state, const Design& base, const SearchResult& result, Nanoseconds published)
+double fromEnvironment(const char* name, double otherwise)
 {
-    const Metrics metrics = predict(base).metrics;
-    const auto rate = [&](Nanoseconds span) {
-        return 100 * static_cast<double>(span - metrics.ideal) / static_cast<double>(span);
+    const char* text = std::getenv(name);
+    return text != nullptr ? std::atof(text) : otherwise;
+}
+
+Design designOf(const char* family, const Instance& row, double limit, int chunks = 0)
+{
+    DesignRequest request;
+    request.family = family;
+    request.devices = row.devices;
+    request.microbatches = row.microbatches;
+    request.memoryLimit = limit;
+    if (chunks > 0)
+        request.chunks = chunks;
+    request.forward = row.forward * 1000;
+    request.inputGrad = row.inputGrad * 1000;
+    request.weightGrad = row.weightGrad * 1000;
+    request.transfer = row.transfer * 1000;
+    request.saved = Bytes{12'000} * row.kept; // chunks get whole shares
+    request.savedForWeightGrad = Bytes{12'000} * row.keptForWeightGrad;
+    return makeDesign(request);
+}
+
+class Tables {
+public:
+    explicit Tables(std::vector<std::string> texts) : m_texts(std::move(texts)) {}
+
+    /// Whether a row is worse than it may be.
+    bool failed() const { return m_worse > 0; }
+
+    void publishedRates()
+    {
+        begin("Published bubble rates", "instance | limit | published | by | found | bound | gap | proved | against it | best after s | CPU s");
+        for (const TableFive& row : tableFive) {
+            const double h2 = (2.0 * row.instance.devices - 1) / row.instance.devices;
+            linear(row.instance, 1, row.zbOnce, "ZB-1p");
+            linear(row.instance, h2, row.zbH2, "ZB-H2");
+            linear(row.instance, 2, row.zbTwice, "ZB-2p");
+            looped(row.instance, row.chunks, row.interleaved);
+        }
+        for (const FigureNine& row : figureNine) {
+            for (std::size_t i = 0; i < row.linear.size(); ++i)
+                linear(row.instance, 1 + static_cast<double>(i) / 8, row.linear[i], i == 0 ? "ZB-H1, ZB-1p" : "ZB heuristic");
+            if (row.zbH2 > 0)
+                linear(row.instance, (2.0 * row.instance.devices - 1) / row.instance.devices, row.zbH2, "ZB-H2");
+            for (std::size_t i = 0; i < row.v.size(); ++i)
+                folded(row.instance, 1 + static_cast<double>(i) / 8, row.v[i], "ZB-V");
+            if (row.interleaved > 0)
+                looped(row.instance, 2, row.interleaved);
+        }
+        for (int quarters = 4; quarters <= 12; ++quarters) {
+            const double limit = quarters / 4.0;
+            linear(largest, limit, rateOf(designOf("zb-auto", largest, limit)), "zb-auto, computed");
+            folded(largest, limit, rateOf(designOf("zb-v", largest, limit)), "zb-v, computed");
+        }
+        end();
+    }
+
+    void knownOptima()
+    {
+        begin("Known optima", "instance | in memory | known ms | found ms | bound ms | gap | proved | against it | best after s | CPU s");
+        for (const Optimum& row : optima) {
+            const Instance instance{"", row.devices, row.microbatches, 1000 * row.forward, 1000 * row.inputGrad, 1000 * row.weightGrad, 0, 1, 1};
+            const std::string name = fmt::format("optimum p{} m{} {}/{}/{}", row.devices, row.microbatches, row.forward, row.inputGrad, row.weightGrad);
+            if (!wanted(name))
+                continue;
+            const Timed found = timed(designOf("zb-h1", instance, 1), static_cast<double>(row.inMemory) / row.devices, [](const SearchResult&) { return false; });
+            const auto milliseconds = [](Nanoseconds time) { return 1e-6 * static_cast<double>(time); };
+            const Nanoseconds known = Nanoseconds{1'000'000} * row.span;
+            const char* verdict = row.span == 0 ? "–" : judge(found.result.value - known);
+            fmt::print("| {} | {} | {} | {:g} | {:g} | {:.2f} % | {} | {} | {:.2f} | {:.1f} |\n", name, row.inMemory,
+                       row.span == 0 ? "–" : std::to_string(row.span), milliseconds(found.result.value),
+                       milliseconds(found.result.bound.value), 100 * found.result.gap, found.result.proved ? "yes" : "no",
+                       verdict, found.result.history.back().seconds, found.seconds);
+            std::fflush(stdout);
+        }
+        end();
+    }
+
+    void partitions()
+    {
+        begin("Layers, devices and order together", "model | family, even split | its ms | its GiB | found ms | gain | bound ms | layers per stage | devices | CPU s");
+        for (const char* model : {"llama-3-8b", "llama-3-70b", "deepseek-v3"})
+            for (const int devices : {4, 8})
+                partition(model, devices);
+        end();
+    }
+
+private:
+    struct Timed {
+        SearchResult result;
+        double seconds = 0; ///< of the processor, all threads
     };
-    if (published > 0)
-        state.counters["published_%"] = rate(published);
-    state.counters["found_%"] = rate(result.value);
-    state.counters["bound_%"] = rate(result.bound.value);
-    state.counters["gap_%"] = 100 * result.gap;
-    state.counters["proved"] = result.proved;
-    state.counters["best_after_s"] = result.history.back().seconds;
-    state.counters["most_MiB"] = mebibytesAtMost();
-    state.SetLabel(fmt::format("{}, by {}", result.bound.name, result.history.back().source));
-}
 
-void againstFamily(benchmark::State& state, const char* family, const Row& row, double limit)
-{
-    const Design base = designOf(family, row, limit);
-    const Nanoseconds published = predict(base).metrics.span;
-    for (auto _ : state)
-        report(state, base, search(base, optionsOf(limit)), published);
-}
-
-void knownOptimum(benchmark::State& state, const Row& row, int inMemory)
-{
-    const Design base = designOf("zb-h1", row, 1, 1000, 1000);
-    for (auto _ : state)
-        report(state, base, search(base, optionsOf(static_cast<double>(inMemory) / row.devices)), 0);
-}
-
-/// The fastest synchronous family of the even split.
-TradeOff fastestFamily(const Design& base)
-{
-    TradeOff fastest;
-    for (const TradeOffCandidate& candidate : tradeOffCandidates(base)) {
-        const TradeOff tried = evaluateTradeOff(base, candidate);
-        if (tried.possible && (!fastest.possible || tried.makespan < fastest.makespan))
-            fastest = tried;
+    bool wanted(const std::string& name) const
+    {
+        if (m_texts.empty())
+            return true;
+        for (const std::string& text : m_texts)
+            if (name.find(text) != std::string::npos)
+                return true;
+        return false;
     }
-    return fastest;
-}
 
-void partition(benchmark::State& state, const char* model, int devices, int microbatches,
-               const std::vector<PlacementShape>& shapes)
-{
-    const PresetLibrary presets;
-    NewDesign choice;
-    choice.workload = presets.workload(model);
-    choice.cluster = presets.cluster("h200-node", devices);
-    choice.microbatches = microbatches;
-    const Design base = makeDesign(choice);
-    const TradeOff fastest = fastestFamily(base);
-    PartitionOptions options;
-    options.search = optionsOf(1);
-    options.search.objective = SearchObjective::Makespan;
-    options.search.limit = {fastest.peakBytes, std::nullopt};
-    options.shapes = shapes;
-    for (auto _ : state) {
-        const PartitionResult found = searchPartition(base, options);
-        const auto milliseconds = [](Nanoseconds time) { return static_cast<double>(time) * 1e-6; };
-        state.counters["family_ms"] = milliseconds(fastest.makespan);
-        state.counters["found_ms"] = milliseconds(found.result.value);
-        state.counters["bound_ms"] = milliseconds(found.result.bound.value);
-        state.counters["gain_%"] = 100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan));
-        state.counters["family_GiB"] = static_cast<double>(fastest.peakBytes) / (1 << 30);
-        state.counters["most_MiB"] = mebibytesAtMost();
-        state.SetLabel(fmt::format("{} against {}; layers {}; devices {}", nameOf(found.trials.front().shape),
-                                   fastest.candidate.label(), fmt::join(found.design.layersPerStage, " "),
-                                   fmt::join(found.design.schedule.deviceOfStage, " ")));
+    void begin(const char* title, const std::string& columns)
+    {
+        m_verdicts.clear();
+        const auto count = std::count(columns.begin(), columns.end(), '|') + 1;
+        fmt::print("\n## {}\n\n| {} |\n|", title, columns);
+        for (std::ptrdiff_t i = 0; i < count; ++i)
+            fmt::print(" --- |");
+        fmt::print("\n");
     }
-}
+    void end()
+    {
+        std::vector<std::string> counts;
+        for (const auto& [verdict, count] : m_verdicts)
+            counts.push_back(fmt::format("{} {}", count, verdict));
+        if (!counts.empty())
+            fmt::print("\nRows: {}.\n", fmt::join(counts, ", "));
+    }
 
-template<typename Work>
-void add(const std::string& name, Work work)
-{
-    benchmark::RegisterBenchmark(name.c_str(), work)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
-}
+    /// By the sign of the distance from what is to be reached.
+    template<typename Distance>
+    const char* judge(Distance distance)
+    {
+        const char* verdict = distance > 0 ? "worse" : distance < 0 ? "better" : "equal";
+        m_worse += distance > 0;
+        ++m_verdicts[verdict];
+        return verdict;
+    }
+
+    /// `share` of the time.
+    static SearchOptions options(double share)
+    {
+        SearchOptions options;
+        options.threads = static_cast<int>(fromEnvironment("PIPEWRIGHT_SEARCH_THREADS", std::max(1u, std::thread::hardware_concurrency())));
+        const double seconds = share * fromEnvironment("PIPEWRIGHT_SEARCH_SECONDS", 10) * stretch(options.threads);
+        options.timeLimit = std::chrono::milliseconds(static_cast<int>(1000 * seconds));
+        return options;
+    }
+
+    /// Ends early when the result is enough or proved.
+    static Timed timed(const Design& design, double limit, const std::function<bool(const SearchResult&)>& enough)
+    {
+        Timed timed;
+        for (const double share : {0.2, 0.8}) {
+            SearchOptions given = options(share);
+            given.objective = SearchObjective::Span;
+            given.limit.factor = limit;
+            if (!timed.result.history.empty())
+                given.hints.push_back(timed.result.schedule);
+            const double before = secondsOfProcessor();
+            timed.result = search(design, given);
+            timed.seconds += secondsOfProcessor() - before;
+            if (timed.result.proved || enough(timed.result))
+                break;
+        }
+        return timed;
+    }
+
+    static double rateOf(const Design& design) { return predict(design).metrics.rateSpan; }
+
+    void linear(const Instance& row, double limit, double rate, const char* by) { published("linear", designOf("zb-auto", row, limit), row, limit, rate, by); }
+    void folded(const Instance& row, double limit, double rate, const char* by) { published("V", designOf("zb-v", row, limit), row, limit, rate, by); }
+    /// In the memory of the first device, which holds most.
+    void looped(const Instance& row, int chunks, double rate)
+    {
+        std::vector<Block> nothingLocked;
+        const Design full = designOf("interleaved-1f1b", row, 1, chunks);
+        const double limit = static_cast<double>(2 * (row.devices - 1) + (chunks - 1) * row.devices + 1) / (chunks * row.devices);
+        published(fmt::format("{} chunks", chunks), withBackward(full, BackwardStyle::Split, nothingLocked), row, limit, rate, "1F1B-I");
+    }
+
+    /// The rate is compared in the four digits that are printed.
+    void published(const std::string& placement, const Design& design, const Instance& row, double limit, double rate, const char* by)
+    {
+        const std::string name = fmt::format("{} {} p{} m{}", placement, row.model, row.devices, row.microbatches);
+        if (!wanted(fmt::format("{} {:.4g}x", name, limit)))
+            return;
+        const Nanoseconds ideal = predict(design).metrics.ideal;
+        const auto rateFor = [&](Nanoseconds span) { return static_cast<double>(span - ideal) / static_cast<double>(span); };
+        const auto digits = [](double value) { return std::lround(1e4 * value); };
+        const Timed found = timed(design, limit, [&](const SearchResult& now) { return digits(rateFor(now.value)) < digits(rate); });
+        const char* verdict = judge(digits(rateFor(found.result.value)) - digits(rate));
+        fmt::print("| {} | {:.4g}x | {:.4f} | {} | {:.4f} | {:.4f} | {:.2f} % | {} | {} | {:.2f} | {:.1f} |\n", name, limit, rate, by,
+                   rateFor(found.result.value), rateFor(found.result.bound.value), 100 * found.result.gap,
+                   found.result.proved ? "yes" : "no", verdict, found.result.history.back().seconds, found.seconds);
+        std::fflush(stdout);
+    }
+
+    /// The fastest synchronous family of the even split.
+    static TradeOff fastestFamily(const Design& base)
+    {
+        TradeOff fastest;
+        for (const TradeOffCandidate& candidate : tradeOffCandidates(base)) {
+            const TradeOff tried = evaluateTradeOff(base, candidate);
+            if (tried.possible && (!fastest.possible || tried.makespan < fastest.makespan))
+                fastest = tried;
+        }
+        return fastest;
+    }
+
+    void partition(const char* model, int devices)
+    {
+        const int microbatches = 4 * devices;
+        const std::string name = fmt::format("partition {} p{} m{}", model, devices, microbatches);
+        if (!wanted(name))
+            return;
+        const PresetLibrary presets;
+        NewDesign choice;
+        choice.workload = presets.workload(model);
+        choice.cluster = presets.cluster("h200-node", devices);
+        choice.microbatches = microbatches;
+        const Design base = makeDesign(choice);
+        const TradeOff fastest = fastestFamily(base);
+        PartitionOptions given;
+        given.search = options(1);
+        given.search.objective = SearchObjective::Makespan;
+        given.search.limit = {fastest.peakBytes, std::nullopt};
+        given.shapes = {PlacementShape::Free};
+        const double before = secondsOfProcessor();
+        const PartitionResult found = searchPartition(base, given);
+        const double seconds = secondsOfProcessor() - before;
+        judge(found.result.value - fastest.makespan);
+        const auto milliseconds = [](Nanoseconds time) { return 1e-6 * static_cast<double>(time); };
+        fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.2f} | {:.2f} % | {:.2f} | {} | {} | {:.1f} |\n", name,
+                   fastest.candidate.label(), milliseconds(fastest.makespan), static_cast<double>(fastest.peakBytes) / (1 << 30),
+                   milliseconds(found.result.value), 100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan)),
+                   milliseconds(found.result.bound.value), fmt::join(found.design.layersPerStage, " "),
+                   fmt::join(found.design.schedule.deviceOfStage, " "), seconds);
+        std::fflush(stdout);
+    }
+
+    std::vector<std::string> m_texts;
+    std::map<std::string, int> m_verdicts;
+    int m_worse = 0;
+};
 
 } // namespace
 
 int main(int count, char** words)
 {
-    // Table 5 of arXiv 2401.10241: ZB-1p and ZB-2p. Its ZB-H1 and ZB-H2 are no better.
-    static const Row tableFive[] = {
-        {"1.5B", 8, 24, 18522, 18086, 9337, 601},  {"1.5B", 8, 32, 18513, 18086, 9331, 626},
-        {"1.5B", 8, 64, 18546, 18097, 9321, 762},  {"6.2B", 8, 24, 29718, 29444, 19927, 527},
-        {"6.2B", 8, 32, 29802, 29428, 19530, 577}, {"6.2B", 8, 64, 29935, 29621, 19388, 535},
-    };
-    // Table 8 and Fig. 9, per chunk of half a device; the last row is the largest that the search promises.
-    static const Row perChunk[] = {
-        {"6.2B", 16, 48, 14407, 14380, 9676, 1610},  {"6.2B", 16, 64, 14412, 14393, 9688, 1621},
-        {"6.2B", 16, 128, 14316, 14306, 9639, 1619}, {"14.6B", 24, 72, 6763, 6969, 5251, 755},
-        {"28.3B", 32, 96, 9458, 9748, 7288, 879},    {"28.3B", 32, 256, 9458, 9748, 7288, 879},
-    };
-    for (const Row& row : tableFive)
-        for (const double limit : {1.0, 2.0})
-            add(fmt::format("linear/{}/p{}/m{}/{:.3f}x", row.name, row.devices, row.microbatches, limit),
-                [&row, limit](benchmark::State& state) { againstFamily(state, "zb-auto", row, limit); });
-    for (const char* family : {"zb-auto", "zb-v"})
-        for (const Row& chunk : perChunk)
-            for (int eighths = 8; eighths <= 24; ++eighths) {
-                const Row row{chunk.name,          chunk.devices,        chunk.microbatches, 2 * chunk.forward,
-                              2 * chunk.inputGrad, 2 * chunk.weightGrad, chunk.transfer};
-                const double limit = eighths / 8.0;
-                add(fmt::format("{}/{}/p{}/m{}/{:.3f}x", family == std::string_view("zb-v") ? "v" : "linear", row.name,
-                                row.devices, row.microbatches, limit),
-                    [=](benchmark::State& state) { againstFamily(state, family, row, limit); });
-            }
-    const struct {
-        Row row;
-        int inMemory;
-    } optima[] = {
-        {{"4x4 1/1/1", 4, 4, 1000, 1000, 1000, 0}, 4},      {{"4x8 1/1/1", 4, 8, 1000, 1000, 1000, 0}, 4},
-        {{"4x8 1/1/1", 4, 8, 1000, 1000, 1000, 0}, 7},      {{"4x8 5/6/4", 4, 8, 5000, 6000, 4000, 0}, 4},
-        {{"4x8 5/6/4", 4, 8, 5000, 6000, 4000, 0}, 7},      {{"4x12 5/6/4", 4, 12, 5000, 6000, 4000, 0}, 4},
-        {{"8x16 1/1/1", 8, 16, 1000, 1000, 1000, 0}, 15},   {{"8x16 10/10/9", 8, 16, 10000, 10000, 9000, 0}, 15},
-        {{"8x24 5/6/4", 8, 24, 5000, 6000, 4000, 0}, 8},    {{"8x24 5/6/4", 8, 24, 5000, 6000, 4000, 0}, 4},
-        {{"8x24 5/6/4", 8, 24, 5000, 6000, 4000, 0}, 12},   {{"4x8 5/6/4", 4, 8, 5000, 6000, 4000, 0}, 3},
-        {{"4x8 1/1/1", 4, 8, 1000, 1000, 1000, 0}, 3},      {{"4x12 5/6/4", 4, 12, 5000, 6000, 4000, 0}, 3},
-        {{"4x12 5/6/4", 4, 12, 5000, 6000, 4000, 0}, 2},    {{"6x12 5/6/4", 6, 12, 5000, 6000, 4000, 0}, 4},
-        {{"6x12 1/1/1", 6, 12, 1000, 1000, 1000, 0}, 4},    {{"8x16 5/6/4", 8, 16, 5000, 6000, 4000, 0}, 6},
-        {{"24x72 1/1/1", 24, 72, 1000, 1000, 1000, 0}, 47}, {{"24x72 10/10/9", 24, 72, 10000, 10000, 9000, 0}, 47},
-    };
-    for (const auto& known : optima)
-        add(fmt::format("optimum/{}/{} live", known.row.name, known.inMemory),
-            [=](benchmark::State& state) { knownOptimum(state, known.row, known.inMemory); });
-    for (const char* model : {"llama-3-8b", "llama-3-70b", "deepseek-v3"})
-        for (const int devices : {4, 8}) {
-            const int microbatches = 4 * devices;
-            add(fmt::format("partition/{}/p{}/m{}/linear", model, devices, microbatches), [=](benchmark::State& state) {
-                partition(state, model, devices, microbatches, {PlacementShape::Linear});
-            });
-            add(fmt::format("partition/{}/p{}/m{}/any", model, devices, microbatches), [=](benchmark::State& state) {
-                partition(state, model, devices, microbatches, {PlacementShape::Free});
-            });
-        }
-    benchmark::Initialize(&count, words);
-    benchmark::RunSpecifiedBenchmarks();
+    Tables tables(std::vector<std::string>(words + 1, words + count));
+    tables.publishedRates();
+    tables.knownOptima();
+    tables.partitions();
+    fmt::print("\nMost memory: {:.0f} MiB.\n", mebibytesAtMost());
+    return tables.failed() ? 1 : 0;
 }

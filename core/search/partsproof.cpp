@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/partsproof.h"
+
+#include "core/search/periodic.h"
+#include "core/search/twins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// What is not known after so many slices would take too long.
+constexpr int mostSlices = 400;
+
+/// The last block of stage 0 that a microbatch has.
+std::int32_t lastOf(const SearchModel& model, int microbatch)
+{
+    const std::int32_t weight = model.weightGrad(0, microbatch);
+    return weight >= 0 ? weight : model.backward(0, microbatch);
+}
+
+} // namespace
+
+ProofByParts::ProofByParts(const Design& design, const SearchModel& model, const SearchOptions& options,
+                           Incumbent& incumbent, int most)
+    : m_design(design), m_model(model), m_options(options), m_incumbent(incumbent), m_most(most)
+{
+    if (m_most == 0)
+        m_most = static_cast<int>(mostTasksToConstrain * static_cast<std::size_t>(model.microbatches) / model.tasks.size());
+}
+
+bool ProofByParts::begin()
+{
+    const int count = m_model.microbatches;
+    if (m_most < 2 || m_most >= count || twinsBefore(m_model).empty())
+        return false;
+    m_parts = (count - m_most + m_most - 2) / (m_most - 1);
+    m_each = (count - m_most + m_parts - 1) / m_parts;
+    m_last = count - m_parts * m_each;
+    if (m_last < 1)
+        return false;
+    // The best schedule has parts too: their times are what is to be beaten.
+    const Lanes lanes = m_incumbent.lanes();
+    LaneTimes times(m_model);
+    if (!times.run(lanes))
+        return false;
+    std::vector<Nanoseconds> begins, ends;
+    for (int m = 0; m < count; ++m) {
+        const auto last = static_cast<std::size_t>(lastOf(m_model, m));
+        begins.push_back(times.starts()[static_cast<std::size_t>(m_model.forward(0, m))]);
+        ends.push_back(times.starts()[last] + m_model.tasks[last].duration);
+    }
+    std::sort(begins.begin(), begins.end());
+    std::sort(ends.begin(), ends.end());
+    const auto at = [](const std::vector<Nanoseconds>& all, int m) { return all[static_cast<std::size_t>(m)]; };
+    Nanoseconds each = at(begins, m_each) - at(begins, 0), last = at(ends, m_last - 1) - at(begins, 0);
+    for (int m = 0; m + m_each < count; ++m)
+        each = std::min(each, at(begins, m + m_each) - at(begins, m));
+    for (int m = 0; m + m_last <= count; ++m)
+        last = std::min(last, at(ends, m + m_last - 1) - at(begins, m));
+    m_eachModel = std::make_unique<SearchModel>(withMicrobatches(m_design, m_each + 1), m_options.limit);
+    m_lastModel = std::make_unique<SearchModel>(withMicrobatches(m_design, m_last), m_options.limit);
+    m_eachSearch = makeLeastTimeSearch(*m_eachModel, m_eachModel->forward(0, m_each), false, each);
+    m_lastSearch = makeLeastTimeSearch(*m_lastModel, lastOf(*m_lastModel, m_last - 1), true, last);
+    return m_eachSearch && m_lastSearch;
+}
+
+bool ProofByParts::goOn(const std::function<bool()>& stop)
+{
+    if (m_incumbent.best() == Incumbent::noValue)
+        return true;
+    if (m_parts == 0 && !begin())
+        return false;
+    if (++m_slices > mostSlices)
+        return false;
+    bool open = false;
+    for (LeastTimeSearch* part : {m_eachSearch.get(), m_lastSearch.get()})
+        if (part->least() == 0 && !stop())
+            open = part->goOn(stop) || open;
+    if (open || m_eachSearch->least() == 0 || m_lastSearch->least() == 0)
+        return !stop();
+    const Nanoseconds after = m_options.objective == SearchObjective::Makespan
+                                  ? m_model.updates[static_cast<std::size_t>(m_model.deviceOfStage[0])]
+                                  : 0;
+    m_incumbent.proveBound(m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
+                           fmt::format("constraint programming found that of every {} microbatches stage 0 starts the first "
+                                       "at least {} before the next {}, {}, and that the last {} take it at least {}",
+                                       m_each, formatDuration(m_eachSearch->least()), m_each,
+                                       m_parts == 1 ? "once" : fmt::format("{} times", m_parts), m_last,
+                                       formatDuration(m_lastSearch->least())));
+    return false;
+}
+
+} // namespace pipewright
