@@ -57,6 +57,18 @@ Json toJson(const DeviceTimes& times)
                                {"reason", nameOf(times.reason)},
                                {"excess_ns", times.excess}};
     }
+    object["slow_link"] = Json();
+    if (times.slowLink >= 0)
+        object["slow_link"] = times.links[static_cast<std::size_t>(times.slowLink)].name;
+    object["links"] = Json::array();
+    for (const LinkTime& link : times.links)
+        object["links"].push_back({{"link", link.name},
+                                   {"transfers", link.transfers},
+                                   {"bytes", link.bytes},
+                                   {"time_ns", link.time},
+                                   {"usual_ns", link.usual},
+                                   {"waited_ns", link.waited},
+                                   {"excess_ns", link.excess}});
     object["per_device"] = Json::array();
     for (const DeviceTime& device : times.devices) {
         Json entry{{"rank", device.rank}, {"device", device.device}, {"slices", device.slices}};
@@ -84,6 +96,15 @@ void print(const DeviceTimes& times)
         table.addRow(std::move(cells));
     }
     table.print();
+    if (!times.links.empty()) {
+        // What moves begins when the last of those concerned has come; until then the others wait for it.
+        fmt::print("\n");
+        Table links({"moved", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"});
+        for (const LinkTime& link : times.links)
+            links.addRow({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
+                          fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess), formatDuration(link.waited)});
+        links.print();
+    }
     std::string sentence = verdict(times);
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
     fmt::print("\n{}.\n", sentence);

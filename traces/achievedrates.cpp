@@ -160,9 +160,9 @@ try {
                 return fmt::format("{}, rank {}, GPU {}", directionOf(query.getColumn(6).getInt()),
                                    query.getColumn(4).getInt(), query.getColumn(5).getInt());
             });
-    if (database.tableExists("COMMUNICATIONS"))
+    if (database.tableExists("COMMUNICATIONS")) // the calls of the host, which are no transfers, stand in it as well
         ask(sums + "rank, value FROM COMMUNICATIONS AS T JOIN LANES USING (laneId) JOIN StringIds ON id = collectiveId"
-                + inside + "GROUP BY rank, collectiveId ORDER BY rank, value",
+                + inside + "AND LANES.kind = 'stream' GROUP BY rank, collectiveId ORDER BY rank, value",
             [](SQLite::Statement& query) {
                 return fmt::format("{}, rank {}", query.getColumn(5).getString(), query.getColumn(4).getInt());
             });

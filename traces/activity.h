@@ -34,6 +34,10 @@ inline constexpr int activityKinds = 12;
 
 std::string_view nameOf(ActivityKind kind); ///< "kernel", "copy", "runtime call", …
 
+/// What tells a name from others, where there is little room: "layer_norm<float>(int)" of "void at::native::(anonymous
+/// namespace)::layer_norm<float>(int)", "Step#3" of "ProfilerStep#3". Names of neither kind stay as they are.
+std::string_view withoutScope(std::string_view name);
+
 struct Activity {
     Nanoseconds start = 0, end = 0; ///< since the trace's origin
     std::uint32_t name = 0;         ///< in TraceData::strings

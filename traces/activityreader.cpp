@@ -185,6 +185,35 @@ void readSmallTables(SQLite::Database& database, StoredActivities& stored)
     }
 }
 
+/// Kernels only: a call of the host says as much of its communication, but not when that ran.
+LinkTransfers readTransfers(SQLite::Database& database, const StoredActivities& stored)
+{
+    std::vector<Communication> communications;
+    if (!hasTable(database, "COMMUNICATIONS"))
+        return {};
+    SQLite::Statement query(database, "SELECT laneId, start, end, collectiveId, groupId, communicator, bytes, peer "
+                                      "FROM COMMUNICATIONS");
+    const auto nameOf = [&](const SQLite::Column& column) {
+        const auto id = static_cast<std::size_t>(column.getInt64());
+        return !column.isNull() && id < stored.strings.size() ? stored.strings[id] : std::string();
+    };
+    while (query.executeStep()) {
+        const auto lane = static_cast<std::size_t>(query.getColumn(0).getInt64());
+        if (lane >= stored.lanes.size() || stored.lanes[lane].kind != TraceLane::Kind::Stream)
+            continue;
+        Communication& c = communications.emplace_back();
+        c.rank = stored.lanes[lane].rank;
+        c.device = stored.lanes[lane].device;
+        c.start = query.getColumn(1).getInt64();
+        c.end = query.getColumn(2).getInt64();
+        c.collective = nameOf(query.getColumn(3));
+        c.group = nameOf(query.getColumn(4)) + "/" + query.getColumn(5).getString();
+        c.bytes = query.getColumn(6).isNull() ? -1 : query.getColumn(6).getInt64();
+        c.peer = query.getColumn(7).isNull() ? -1 : query.getColumn(7).getInt();
+    }
+    return pairTransfers(std::move(communications));
+}
+
 } // namespace
 
 std::size_t StoredActivities::slices() const
@@ -207,6 +236,7 @@ try {
     stored.ranks = static_cast<int>(metaNumber(database, "ranks"));
     readLanes(database, stored);
     readSmallTables(database, stored);
+    stored.transfers = readTransfers(database, stored);
     readTracks(database, stored, path, progress);
     return stored;
 } catch (const SQLite::Exception& error) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/predict/timeline.h"
+#include "traces/linktransfers.h"
 #include "traces/progress.h"
 #include "traces/tracewriter.h"
 #include "traces/tracks.h"
@@ -37,6 +38,7 @@ struct StoredActivities {
     std::vector<TraceCounter> counters;
     std::vector<TraceFlow> flows;
     std::vector<ClockOffset> clocks;
+    LinkTransfers transfers;
     ImportReport report;
 
     std::size_t slices() const;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
+#include <set>
 
 namespace pipewright {
 
@@ -139,6 +141,7 @@ void ChromeLanes::count(const ChromeEvent& event, std::string_view series, Nanos
         TraceCounter counter;
         counter.name = std::string(event.name) + (series.empty() ? "" : ": ") + std::string(series);
         m_data.counters.push_back(std::move(counter));
+        m_counterProcess.emplace_back(event.process);
     }
     TraceCounter& counter = m_data.counters[found->second];
     counter.time.push_back(time);
@@ -222,6 +225,20 @@ void ChromeLanes::finish()
             lane.name = (stream ? "stream " : "thread ") + (m_threadOf[i].empty() ? std::string("0") : m_threadOf[i]);
         if (const auto order = m_threadOrder.find(key); order != m_threadOrder.end())
             lane.sortIndex = order->second;
+    }
+    // A process with streams is a device: what it counts is the device's.
+    std::map<std::string, int> devices;
+    for (std::size_t i = 0; i < m_data.lanes.size(); ++i)
+        if (m_data.lanes[i].kind == TraceLane::Kind::Stream)
+            devices.emplace(m_processOf[i], m_data.lanes[i].device);
+    const std::set<std::string> counting(m_counterProcess.begin(), m_counterProcess.end());
+    for (std::size_t i = 0; i < m_counterProcess.size(); ++i) {
+        TraceCounter& counter = m_data.counters[i];
+        const auto process = m_processes.find(m_counterProcess[i]);
+        if (const auto device = devices.find(m_counterProcess[i]); device != devices.end())
+            counter.device = device->second;
+        else if (counting.size() > 1 && process != m_processes.end() && !process->second.process.empty())
+            counter.name = process->second.process + ", " + counter.name;
     }
     markCommunicationStreams(m_data);
 }

@@ -53,6 +53,7 @@ private:
     std::vector<std::vector<std::size_t>> m_open; ///< per lane
     std::unordered_map<std::string, std::vector<std::size_t>> m_openAsync;
     std::unordered_map<std::string, std::size_t> m_counters;
+    std::vector<std::string> m_counterProcess; ///< per counter
     std::unordered_map<std::string, End> m_flowFrom;
     std::vector<std::pair<std::string, End>> m_flowTo;
     std::string m_lastLaneKey;

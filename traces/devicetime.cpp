@@ -30,21 +30,41 @@ Class classOf(ActivityKind kind, bool communication)
 /// How much of the stretch so far is covered by slices that come by their start.
 struct Cover {
     Nanoseconds until = 0, covered = 0;
-    void add(Nanoseconds start, Nanoseconds end)
+    /// What it adds to the cover: [that, end).
+    Nanoseconds add(Nanoseconds start, Nanoseconds end)
     {
         start = std::max(start, until);
         if (end > start) {
             covered += end - start;
             until = end;
         }
+        return start;
+    }
+};
+
+/// How much of each transfer is hidden: its device computes meanwhile.
+struct HiddenTransfers {
+    const std::vector<LinkTransfer>& all;
+    std::vector<Nanoseconds>& hidden;
+    std::vector<std::size_t> own; ///< of the device, by when they are ready
+    std::size_t next = 0;
+
+    /// Stretches come in order.
+    void computes(Nanoseconds start, Nanoseconds end)
+    {
+        while (next < own.size() && all[own[next]].end <= start)
+            ++next;
+        for (std::size_t i = next; i < own.size() && all[own[i]].ready < end; ++i)
+            hidden[own[i]] += std::max<Nanoseconds>(0, std::min(end, all[own[i]].end) - std::max(start, all[own[i]].ready));
     }
 };
 
 /// One device, its streams' slices merged by start.
 class Sweep {
 public:
-    Sweep(const StoredActivities& trace, const std::vector<bool>& collective, const LaunchCalls& launches)
-        : m_trace(trace), m_collective(collective), m_launches(launches)
+    Sweep(const StoredActivities& trace, const std::vector<bool>& collective, const LaunchCalls& launches,
+          HiddenTransfers transfers)
+        : m_trace(trace), m_collective(collective), m_launches(launches), m_transfers(std::move(transfers))
     {
     }
 
@@ -88,7 +108,7 @@ public:
             const Nanoseconds end = std::min(track.end[head.slice], to);
             const Class what = classOf(track, head.slice);
             if (what == Class::Compute)
-                m_compute.add(head.start, end);
+                m_transfers.computes(m_compute.add(head.start, end), end);
             else
                 (what == Class::Communication ? m_communication : m_copies).add(head.start, end);
             if (what != Class::Copy)
@@ -97,6 +117,8 @@ public:
             push(head.track, head.slice + 1);
         }
         if (open && m_any.until < to)
+            device.finished = to - m_any.until;
+        if (device.finished > 0)
             addGap({m_any.until, to, DeviceTimeCause::HostGap, 0, 0, false}, to, device);
         auto& time = device.time;
         time[static_cast<std::size_t>(DeviceTimeCause::Computing)] = m_compute.covered;
@@ -144,6 +166,7 @@ private:
     const StoredActivities& m_trace;
     const std::vector<bool>& m_collective;
     const LaunchCalls& m_launches;
+    HiddenTransfers m_transfers;
     Cover m_compute, m_communication, m_copies, m_work, m_any; ///< m_work: computing or communicating
     std::size_t m_steps = 0;
 };
@@ -155,6 +178,38 @@ Nanoseconds medianOf(std::vector<Nanoseconds> values)
     return *middle;
 }
 
+/// `hidden`: of every transfer.
+void addLinks(const LinkTransfers& transfers, const std::vector<Nanoseconds>& hidden, DeviceTimes& times)
+{
+    std::vector<LinkTime> links(transfers.links.size());
+    for (std::size_t i = 0; i < transfers.transfers.size(); ++i) {
+        const LinkTransfer& t = transfers.transfers[i];
+        if (t.end <= times.from || t.end > times.to)
+            continue;
+        LinkTime& link = links[t.link];
+        ++link.transfers;
+        link.bytes += std::max<Bytes>(0, t.bytes);
+        link.time += t.time();
+        link.usual += t.usual;
+        link.waited += t.waited;
+        link.excess += std::clamp<Nanoseconds>(t.time() - t.usual, 0, std::max<Nanoseconds>(0, t.time() - hidden[i]));
+    }
+    for (std::size_t l = 0; l < links.size(); ++l) {
+        if (links[l].transfers == 0)
+            continue;
+        links[l].link = static_cast<std::uint32_t>(l);
+        links[l].name = transfers.links[l].what;
+        times.links.push_back(std::move(links[l]));
+    }
+    constexpr double slow = 1.5, matters = 0.02; // links differ more than kernels do; a share of the stretch
+    Nanoseconds largest = static_cast<Nanoseconds>(matters * static_cast<double>(times.to - times.from));
+    for (std::size_t l = 0; l < times.links.size(); ++l)
+        if (times.links[l].slowness() >= slow && times.links[l].excess > largest) {
+            largest = times.links[l].excess;
+            times.slowLink = static_cast<int>(l);
+        }
+}
+
 void findStraggler(DeviceTimes& times)
 {
     if (times.devices.size() < 2)
@@ -163,7 +218,7 @@ void findStraggler(DeviceTimes& times)
     const bool communicates = std::all_of(times.devices.begin(), times.devices.end(),
                                           [](const DeviceTime& device) { return device.communicating > 0; });
     const auto ownOf = [&](const DeviceTime& device) {
-        return communicates ? times.to - times.from - device.of(DeviceTimeCause::Communication)
+        return communicates ? times.to - times.from - device.of(DeviceTimeCause::Communication) - device.finished
                             : device.of(DeviceTimeCause::Computing);
     };
     std::vector<Nanoseconds> own;
@@ -276,15 +331,30 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
     DeviceTimes times;
     times.from = from;
     times.to = std::max(from, to);
+    std::vector<Nanoseconds> hidden(trace.transfers.transfers.size(), 0);
+    std::map<std::pair<int, int>, std::vector<std::size_t>> transfers;
+    for (std::size_t i = 0; i < hidden.size(); ++i)
+        transfers[{trace.transfers.transfers[i].rank, trace.transfers.transfers[i].device}].push_back(i);
     for (const auto& [which, ofDevice] : tracks) {
         DeviceTime& device = times.devices.emplace_back();
         std::tie(device.rank, device.device) = which;
         device.name = trace.ranks > 1 ? fmt::format("rank {}, GPU {}", device.rank, device.device)
                                       : fmt::format("GPU {}", device.device);
-        Sweep(trace, collective, launches).run(ofDevice, times.from, times.to, device, stopped);
+        HiddenTransfers own{trace.transfers.transfers, hidden, std::move(transfers[which])};
+        Sweep(trace, collective, launches, std::move(own)).run(ofDevice, times.from, times.to, device, stopped);
     }
     findStraggler(times);
+    addLinks(trace.transfers, hidden, times);
     return times;
+}
+
+bool DeviceTimes::linkFirst() const
+{
+    if (slowLink < 0 || straggler < 0)
+        return slowLink >= 0;
+    // A slow link keeps hosts and streams waiting that are no cause of anything; that a device computes longer is sure.
+    const bool sure = reason == DeviceTimeCause::Computing || reason == DeviceTimeCause::Copies;
+    return links[static_cast<std::size_t>(slowLink)].excess >= (sure ? excess : excess / 2);
 }
 
 std::string verdict(const DeviceTimes& times)
@@ -293,11 +363,21 @@ std::string verdict(const DeviceTimes& times)
         return "no kernels of a device were recorded";
     if (times.to == times.from)
         return "an empty stretch";
+    std::string device, link;
     if (times.straggler >= 0) {
         const DeviceTime& slow = times.devices[static_cast<std::size_t>(times.straggler)];
-        return fmt::format("{} holds up the others: its own time is {:.2f} times the median device's, most of it {} ({} more)",
-                           slow.name, times.slowness, nameOf(times.reason), formatDuration(times.excess));
+        device = fmt::format("{} holds up the others: its own time is {:.2f} times the median device's, most of it {} ({} more)",
+                             slow.name, times.slowness, nameOf(times.reason), formatDuration(times.excess));
     }
+    if (times.slowLink >= 0) {
+        const LinkTime& slow = times.links[static_cast<std::size_t>(times.slowLink)];
+        link = fmt::format("{} holds up the others: {:.2f} times the usual time, and {} more that no computing hides", slow.name,
+                           slow.slowness(), formatDuration(slow.excess));
+    }
+    if (!device.empty() && !link.empty())
+        return times.linkFirst() ? link + "; " + device : device + "; " + link;
+    if (!device.empty() || !link.empty())
+        return device + link;
     std::array<Nanoseconds, deviceTimeCauses> sum{};
     Nanoseconds all = 0;
     for (const DeviceTime& device : times.devices)

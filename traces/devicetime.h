@@ -4,7 +4,8 @@
 // gap in which nothing runs on a device belongs to the host when the call that launched what ends it was made
 // after the gap began; to the launching itself when it is no longer than two kernels of a stream are apart anyhow;
 // and otherwise to whatever the device waited for (an event, another stream). Over several devices the one whose own
-// time - all but its waiting inside communication - is longest holds up the others.
+// time - all but its waiting inside communication - is longest holds up the others; unless a link does, whose transfers
+// take longer than those of the others and are not hidden behind computing (linktransfers.h).
 #pragma once
 
 #include "traces/launchcalls.h"
@@ -35,6 +36,7 @@ struct DeviceTime {
     std::string name;                                ///< "GPU 0", or "rank 1, GPU 0" where there are several ranks
     std::array<Nanoseconds, deviceTimeCauses> time{}; ///< add up to the stretch
     Nanoseconds communicating = 0, copying = 0;       ///< hidden behind other work or not
+    Nanoseconds finished = 0;                         ///< of the host gaps: after the last slice of the whole trace
     std::int64_t slices = 0;
 
     struct Gap { ///< of nothing running
@@ -52,6 +54,17 @@ struct DeviceTime {
     double overlap() const;
 };
 
+struct LinkTime { ///< of one LinkTransfers::Link, of the transfers that end in the stretch
+    std::uint32_t link = 0;
+    std::string name;
+    std::int64_t transfers = 0;
+    Bytes bytes = 0;                   ///< of those that say theirs
+    Nanoseconds time = 0, usual = 0;   ///< summed; what the median link would have taken
+    Nanoseconds waited = 0;            ///< by the first for the last to come; nothing of the link's
+    Nanoseconds excess = 0;            ///< beyond the usual, as far as computing did not hide it
+    double slowness() const { return usual > 0 ? static_cast<double>(time) / static_cast<double>(usual) : 1; }
+};
+
 struct DeviceTimes {
     Nanoseconds from = 0, to = 0;
     std::vector<DeviceTime> devices; ///< by rank, then device; those with a kernel or copy anywhere in the trace
@@ -59,9 +72,14 @@ struct DeviceTimes {
     double slowness = 1;             ///< its own time against the median's
     DeviceTimeCause reason = DeviceTimeCause::Computing; ///< in what it differs most from the median device
     Nanoseconds excess = 0;                              ///< by how much
+    std::vector<LinkTime> links; ///< with a transfer in the stretch
+    int slowLink = -1;           ///< that with the largest excess, when half as slow again as usual and it matters
+
+    /// Whether the slow link explains more than the straggler.
+    bool linkFirst() const;
 };
 
-/// "GPU 1 holds up the others: …"; of a trace without a straggler, what most of the devices' time goes to.
+/// "GPU 1 holds up the others: …" or "the link from rank 0 to rank 1 holds up …", the larger cause first; of a trace without either, what most of the devices' time goes to.
 std::string verdict(const DeviceTimes& times);
 
 /// Gaps no longer than this between two kernels are of the launching (Holistic Trace Analysis' default).

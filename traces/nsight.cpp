@@ -59,6 +59,7 @@ public:
                         "record with --trace=cuda,nvtx and export with `nsys export --type sqlite`");
         closeOpenRanges();
         m_lanes.finish(m_rankOfProcess);
+        tellPeersByTheirRank();
         markCommunicationStreams(m_data);
         return std::move(m_data);
     }
@@ -260,6 +261,8 @@ private:
             auto& known = m_rankOfProcess[process];
             if (*call->ranks > known.second)
                 known = {*call->rank, *call->ranks};
+            if (call->communicator)
+                m_processOf[{*call->communicator, *call->rank}] = process;
         }
         ActivityDetail d;
         d.collective = m_data.strings.id(collectiveOf(name));
@@ -304,6 +307,21 @@ private:
             const Activity& found = m_data.activities[*--range];
             if (found.lane == launch.lane && launch.start <= found.end)
                 kernel.detail = found.detail;
+        }
+    }
+
+    /// NCCL counts peers within a communicator; where its start was recorded, the job's ranks take their place.
+    void tellPeersByTheirRank()
+    {
+        std::map<std::int64_t, int> rankOf; // by process
+        for (const TraceLane& lane : m_data.lanes)
+            rankOf.emplace(lane.process, lane.rank);
+        for (ActivityDetail& detail : m_data.details) {
+            const auto process = m_processOf.find({detail.communicator, detail.peer});
+            if (detail.peer < 0 || process == m_processOf.end())
+                continue;
+            if (const auto rank = rankOf.find(process->second); rank != rankOf.end())
+                detail.peer = rank->second;
         }
     }
 
@@ -409,6 +427,7 @@ private:
     NcclPayloads m_payloads;
     std::vector<std::uint32_t> m_calls, m_ncclRanges, m_neverEnded; ///< activities
     std::map<std::int64_t, std::pair<int, int>> m_rankOfProcess;    ///< and of how many
+    std::map<std::pair<std::uint64_t, std::int32_t>, std::int64_t> m_processOf; ///< by communicator and rank in it
 };
 
 } // namespace

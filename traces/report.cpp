@@ -201,6 +201,14 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
         }
         page.table(header, rows);
     }
+    if (!times.links.empty()) {
+        page.heading("Links, from when the last of those concerned has come");
+        std::vector<std::vector<std::string>> rows;
+        for (const LinkTime& link : times.links)
+            rows.push_back({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
+                            fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess), formatDuration(link.waited)});
+        page.table({"", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"}, rows);
+    }
     if (const std::vector<TraceStep> steps = stepsOf(trace); !steps.empty()) {
         page.heading("Steps");
         std::vector<std::vector<std::string>> rows;

@@ -18,4 +18,11 @@ void keepFreedMemory()
 #endif
 }
 
+void releaseFreedMemory()
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 } // namespace pipewright

@@ -8,4 +8,7 @@ namespace pipewright {
 /// Call once at the start of a program. Without effect where the allocator has no such setting.
 void keepFreedMemory();
 
+/// Hands back what is kept at the moment, after work that took far more than what follows will.
+void releaseFreedMemory();
+
 } // namespace pipewright

@@ -4,6 +4,8 @@
 
 #include "traces/activity.h"
 
+#include <algorithm>
+
 namespace pipewright::test {
 
 inline std::uint32_t addLane(TraceData& data, TraceLane::Kind kind, int rank, std::int64_t process, std::int64_t thread,
@@ -62,6 +64,34 @@ inline TraceData manyKernels(std::size_t slices, int lanes)
         data.activities.push_back(activity);
     }
     data.report.read = static_cast<std::int64_t>(slices);
+    return data;
+}
+
+/// As PyTorch's profiler records them: per rank a thread whose operators launch kernels on one stream, 1/3 of the slices each,
+/// cut into steps.
+inline TraceData manyLaunches(std::size_t slices, int ranks)
+{
+    TraceData data;
+    data.tool = "made up";
+    data.ranks = ranks;
+    data.activities.reserve(slices);
+    const auto rounds = static_cast<int>(slices / 3) / ranks, perStep = std::max(1, rounds / 20);
+    for (int rank = 0; rank < ranks; ++rank) {
+        const auto thread = addLane(data, TraceLane::Kind::Thread, rank, 100 + rank, 1, -1, "thread 1");
+        const auto stream = addLane(data, TraceLane::Kind::Stream, rank, 100 + rank, 7, rank, "stream 7");
+        for (int i = 0; i < rounds; ++i) {
+            const Nanoseconds at = Nanoseconds{1000} * i;
+            const auto correlation = static_cast<std::uint32_t>(i + 1);
+            const std::string number = std::to_string(i % 200);
+            if (i % perStep == 0)
+                addActivity(data, thread, ActivityKind::Range, "ProfilerStep#" + std::to_string(i / perStep), at,
+                            at + Nanoseconds{1000} * std::min(perStep, rounds - i));
+            addActivity(data, thread, ActivityKind::Operator, "aten::op" + number, at, at + 900);
+            addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", at + 100, at + 300, correlation);
+            addActivity(data, stream, ActivityKind::Kernel, "kernel_" + number, at + 400, at + 1000 + i % 7 * 50, correlation);
+        }
+    }
+    data.report.read = static_cast<std::int64_t>(data.activities.size());
     return data;
 }
 

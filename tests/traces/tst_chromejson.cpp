@@ -205,6 +205,18 @@ private Q_SLOTS:
         QVERIFY(errorOf([&] { importChromeJson(*bytesOf(text), "t", stop); }).find("cancelled") != std::string::npos);
     }
 
+    void countersAreOfTheirDeviceOrProcess()
+    {
+        const TraceData data = importText(R"([
+            {"ph": "C", "name": "memory", "pid": 3, "ts": 0, "args": {"MB": 7}}, {"ph": "C", "name": "queue", "pid": 8, "ts": 0, "args": {"n": 1}},
+            {"ph": "M", "name": "process_name", "pid": 8, "args": {"name": "loader"}},
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 7, "ts": 1, "dur": 2, "args": {"device": 3, "stream": 7}}])");
+        QCOMPARE(data.counters[0].device, 3);
+        QCOMPARE(data.counters[0].name, std::string("memory: MB"));
+        QCOMPARE(data.counters[1].device, -1);
+        QCOMPARE(data.counters[1].name, std::string("loader, queue: n"));
+    }
+
     void ourOwnExportComesBack()
     {
         const Prediction prediction = predict(smallDesign("zb-h1", 3, 5));

@@ -4,10 +4,15 @@
 #include "traces/achievedrates.h"
 #include "traces/activities.h"
 #include "traces/devicetime.h"
+#include "traces/traceimport.h"
 
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
 #include <random>
 
 using namespace pipewright;
@@ -66,6 +71,59 @@ StoredActivities pair(Nanoseconds hostLate, Nanoseconds kernelsLonger)
         }
     }
     return stored(std::move(m.data), 2);
+}
+
+/// A pipeline of four ranks in PyTorch's own format, a file per rank: each rank receives, computes 1 ms and sends on, eight times,
+/// its host far ahead of it. Times in microseconds are added to every transfer from rank 1 to rank 2, to every computation of
+/// rank 2, or before the host of rank 2 launches one.
+StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int device, int host)
+{
+    constexpr int ranks = 4, microbatches = 8, late = 2, usual = 100;
+    std::array<std::string, ranks> events;
+    std::array<int, ranks> clock{}, received{}, computed{}, sent{};
+    std::array<int, ranks> sendCall{}, sendStart{};
+    int correlation = 0;
+    const auto slice = [&](int rank, const char* category, const std::string& name, int thread, int from, int to, const std::string& more) {
+        events[static_cast<std::size_t>(rank)] += fmt::format(
+            R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{}.000,"dur":{}.000,"args":{{"correlation":{}{}}}}},)", category, name,
+            thread == 1 ? 100 : 0, thread, from, to - from, correlation, more);
+    };
+    const auto launch = [&](int rank, const std::string& name, int stream, int call, int from, int to, const std::string& more = {}) {
+        ++correlation;
+        slice(rank, "cuda_runtime", "cudaLaunchKernel", 1, call, call + 4, {});
+        slice(rank, "kernel", name, stream, from, to, fmt::format(R"(,"device":0,"stream":{}{})", stream, more));
+    };
+    const auto moves = [](const char* what, const char* key, int peer) {
+        return fmt::format(R"(,"Collective name":"{}","{}":{},"In msg nelems":1000000,"dtype":"BFloat16")", what, key, peer);
+    };
+    for (int m = 0; m < microbatches; ++m)
+        for (std::size_t r = 0; r < ranks; ++r) {
+            const int rank = static_cast<int>(r);
+            int ready = 0;
+            if (r > 0) {
+                const int call = clock[r] += 10, start = std::max(received[r], call + 5);
+                ready = std::max(start, sendStart[r - 1]) + usual + (rank == late ? link : 0);
+                launch(rank, "ncclDevKernel_SendRecv", 13, call, start, ready, moves("recv", "Src Rank", rank - 1));
+                launch(rank - 1, "ncclDevKernel_SendRecv", 14, sendCall[r - 1], sendStart[r - 1], ready, moves("send", "Dst Rank", rank));
+                received[r] = sent[r - 1] = ready;
+            }
+            const int call = clock[r] += 10 + (rank == late ? host : 0);
+            const int start = std::max({computed[r], ready, call + 5});
+            computed[r] = start + 1000 + (rank == late ? device : 0);
+            launch(rank, "gemm", 7, call, start, computed[r]);
+            sendCall[r] = clock[r] += 10;
+            sendStart[r] = std::max({sent[r], computed[r], sendCall[r] + 5});
+        }
+    std::vector<std::string> paths;
+    for (std::size_t r = 0; r < ranks; ++r) {
+        paths.push_back(folder.filePath(QStringLiteral("rank%1.json").arg(r)).toStdString());
+        std::ofstream(paths.back()) << fmt::format(
+            R"({{"schemaVersion":1,"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},"baseTimeNanoseconds":1700000000000000000,"traceEvents":[{}{{}}]}})",
+            r, ranks, events[r]);
+    }
+    const std::string store = folder.filePath(QStringLiteral("trace.db")).toStdString();
+    importTraces(paths, store, true);
+    return readActivities(store);
 }
 
 } // namespace
@@ -172,6 +230,71 @@ private Q_SLOTS:
         QVERIFY(times.devices[0].of(Cause::Communication) >= 1500);
         const StoredActivities even = pair(0, 0);
         QCOMPARE(deviceTimes(even, LaunchCalls(even), 0, 2'500).straggler, -1);
+    }
+
+    void aDelayInARecordedPipelineIsNamedFirst_data()
+    {
+        QTest::addColumn<int>("link");
+        QTest::addColumn<int>("device");
+        QTest::addColumn<int>("host");
+        QTest::addColumn<QString>("first");
+        QTest::newRow("link") << 1500 << 0 << 0 << "the link from rank 1 to rank 2 holds up the others: 16.00 times the usual time";
+        QTest::newRow("device") << 0 << 800 << 0 << "rank 2, GPU 0 holds up the others: its own time is ";
+        QTest::newRow("host") << 0 << 0 << 2500 << "rank 2, GPU 0 holds up the others: its own time is ";
+        QTest::newRow("none") << 0 << 0 << 0 << "";
+    }
+
+    void aDelayInARecordedPipelineIsNamedFirst()
+    {
+        QFETCH(int, link);
+        QFETCH(int, device);
+        QFETCH(int, host);
+        QFETCH(QString, first);
+        const QTemporaryDir folder;
+        const StoredActivities trace = forwardPipeline(folder, link, device, host);
+        QCOMPARE(trace.transfers.links.size(), 3u);
+        QCOMPARE(trace.transfers.transfers.size(), 24u);
+        const DeviceTimes times = deviceTimes(trace, LaunchCalls(trace), 0, endOf(trace));
+        const std::string said = verdict(times);
+        QVERIFY2(said.starts_with(first.toStdString()), said.c_str());
+        QCOMPARE(times.slowLink >= 0, link > 0);
+        for (const LinkTime& l : times.links) {
+            QCOMPARE(l.transfers, 8);
+            QCOMPARE(l.usual, Nanoseconds{8 * 100'000});
+            QCOMPARE(l.bytes, Bytes{8 * 2'000'000});
+            // A sender, a receiver or their hosts coming late is nothing of the link's.
+            QCOMPARE(l.time, Nanoseconds{8 * 100'000 + (link > 0 && l.name.ends_with("to rank 2") ? 8 * link * 1000 : 0)});
+        }
+        if (link > 0) { // rank 2 computes while the next microbatch is on its way
+            QCOMPARE(times.links[static_cast<std::size_t>(times.slowLink)].excess, Nanoseconds{(1500 + 7 * 600) * 1000});
+        } else if (device + host > 0) {
+            QCOMPARE(times.straggler, 2);
+            QCOMPARE(times.reason, device > 0 ? Cause::Computing : Cause::HostGap);
+        } else {
+            QCOMPARE(times.straggler, -1);
+        }
+    }
+
+    void transfersThatCannotBePairedAreLeftOut()
+    {
+        std::vector<Communication> seen;
+        const auto add = [&](int rank, const char* what, int peer, Nanoseconds start, Nanoseconds end) {
+            seen.push_back({rank, 0, peer, start, end, 100, what, "g"});
+        };
+        add(0, "send", 1, 10, 50); // the recording of rank 1 began later: which of the two it received is not known
+        add(0, "send", 1, 60, 90);
+        add(1, "recv", 0, 70, 90);
+        add(0, "allreduce", -1, 100, 190);
+        add(1, "allreduce", -1, 150, 180);
+        add(0, "broadcast", -1, 200, 300); // of one rank only
+        const LinkTransfers paired = pairTransfers(seen);
+        QCOMPARE(paired.transfers.size(), 1u);
+        const LinkTransfer& reduced = paired.transfers[0];
+        QCOMPARE(paired.links[reduced.link].what, std::string("allreduce over ranks 0, 1"));
+        QCOMPARE(reduced.ready, 150); // when the last came; the first waited for it
+        QCOMPARE(reduced.time(), 40);
+        QCOMPARE(reduced.waited, 50);
+        QCOMPARE(reduced.rank, 1);
     }
 
     void everyNanosecondIsCountedOnce()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Exports of Nsight Systems, made up table by table: every trap that their schema has, one at a time.
 #include "traces/actions.h"
+#include "traces/activitystore.h"
 #include "traces/nsight.h"
 #include "traces/recording.h"
 
@@ -233,6 +234,56 @@ private Q_SLOTS:
         QCOMPARE(data.counters[0].name, std::string("SM Active"));
         QCOMPARE(data.counters[1].value, (std::vector<double>{100, 60}));
         QCOMPARE(data.report.lost(), std::int64_t{1});
+    }
+
+    void ncclCountsPeersWithinACommunicator()
+    {
+        // Processes 11, 22 and 33 are ranks 0, 1 and 2 of the job; the last two share a communicator, in which they are 0 and 1.
+        const auto payload = [](std::uint64_t schema, std::uint64_t communicator, std::int32_t first, std::int32_t second) {
+            std::string hex = "x'";
+            const auto put = [&](auto value) {
+                for (std::size_t i = 0; i < sizeof value; ++i) {
+                    char digits[3];
+                    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>((value >> (8 * i)) & 0xff));
+                    hex += digits;
+                }
+            };
+            for (const std::uint64_t head : {std::uint64_t{1}, schema, std::uint64_t{16}, std::uint64_t{32}, communicator})
+                put(head);
+            put(static_cast<std::uint32_t>(first));
+            put(static_cast<std::uint32_t>(second));
+            return hex + "'";
+        };
+        std::vector<std::string> statements{
+            kernels(), calls(), ranges(),
+            "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, flags INT, type INT, name TEXT, offset INT)",
+            "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 1, 0, 0, 18, 'NCCL communicator ID', NULL), (1, 1, 1, 0, 15, 'No. of ranks', 8), "
+            "(1, 1, 2, 0, 15, 'Rank', 12), (1, 2, 0, 0, 18, 'NCCL communicator ID', NULL), (1, 2, 1, 0, 15, 'Peer rank', 8)",
+            "INSERT INTO StringIds VALUES (20, 'ncclCommInitRank'), (21, 'ncclRecv')"};
+        const auto range = [&](int process, int name, int at, const std::string& data) {
+            statements.push_back("INSERT INTO NVTX_EVENTS VALUES (" + text(at) + ", " + text(at + 8) + ", 59, NULL, " + text(global(process, 1)) + ", "
+                                 + text(name) + ", 1, " + data + ")");
+        };
+        for (int rank = 0; rank < 3; ++rank)
+            range(11 * (rank + 1), 20, 0, payload(1, 0xaa, 3, rank));
+        for (int rank = 0; rank < 2; ++rank) {
+            const int process = 22 + 11 * rank;
+            range(process, 20, 10, payload(1, 0xbb, 2, rank));
+            range(process, rank == 0 ? 5 : 21, 20, payload(2, 0xbb, 1 - rank, 0));
+            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (22, 24, 0, " + text(global(process, 1)) + ", 1, 2)");
+            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + text(100 + 50 * rank) + ", 400, " + text(rank + 1) + ", 7, 1, "
+                                 + text(global(process, 0)) + ", 4, 4, NULL)");
+        }
+        TraceData data = importNsight(write(statements));
+        for (const Activity* kernel : named(data, "ncclDevKernel_SendRecv"))
+            QCOMPARE(data.details[kernel->detail].peer, data.lanes[kernel->lane].rank == 1 ? 2 : 1);
+        const std::string path = m_folder / "peers.db";
+        writeActivities(path, data, {}, true);
+        const LinkTransfers transfers = readActivities(path).transfers; // the calls of the hosts are no transfers
+        QCOMPARE(transfers.transfers.size(), std::size_t{1});
+        QCOMPARE(transfers.links[0].what, std::string("the link from rank 1 to rank 2"));
+        QCOMPARE(transfers.transfers[0].ready, Nanoseconds{150});
+        QCOMPARE(transfers.transfers[0].time(), Nanoseconds{250});
     }
 
     void whatIsNoExportIsSaidToBeNone()
