@@ -79,8 +79,8 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(ac
     group.add_option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)")->type_name("1|2");
     group.add_flag("--vertical-sync", m_verticalSync, "pipedream: every stage reads the version that stage 0 read");
     group.add_option("--workers", m_workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)")->type_name("N");
-    group.add_option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, or one activation each")
-        ->type_name("pipeline|workers|single|triangle");
+    group.add_option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a worker per device and stages that hop")
+        ->type_name("pipeline|workers|single|triangle|sharded");
     group.add_option("--name", m_name, "name of the design");
 }
 

@@ -309,6 +309,7 @@ void TrainingWork::compute(const TaskContext& context)
     const bool versioned = m_program->versioned();
     const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
                                                      : std::span<const float>(copy.parameters);
+    const std::span<float> gradients = versioned && task.op != Op::F ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
@@ -331,9 +332,9 @@ void TrainingWork::compute(const TaskContext& context)
             m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;
     }
-    case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients); break;
-    case Op::I: maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, copy.gradients); break;
-    case Op::W: maths.weightGrad(memory.saved, copy.gradients); break;
+    case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
+    case Op::I: maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
+    case Op::W: maths.weightGrad(memory.saved, gradients); break;
     case Op::U:
     case Op::R: break;
     }

@@ -107,6 +107,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["replica_placements"] = schedule.morePlacements;
     if (!schedule.inTurn.empty())
         json["in_turn"] = schedule.inTurn;
+    if (schedule.shardedStates)
+        json["sharded_states"] = true;
     if (!(schedule.weights == WeightPolicy{}))
         json["weights"] = weightsToJson(schedule.weights);
     if (schedule.sequencePieces != 1)

@@ -257,6 +257,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
             checkReplicaPlacement(reading, schedule, i);
         if (const Json* turns = reader.array("in_turn"))
             readTurns(reading, *turns, schedule);
+        reader.read("sharded_states", schedule.shardedStates);
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)

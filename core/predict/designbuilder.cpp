@@ -39,9 +39,14 @@ void checkRequest(const DesignRequest& request)
 /// Data parallel workers may hold all stages on a device.
 int stagesPerDevice(const DesignRequest& request)
 {
-    return request.layout == WorkerLayout::Workers  ? request.devices
-           : request.layout == WorkerLayout::Single ? std::max(1, request.workers.value_or(1))
-                                                    : 1;
+    switch (request.layout) {
+    case WorkerLayout::Workers:
+    case WorkerLayout::Sharded: return request.devices;
+    case WorkerLayout::Single: return std::max(1, request.workers.value_or(1));
+    case WorkerLayout::Pipeline:
+    case WorkerLayout::Triangle: break;
+    }
+    return 1;
 }
 
 /// What a family needs to know before there is a schedule: the stages it will have, when they can be told.

@@ -179,6 +179,7 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.deviceOfStage = schedule.deviceOfStage;
     program.morePlacements = schedule.morePlacements;
     program.inTurn = schedule.inTurn;
+    program.shardedStates = schedule.shardedStates;
     program.weightPolicy = schedule.weights;
     buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, weights, options);
     applyTransferOrder(program, schedule.transferOrder, costs);

@@ -58,7 +58,7 @@ enum class BufferKind : std::uint8_t {
     WeightVersion,        ///< weights older than the stage's newest ones: U -> last reader
     PredictedWeights,     ///< made by a block from the newest weights: until its last reader
     SentWeights,          ///< a copy of what U made, for the other devices that work on the stage
-    ReceivedWeights,      ///< the same there, until it is put in place
+    ReceivedWeights,      ///< the same there, until it is put in place; with sharded states until it is passed on
     PartialGradient,      ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
     ReceivedPartialGradient,
 };
@@ -166,6 +166,7 @@ public:
     int replicas = 1;
     int sequencePieces = 1; ///< consecutive microbatch numbers that are one sequence
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
+    bool shardedStates = false;     ///< as in the Schedule: of a stage's devices only the one that updates it keeps its weights
     std::vector<int> deviceOfStage; ///< of replica 0
     std::vector<std::vector<int>> morePlacements; ///< of replica 1, …, as in the Schedule
 

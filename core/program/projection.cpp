@@ -5,6 +5,7 @@
 #include "core/program/overlaps.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -79,6 +80,7 @@ private:
         std::size_t expected = 0;        ///< instructions
         Bytes live = 0, peak = 0;
         int liveChunks = 0, mostChunks = 0;
+        TaskId lastBlock = 0;
     };
 
     Lane& lane(std::int32_t device) { return m_lanes[static_cast<std::size_t>(device)]; }
@@ -211,6 +213,8 @@ private:
             (use.local == none ? workspace : kept) += use.bytes;
         }
         Lane& here = lane(task.device);
+        if (m_program.shardedStates)
+            closeSendsBefore(here, std::exchange(here.lastBlock, t));
         add(here, InstructionKind::Compute, t, none, kept, workspace);
         countActivation(here, task);
         const TaskId end = endOfPair(t);
@@ -277,6 +281,15 @@ private:
                 m_freed.push_back(b);
         }
         takeFreed([&](BufferId b) { add(source, InstructionKind::Free, t, b, -m_uses[b].bytes); });
+    }
+
+    /// Where states hop from block to block, what a block handed on has the next block's time to leave in: kept any
+    /// longer, as many copies would gather on a device as it has others to send to.
+    void closeSendsBefore(Lane& source, TaskId block)
+    {
+        for (std::size_t c = 0; c < source.channels.size(); ++c)
+            for (std::size_t& first = source.channels[c].first; first < source.channels[c].open.size() && source.channels[c].open[first] < block;)
+                close(source, source.channels[c].open[first++]);
     }
 
     static Channel& channelTo(Lane& source, int destination)

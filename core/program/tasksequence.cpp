@@ -156,6 +156,11 @@ private:
         TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
         TaskId& firstOfPair = m_firstOfPair[static_cast<std::size_t>(device)];
         const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
+        if (m_weights) {
+            m_weightsOut.clear();
+            m_weights->sendOut(index, m_lastOnDevice, m_weightsOut);
+            notePending(m_weightsOut);
+        }
         readyInputs(rank + m_graph.unitSize(index) - 1);
         if (m_weights)
             m_weights->prepare(index, last);
@@ -274,8 +279,13 @@ private:
             return;
         m_weightsOut.clear();
         m_weights->write(task, index, m_weightsOut);
-        for (const WeightTasks::Outgoing& out : m_weightsOut)
-            m_pending.add(task, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf, out.buffer, out.arrival);
+        notePending(m_weightsOut);
+    }
+
+    void notePending(const std::vector<WeightTasks::Outgoing>& outgoing)
+    {
+        for (const WeightTasks::Outgoing& out : outgoing)
+            m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf, out.buffer, out.arrival);
     }
 
     // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------

@@ -33,7 +33,7 @@ protected:
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
                 add(BufferKind::OptimizerState, costs.optimizerState);
-                if (!m_schedule.inTurn.empty())
+                if (!m_schedule.inTurn.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }
     }

@@ -2,6 +2,7 @@
 #include "core/program/weightreport.h"
 
 #include <algorithm>
+#include <map>
 
 namespace pipewright {
 
@@ -33,6 +34,54 @@ void countCopies(const Program& program, int device, std::vector<StageWeights>& 
             for (const BufferId id : program.writes(instruction.task))
                 change(id, 1);
     }
+}
+
+/// Sharded states: with what is kept, the copies under way, wherever they are. A hop moves one and makes none.
+void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& report)
+{
+    std::vector<TaskId> lastUse(program.buffers.size(), none);
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        for (const BufferId id : program.reads(t))
+            lastUse[id] = t;
+        for (const BufferId id : program.writes(t))
+            lastUse[id] = t;
+    }
+    std::vector<std::map<int, int>> underWay(report.size()); // version -> copies
+    std::vector<int> newest(report.size(), 0);
+    const auto change = [&](BufferId id, int by) {
+        const Buffer& buffer = program.buffers[id];
+        if (buffer.kind != BufferKind::SentWeights && buffer.kind != BufferKind::ReceivedWeights)
+            return;
+        auto& versions = underWay[static_cast<std::size_t>(buffer.stage)];
+        if ((versions[buffer.microbatch] += by) == 0)
+            versions.erase(buffer.microbatch);
+    };
+    const auto leave = [&](TaskId t) {
+        for (const auto operands : {program.reads(t), program.writes(t)})
+            for (const BufferId id : operands)
+                if (lastUse[id] == t)
+                    change(id, -1);
+    };
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const auto s = static_cast<std::size_t>(task.stage);
+        const bool hop = task.kind == TaskKind::Transfer;
+        if (hop)
+            leave(t);
+        for (const BufferId id : program.writes(t))
+            change(id, 1);
+        if (task.kind == TaskKind::Update && task.peer < 0)
+            newest[s] = program.weights[t].update + 1;
+        int copies = 1;
+        for (const auto& [version, count] : underWay[s])
+            copies += count;
+        report[s].copies = std::max(report[s].copies, copies);
+        report[s].versions = std::max(report[s].versions, static_cast<int>(underWay[s].size()) + !underWay[s].contains(newest[s]));
+        if (!hop)
+            leave(t);
+    }
+    for (StageWeights& stage : report)
+        stage.bytes *= stage.copies; // of the one that is kept
 }
 
 } // namespace
@@ -74,6 +123,8 @@ std::vector<StageWeights> weightReport(const Program& program)
     }
     for (std::size_t s = 0; s < report.size(); ++s)
         report[s].meanStaleness = forwards[s] > 0 ? static_cast<double>(sum[s]) / static_cast<double>(forwards[s]) : 0;
+    if (program.shardedStates)
+        countCopiesUnderWay(program, report);
     for (int device = 0; device < static_cast<int>(program.devices.size()); ++device)
         countCopies(program, device, report);
     return report;
@@ -88,7 +139,7 @@ WeightTraffic weightTraffic(const Program& program)
                 const Buffer& buffer = program.buffers[id];
                 if (buffer.kind == BufferKind::PartialGradient)
                     traffic.gradients += buffer.bytes;
-                else if (buffer.kind == BufferKind::SentWeights)
+                else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::ReceivedWeights)
                     traffic.weights += buffer.bytes;
             }
     return traffic;

@@ -24,13 +24,16 @@ struct PartialSum {
     BlockIndex from, to;
 };
 
-/// Cyclic schedules pass one sum from worker to worker. With synchronous weights all workers end at once: each
+/// Cyclic schedules pass one sum from worker to worker; it is nobody's own where states are sharded. With synchronous weights all workers end at once: each
 /// device hands its own to the update, which adds them up.
 std::vector<PartialSum> partialSums(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
 {
     std::vector<PartialSum> sums;
     if (schedule.inTurn.empty())
         return sums;
+    const auto leaves = [&](BlockIndex from, BlockIndex to) {
+        return schedule.shardedStates || graph.deviceOfBlock[from] != graph.deviceOfBlock[to];
+    };
     for (std::size_t stage = 0; stage < plan.updates.size(); ++stage)
         for (std::size_t update = 0; update < plan.updates[stage].size(); ++update) {
             const BlockIndex u = plan.updates[stage][update];
@@ -40,13 +43,13 @@ std::vector<PartialSum> partialSums(const OrderGraph& graph, const WeightPlan& p
                 const BlockIndex block = gradientOf(graph, static_cast<int>(stage), m);
                 if (block == noBlock)
                     continue;
-                if (chainsGradients(schedule) && previous != noBlock && graph.deviceOfBlock[previous] != graph.deviceOfBlock[block])
+                if (chainsGradients(schedule) && previous != noBlock && leaves(previous, block))
                     sums.push_back({previous, block});
                 previous = block;
                 lastOfDevice[graph.deviceOfBlock[block]] = block;
             }
             if (chainsGradients(schedule)) {
-                if (previous != noBlock && graph.deviceOfBlock[previous] != graph.deviceOfBlock[u])
+                if (previous != noBlock && leaves(previous, u))
                     sums.push_back({previous, u});
                 continue;
             }
@@ -69,7 +72,8 @@ BufferKind receivedKind(BufferKind sent)
 {
     switch (sent) {
     case BufferKind::Output: return BufferKind::ReceivedOutput;
-    case BufferKind::SentWeights: return BufferKind::ReceivedWeights;
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights: return BufferKind::ReceivedWeights;
     case BufferKind::PartialGradient: return BufferKind::ReceivedPartialGradient;
     default: return BufferKind::ReceivedGradient;
     }
@@ -81,8 +85,12 @@ void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& 
         return;
     for (const PartialSum& sum : partialSums(graph, plan, schedule))
         graph.skipInputs.push_back({sum.to, sum.from, partialGradientInput});
+    if (schedule.shardedStates)
+        WeightHops(graph, plan, schedule).eachHop(plan, [&graph](BlockIndex reader, BlockIndex from) {
+            graph.skipInputs.push_back({reader, from, updatedWeightsInput});
+        });
     std::set<std::tuple<int, int, int>> seen; // stage, version, device
-    for (BlockIndex i = 0; i < graph.blocks.size(); ++i) {
+    for (BlockIndex i = 0; i < graph.blocks.size() && !schedule.shardedStates; ++i) {
         const Block& block = graph.blocks[i];
         const int version = plan.reads[i].version;
         if ((block.op != Op::F && block.op != Op::B && block.op != Op::I) || version == 0)
@@ -98,16 +106,16 @@ void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& 
 }
 
 WeightTasks::WeightTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph, const WeightPlan& plan)
-    : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan)
+    : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan), m_hops(graph, plan, schedule), m_expected(schedule.shardedStates ? graph.blocks.size() : 0)
 {
     for (int stage = 0; stage < schedule.stages(); ++stage) {
         copyOf(stage, schedule.deviceOfStage[static_cast<std::size_t>(stage)]);
-        if (!schedule.inTurn.empty())
+        if (!schedule.inTurn.empty() && !schedule.shardedStates)
             for (const int device : schedule.inTurn[static_cast<std::size_t>(stage)])
                 copyOf(stage, device);
     }
     for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
-        if (readsWeights(i))
+        if (readsWeights(i) && !schedule.shardedStates)
             ++copyOf(graph.blocks[i].stage, graph.deviceOfBlock[i]).reads[plan.reads[i].version];
     for (const PartialSum& sum : partialSums(graph, plan, schedule)) {
         std::vector<Flow>& flows = m_partial[sum.to];
@@ -157,9 +165,63 @@ void WeightTasks::putInPlace(int stage, int device, int version, TaskId& last)
     copy.resident = version;
 }
 
+/// A copy of the version in a stage's Parameters, written by `task`, for the block that reads it first.
+void WeightTasks::handOut(TaskId task, int stage, int version, std::vector<Outgoing>& outgoing)
+{
+    const BlockIndex first = m_hops.first(stage, version);
+    if (first == noBlock)
+        return;
+    const int device = m_schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+    const BufferId copy = addBuffer(BufferKind::SentWeights, device, stage, version, m_costs.stages[static_cast<std::size_t>(stage)].parameters);
+    operand(copy);
+    handOn(task, device, copy, first, outgoing);
+}
+
+void WeightTasks::handOn(TaskId task, int device, BufferId buffer, BlockIndex next, std::vector<Outgoing>& outgoing)
+{
+    if (m_graph.deviceOfBlock[next] == device) {
+        m_hops.at(next) = {buffer, none};
+        return;
+    }
+    const Outgoing out{task, m_graph.deviceOfBlock[next], next, buffer, &m_hops.at(next)};
+    if (m_expected[next])
+        outgoing.push_back(out);
+    else
+        m_waiting.emplace(next, out);
+}
+
+void WeightTasks::sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, std::vector<Outgoing>& outgoing)
+{
+    if (!m_schedule.shardedStates)
+        return;
+    const BlockIndex end = m_graph.firstOfDevice[static_cast<std::size_t>(m_graph.deviceOfBlock[block]) + 1];
+    BlockIndex next = block + 1;
+    while (next < end && m_graph.blocks[next].op == Op::U)
+        ++next;
+    for (const BlockIndex reader : {block, next}) {
+        if (reader == end || m_graph.blocks[reader].op == Op::U)
+            continue;
+        m_expected[reader] = true;
+        if (const auto waiting = m_waiting.extract(reader))
+            outgoing.push_back(waiting.mapped());
+        if (m_plan.reads[reader].version != 0)
+            continue;
+        const int stage = m_graph.blocks[reader].stage;
+        if (m_hops.first(stage, 0) != reader || !m_setOut.insert(stage).second)
+            continue;
+        const int keeper = m_schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+        TaskId& last = lastOnDevice[static_cast<std::size_t>(keeper)];
+        last = beginTask(TaskKind::Update, Op::U, stage, 0, keeper, keeper, last);
+        endReads();
+        handOut(last, stage, 0, outgoing);
+        m_program.weights.resize(m_program.tasks.size());
+        m_program.weights[last] = {0, 0, -1, 1};
+    }
+}
+
 void WeightTasks::prepare(BlockIndex block, TaskId& last)
 {
-    if (m_schedule.inTurn.empty() || !readsWeights(block))
+    if (m_schedule.inTurn.empty() || m_schedule.shardedStates || !readsWeights(block))
         return;
     const int stage = m_graph.blocks[block].stage, device = m_graph.deviceOfBlock[block];
     if (m_plan.reads[block].version > copyOf(stage, device).resident)
@@ -171,7 +233,11 @@ void WeightTasks::read(TaskId task, BlockIndex block)
     m_program.weights.resize(m_program.tasks.size());
     m_program.weights[task] = useOf(block);
     const WeightRead& read = m_plan.reads[block];
-    if (readsWeights(block)) {
+    if (m_schedule.shardedStates && readsWeights(block)) {
+        const Arrival& here = m_hops.at(block);
+        operand(here.buffer);
+        waitFor(task, here.task);
+    } else if (readsWeights(block)) {
         Copy& copy = copyOf(m_graph.blocks[block].stage, m_graph.deviceOfBlock[block]);
         --copy.reads[read.version];
         if (read.version < copy.resident)
@@ -187,7 +253,7 @@ void WeightTasks::read(TaskId task, BlockIndex block)
         }
 }
 
-void WeightTasks::write(TaskId, BlockIndex index, std::vector<Outgoing>& outgoing)
+void WeightTasks::write(TaskId task, BlockIndex index, std::vector<Outgoing>& outgoing)
 {
     const Block& block = m_graph.blocks[index];
     const int device = m_graph.deviceOfBlock[index];
@@ -198,7 +264,9 @@ void WeightTasks::write(TaskId, BlockIndex index, std::vector<Outgoing>& outgoin
         Copy& copy = copyOf(block.stage, device);
         setAside(copy, block.stage, device);
         copy.resident = read.update + 1;
-        if (m_schedule.inTurn.empty())
+        if (m_schedule.shardedStates)
+            handOut(task, block.stage, copy.resident, outgoing);
+        if (m_schedule.inTurn.empty() || m_schedule.shardedStates)
             return;
         const bool isLast = static_cast<std::size_t>(copy.resident) == m_plan.updates[stage].size();
         BufferId sent = none;
@@ -212,7 +280,7 @@ void WeightTasks::write(TaskId, BlockIndex index, std::vector<Outgoing>& outgoin
                  i < m_graph.firstOfDevice[static_cast<std::size_t>(place.second) + 1] && reader == noBlock; ++i)
                 if (m_graph.blocks[i].stage == block.stage && readsWeights(i) && m_plan.reads[i].version == copy.resident)
                     reader = i;
-            outgoing.push_back({place.second, reader, sent, &m_sent[{block.stage, copy.resident, place.second}]});
+            outgoing.push_back({task, place.second, reader, sent, &m_sent[{block.stage, copy.resident, place.second}]});
         }
         return;
     }
@@ -225,8 +293,14 @@ void WeightTasks::write(TaskId, BlockIndex index, std::vector<Outgoing>& outgoin
         const BlockIndex taker = to->second.first;
         const BufferId sum = addBuffer(BufferKind::PartialGradient, device, block.stage, block.microbatch, costs.gradients);
         operand(sum);
-        outgoing.push_back({m_graph.deviceOfBlock[taker], taker, sum, &m_partial[taker][to->second.second].arrival});
+        Arrival& arrival = m_partial[taker][to->second.second].arrival;
+        if (m_graph.deviceOfBlock[taker] == device)
+            arrival = {sum, none};
+        else
+            outgoing.push_back({task, m_graph.deviceOfBlock[taker], taker, sum, &arrival});
     }
+    if (const BlockIndex next = m_hops.after(index); next != noBlock)
+        handOn(task, device, m_hops.at(index).buffer, next, outgoing);
 }
 
 void WeightTasks::finish(std::vector<TaskId>& lastOnDevice)

@@ -3,14 +3,16 @@
 // an update sets aside because a later block still wants it, and what goes from device to device where several
 // work on a stage. A stage's newest weights are its persistent Parameters; an older version is copied out by the
 // update that replaces it, and only when somebody will read it, so liveness of these buffers is the memory of a
-// weight policy. O(1) per block.
+// weight policy. Sharded states are copied out for their way from block to block instead (weighthops.h). O(1) per block.
 #pragma once
 
 #include "core/program/pendingtransfers.h"
 #include "core/program/taskwriter.h"
+#include "core/program/weighthops.h"
 #include "core/schedule/weightplan.h"
 
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -29,12 +31,16 @@ public:
 
     /// A value for another device, and where its arrival is to be noted.
     struct Outgoing {
+        TaskId producer;
         int device;
         BlockIndex consumer;
         BufferId buffer;
         Arrival* arrival;
     };
 
+    /// Sharded states: before a block begins, lets the weights of the next one on its device come, that they are there
+    /// in time and not earlier; the first ones of a stage are copied by its keeper. Fills `outgoing`.
+    void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, std::vector<Outgoing>& outgoing);
     /// Before the task of a block begins: puts newer weights in place on its device when it wants them. `last` is
     /// the device's last task and becomes the new one.
     void prepare(BlockIndex block, TaskId& last);
@@ -59,10 +65,16 @@ private:
     bool readsWeights(BlockIndex block) const;
     void setAside(Copy& copy, int stage, int device);
     void putInPlace(int stage, int device, int version, TaskId& last);
+    void handOut(TaskId task, int stage, int version, std::vector<Outgoing>& outgoing);
+    void handOn(TaskId task, int device, BufferId buffer, BlockIndex next, std::vector<Outgoing>& outgoing);
     WeightUse useOf(BlockIndex block) const;
 
     const OrderGraph& m_graph;
     const WeightPlan& m_plan;
+    WeightHops m_hops;
+    std::set<int> m_setOut; ///< stages whose first weights are under way
+    std::vector<bool> m_expected; ///< per block: its weights may come, …
+    std::map<BlockIndex, Outgoing> m_waiting; ///< … and by reader those that may not yet
     std::map<std::pair<int, int>, Copy> m_copies;
     std::map<BlockIndex, BufferId> m_predicted;                          ///< by the block that made it
     std::map<BlockIndex, std::vector<Flow>> m_partial;                   ///< by the block that takes the sums

@@ -247,6 +247,11 @@ bool hasUpdates(const Schedule& schedule)
 
 WeightPlan planWeights(const Schedule& schedule, const OrderGraph& graph, bool allowMissing, Diagnostics& diagnostics)
 {
+    const bool cyclic = schedule.weights.rule == WeightRule::CdpV1 || schedule.weights.rule == WeightRule::CdpV2;
+    if (schedule.shardedStates && (schedule.inTurn.empty() || !cyclic))
+        diagnostics.push_back({Severity::Error, "schedule.sharded_states",
+                               "a stage's states hop from worker to worker only where workers take turns on it in the cyclic way",
+                               "give \"in_turn\" and the rule cdp-v1 or cdp-v2, or leave \"sharded_states\" out"});
     if (!graph.hasUpdates()) {
         if (schedule.weights.rule != WeightRule::Synchronous)
             diagnostics.push_back({Severity::Error, "schedule.weights",

@@ -8,6 +8,11 @@
 
 namespace pipewright {
 
+std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
+{
+    return std::int64_t{2} * microbatch + (op == Op::F ? stage : 2 * stages - 1 - stage);
+}
+
 int specTrainForwardSteps(int stages, int stage) { return stage / 2 + stages - stage - 1; }
 int specTrainBackwardSteps(int stage) { return stage / 2; }
 

@@ -5,6 +5,7 @@
 // s and the optimizer's state after update v alone.
 #pragma once
 
+#include "core/schedule/block.h"
 #include "core/schedule/weightpolicy.h"
 
 #include <memory>
@@ -54,6 +55,10 @@ public:
 };
 
 std::unique_ptr<const VersionRule> makeRule(const WeightPolicy& policy);
+
+/// When F or B of microbatch m runs on stage j of N, in time steps of one stage's pass: 2 m + j, and 2 m + 2 N - 1 - j
+/// (arXiv 2403.08837, figure 1; worker i of training step t has microbatch t N + i).
+std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch);
 
 /// Prediction steps by formula, for stage k of D. SpecTrain: floor(k/2) + D - k - 1 forward, floor(k/2) backward.
 int specTrainForwardSteps(int stages, int stage);

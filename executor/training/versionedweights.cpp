@@ -18,6 +18,13 @@ const BufferView* find(std::span<const BufferView> views, BufferKind kind)
     return nullptr;
 }
 
+/// Made by the block before: on another device, or with sharded states on this one.
+const BufferView* partialSum(std::span<const BufferView> reads)
+{
+    const BufferView* received = find(reads, BufferKind::ReceivedPartialGradient);
+    return received != nullptr ? received : find(reads, BufferKind::PartialGradient);
+}
+
 } // namespace
 
 void VersionedWeights::prepare(const Program& program)
@@ -43,11 +50,17 @@ std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context,
                                                      const StageOptimizer& optimizer)
 {
     const kernels::Operations& on = *context.operations;
-    if (const BufferView* sum = find(context.reads, BufferKind::ReceivedPartialGradient))
-        on.copy(std::span<const float>(floats(*sum)), copy.gradients);
     if (context.task->op == Op::W)
         return {};
     WeightReading& reading = m_readings[context.id];
+    if (const BufferView* copied = find(context.reads, BufferKind::SentWeights)) {
+        reading = held(copied->id);
+        return floats(*copied);
+    }
+    if (const BufferView* brought = find(context.reads, BufferKind::ReceivedWeights)) {
+        reading = m_held[brought->id] = held(m_cameFrom[brought->id]); // kept for the one that it hops to
+        return floats(*brought);
+    }
     for (const BufferKind kind : {BufferKind::PredictedWeights, BufferKind::WeightVersion})
         if (const BufferView* other = find(context.reads, kind)) {
             reading = held(other->id);
@@ -63,8 +76,23 @@ std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context,
     return floats(*made);
 }
 
+std::span<float> VersionedWeights::gradientSum(const TaskContext& context, const StageCopy& copy)
+{
+    const kernels::Operations& on = *context.operations;
+    const BufferView* sum = partialSum(context.reads);
+    const BufferView* hopping = m_program->shardedStates ? find(context.writes, BufferKind::PartialGradient) : nullptr;
+    const std::span<float> place = hopping != nullptr ? floats(*hopping) : copy.gradients;
+    if (sum != nullptr)
+        on.copy(std::span<const float>(floats(*sum)), place);
+    else if (hopping != nullptr)
+        on.fill(place, 0);
+    return place;
+}
+
 void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
 {
+    if (m_program->shardedStates)
+        return; // the sum was made where it leaves from
     const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
         on.copy(std::span<const float>(copy.gradients), floats(*sum));
@@ -78,6 +106,12 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
     if (const BufferView* older = find(context.writes, BufferKind::WeightVersion)) {
         on.copy(std::span<const float>(copy.parameters), floats(*older));
         m_held[older->id] = {copy.version - m_base, 0};
+    }
+    if (context.task->peer == context.task->device) { // sends the weights as they are on their way
+        const BufferView* sent = find(context.writes, BufferKind::SentWeights);
+        on.copy(std::span<const float>(copy.parameters), floats(*sent));
+        m_held[sent->id] = {copy.version - m_base, 0};
+        return;
     }
     if (context.task->peer >= 0) {
         const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
@@ -96,7 +130,9 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
             else
                 on.add(sum, std::span<const float>(floats(view)));
         }
-    if (!sum.empty())
+    if (m_program->shardedStates)
+        on.copy(std::span<const float>(floats(*partialSum(context.reads))), copy.gradients);
+    else if (!sum.empty())
         on.add(copy.gradients, std::span<const float>(sum));
     optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
     ++copy.version;

@@ -33,13 +33,14 @@ public:
     /// Versions in the Program count from the beginning of the step.
     void beginStep(std::span<const StageCopy> copies);
 
-    /// The weights that F, B or I reads, predicted first when it is this block that does it; and the gradient sum
-    /// that came from elsewhere put in place.
+    /// The weights that F, B or I reads, predicted first when it is this block that does it.
     std::span<const float> beforeBlock(const TaskContext& context, const StageCopy& copy,
                                        const StageOptimizer& optimizer);
+    /// Where B, I or W adds its gradients up, with the sum that came from elsewhere put in place.
+    std::span<float> gradientSum(const TaskContext& context, const StageCopy& copy);
     /// Hands the gradient sum on when it is complete here.
     void afterBlock(const TaskContext& context, StageCopy& copy);
-    /// Updates the stage, or puts in place what another device made.
+    /// Updates the stage, puts in place what another device made, or sends out a copy of it as it is.
     void update(const TaskContext& context, StageCopy& copy, const StageOptimizer& optimizer);
 
     /// Per task, of the last step.

@@ -46,7 +46,7 @@ FamilyParameters workersOn(WorkerLayout layout, int n, int steps, bool cyclic)
     FamilyParameters p = parametersOf(devicesOf(layout, n, cyclic), n * steps);
     p.layout = layout;
     p.workers = n;
-    if (layout == WorkerLayout::Workers)
+    if (layout == WorkerLayout::Workers || layout == WorkerLayout::Sharded)
         for (Nanoseconds* time : {&p.forward, &p.inputGrad, &p.weightGrad})
             *time *= n; // of a device's worth of layers
     return p;
@@ -75,6 +75,38 @@ struct Compiled {
     std::map<Block, TaskId> taskOf;
 };
 
+/// The most that a device holds of weights and gradients at once, in units of a stage's.
+int weightsAndGradients(const Program& program, int device)
+{
+    const auto units = [&](BufferId id) {
+        const Buffer& buffer = program.buffers[id];
+        switch (buffer.kind) {
+        case BufferKind::Parameters:
+        case BufferKind::Gradients:
+        case BufferKind::WeightVersion:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: return buffer.device == device ? 1 : 0;
+        default: return 0;
+        }
+    };
+    int live = 0, most = 0;
+    for (BufferId id = 0; id < program.buffers.size(); ++id)
+        if (program.buffers[id].kind == BufferKind::Parameters || program.buffers[id].kind == BufferKind::Gradients)
+            live += units(id);
+    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions) {
+        if (instruction.kind == InstructionKind::Free) {
+            live -= instruction.buffer == none ? 0 : units(instruction.buffer);
+            continue;
+        }
+        for (const BufferId id : program.writes(instruction.task))
+            live += units(id);
+        most = std::max(most, live);
+    }
+    return most;
+}
+
 Compiled family(std::string_view name, const FamilyParameters& p) { return Compiled(makeSchedule(name, p)); }
 
 } // namespace
@@ -91,6 +123,8 @@ private Q_SLOTS:
     void cyclicCounts();
     void cyclicMemory();
     void gradientsPassFromWorkerToWorker();
+    void shardedStatesHop();
+    void noSlackIsExposedTransfer();
     void olderVersionsAreBuffers();
     void refusals_data();
     void refusals();
@@ -198,7 +232,7 @@ void tst_weightversions::cyclicTimetable()
 {
     for (int n = 1; n <= 5; ++n)
         for (const char* name : {"cdp-v1", "cdp-v2"})
-            for (const WorkerLayout layout : {WorkerLayout::Pipeline, WorkerLayout::Workers, WorkerLayout::Triangle}) {
+            for (const WorkerLayout layout : {WorkerLayout::Pipeline, WorkerLayout::Workers, WorkerLayout::Triangle, WorkerLayout::Sharded}) {
                 const int steps = 4;
                 const Compiled run = family(name, workersOn(layout, n, steps, true));
                 std::map<std::pair<int, int>, std::set<int>> occupants; // tick, stage
@@ -288,6 +322,23 @@ void tst_weightversions::cyclicMemory()
             QCOMPARE(cdp[size_t(tau)], n * (n + 1) / 2);
         if (n == 4)
             QCOMPARE(std::vector<int>(cdp.begin(), cdp.begin() + 9), (std::vector<int>{1, 2, 4, 6, 8, 9, 10, 10, 10}));
+        if (n == 3)
+            QCOMPARE(std::vector<int>(cdp.begin(), cdp.begin() + 7), (std::vector<int>{1, 2, 4, 5, 6, 6, 6}));
+        // After a time step's backwards have let go of theirs: that many fewer, and from then on as many again and again.
+        const Compiled released = family("cdp-v1", workersOn(WorkerLayout::Workers, n, 4, true));
+        std::vector<int> after;
+        for (int tau = 0; tau < 8 * n; ++tau) {
+            int ending = 0;
+            for (int m = 0; m < n * 4; ++m)
+                for (int j = 0; j < n; ++j)
+                    ending += released.tick(Op::B, j, m) == tau;
+            after.push_back(cdp[size_t(tau)] - ending);
+        }
+        if (n == 4)
+            QCOMPARE(std::vector<int>(after.begin(), after.begin() + 9), (std::vector<int>{1, 2, 4, 6, 7, 8, 8, 8, 8}));
+        if (n == 3)
+            for (int tau = 4; tau < 24; ++tau)
+                QCOMPARE(after[size_t(tau)], tau % 2 == 0 ? after[4] : 9 - after[4]); // 5 and 4 by turns
         // On one device the compiled peak is that number of activations, and the baseline's N * N.
         const Compiled one = family("cdp-v1", workersOn(WorkerLayout::Single, n, 4, true));
         const Compiled base = family("dp", workersOn(WorkerLayout::Single, n, 4, false));
@@ -318,6 +369,100 @@ void tst_weightversions::gradientsPassFromWorkerToWorker()
                         if (run.program.buffers[id].kind == BufferKind::PartialGradient)
                             QCOMPARE(run.program.tasks[t].peer, run.program.tasks[t].device + 1);
         }
+}
+
+void tst_weightversions::shardedStatesHop()
+{
+    for (int n = 2; n <= 5; ++n)
+        for (const char* name : {"cdp-v1", "cdp-v2"}) {
+            const Compiled run = family(name, workersOn(WorkerLayout::Sharded, n, 5, true));
+            QVERIFY(checkDeadlock(run.program, Communication::Overlapped).empty());
+            // Each device keeps one stage: its weights, gradients and optimizer state.
+            const StageCosts& stage = run.costs.stages.front();
+            for (const Program::Device& device : run.program.devices)
+                QCOMPARE(device.persistentBytes, stage.parameters + stage.gradients + stage.optimizerState);
+            const Compiled replicated = family(name, workersOn(WorkerLayout::Workers, n, 5, true));
+            for (const Program::Device& device : replicated.program.devices)
+                QVERIFY(device.persistentBytes >= n * (stage.parameters + stage.gradients));
+            // In the filled pipeline a stage is with one worker per time step: from a forward's (stage j) to the next
+            // backward's it is j + 1 workers on, from there to the next forward's j back.
+            const auto userAt = [&](int stage, int tau) {
+                return ((tau - stage) % 2 == 0 ? (tau - stage) / 2 : (tau + stage + 1) / 2) % n;
+            };
+            for (int tau = 2 * n; tau < 6 * n; ++tau)
+                for (int j = 0; j < n; ++j)
+                    QCOMPARE(userAt(j, tau + 1), (userAt(j, tau) + ((tau - j) % 2 == 0 ? j + 1 : n - j)) % n);
+            // Point to point, as often as the readers of a version change, and nothing else.
+            std::map<std::pair<int, int>, std::map<std::int64_t, int>> readers; // stage, version -> time -> worker
+            for (int m = 0; m < 5 * n; ++m)
+                for (int j = 0; j < n; ++j) {
+                    const int version = run.use(Op::F, j, m).version;
+                    readers[{j, version}][2 * m + j] = m % n;
+                    readers[{j, version}][2 * m + 2 * n - 1 - j] = m % n;
+                }
+            int hops = 0;
+            for (const auto& [what, workers] : readers) {
+                int at = n - 1 - what.first;
+                for (const auto& [time, worker] : workers) {
+                    hops += worker != at;
+                    at = worker;
+                }
+            }
+            const WeightTraffic traffic = weightTraffic(run.program);
+            QCOMPARE(traffic.weights, Bytes{1000} * hops);
+            // A sum passes all workers, and then goes to the one that updates, which for stage 0 is the last.
+            QCOMPARE(traffic.gradients, Bytes{1000} * 5 * (n * (n - 1) + n - 1));
+            for (const StageWeights& stage : weightReport(run.program)) {
+                QVERIFY(stage.versions <= 2);
+                QVERIFY2(stage.copies <= 3, qPrintable(QString::number(stage.copies)));
+                QCOMPARE(stage.inFlight, n - stage.stage);
+            }
+        }
+    // What a device holds of weights and gradients, in those of a stage: as much for eight workers as for four, where
+    // a copy of all of the model, twice a stage per worker, is more and more.
+    int most = 0;
+    for (int n = 2; n <= 8; ++n)
+        for (const char* name : {"cdp-v1", "cdp-v2"}) {
+            const Program sharded = family(name, workersOn(WorkerLayout::Sharded, n, 4, true)).program;
+            const Program replicated = family(name, workersOn(WorkerLayout::Workers, n, 4, true)).program;
+            for (int d = 0; d < n; ++d) {
+                most = std::max(most, weightsAndGradients(sharded, d));
+                QVERIFY(weightsAndGradients(replicated, d) >= 2 * n);
+            }
+        }
+    QCOMPARE(most, 10);
+}
+
+/// The worker that reads an update's weights first reads them in the very next time step with CDP-v2, two later with
+/// CDP-v1: a transfer of half a time step delays only the former.
+void tst_weightversions::noSlackIsExposedTransfer()
+{
+    for (const char* name : {"cdp-v1", "cdp-v2"}) {
+        Schedule schedule = makeSchedule(name, workersOn(WorkerLayout::Workers, 4, 4, true));
+        Costs costs = tickCosts(4);
+        for (StageCosts& stage : costs.stages)
+            stage.output = 0;
+        const auto starts = [&] {
+            const Program program = compile(schedule, costs);
+            Timeline timeline;
+            Evaluator(program, costs).evaluate(timeline);
+            std::map<Block, Nanoseconds> passes;
+            for (TaskId t = 0; t < program.tasks.size(); ++t)
+                if (program.tasks[t].kind == TaskKind::Compute)
+                    passes[program.tasks[t].block()] = timeline.start[t];
+            return passes;
+        };
+        const auto atOnce = starts();
+        costs.link.latency = 500'000;
+        const auto later = starts();
+        int delayed = 0;
+        for (const auto& [block, start] : atOnce)
+            delayed += later.at(block) > start;
+        QCOMPARE(delayed > 0, std::string_view(name) == "cdp-v2");
+        // The first to wait is worker 2, on stage 1 in training step 1, and it waits for the transfer alone.
+        if (delayed > 0)
+            QCOMPARE(later.at({Op::F, 1, 4 + 2}), atOnce.at({Op::F, 1, 4 + 2}) + 500'000);
+    }
 }
 
 void tst_weightversions::olderVersionsAreBuffers()
@@ -399,6 +544,13 @@ void tst_weightversions::badPoliciesAreRefused()
     workers.microbatches = 16;
     workers.layout = WorkerLayout::Triangle;
     QVERIFY(refused("cdp-v2", workers)); // 4 is no N (N + 1) / 2
+    workers.layout = WorkerLayout::Sharded;
+    QVERIFY(!refused("cdp-v2", workers));
+    QVERIFY(refused("dp", workers, "all workers of synchronous data parallelism need a stage at once"));
+    Schedule alone = makeSchedule("cdp-v1", workers);
+    QVERIFY(!hasErrors(validate(alone)));
+    alone.inTurn.clear();
+    QVERIFY(hasErrors(validate(alone))); // nobody to hop to
     // By hand: a cyclic rule over an order whose updates take another number of microbatches.
     Schedule schedule = makeSchedule("pipedream-2bw", parametersOf(2, 12));
     schedule.weights.rule = WeightRule::CdpV2;
@@ -413,8 +565,9 @@ void tst_weightversions::badPoliciesAreRefused()
 void tst_weightversions::designsKeepTheirPolicy()
 {
     for (const char* name : {"pipedream", "pipeoptim", "spectrain", "xpipe", "cdp-v2", "dp", "async-1f1b"}) {
-        FamilyParameters p = workersOn(WorkerLayout::Workers, 3, 4, true);
-        if (std::string_view(name) != "cdp-v2" && std::string_view(name) != "dp") {
+        const bool cyclic = std::string_view(name) == "cdp-v2";
+        FamilyParameters p = workersOn(cyclic ? WorkerLayout::Sharded : WorkerLayout::Workers, 3, 4, true);
+        if (!cyclic && std::string_view(name) != "dp") {
             p = parametersOf(3, 12);
             if (std::string_view(name) == "pipedream")
                 p.weights.verticalSync = true;

@@ -294,16 +294,20 @@ void TestWeightTraining::severalDevicesTrainLikeOne()
     const Design pipeline = designOf(makeSchedule("cdp-v2", p));
     p.layout = WorkerLayout::Workers;
     const Design workers = designOf(makeSchedule("cdp-v2", p));
+    p.layout = WorkerLayout::Sharded; // and where no device has all of the model
+    const Design sharded = designOf(makeSchedule("cdp-v2", p));
     const OptimizerSettings optimizer = settingsFor(UpdateRule::AdamW);
-    Design a = pipeline, b = workers;
-    a.schedule.weights.optimizer = b.schedule.weights.optimizer = UpdateRule::AdamW;
-    a = trainableDesign(a);
-    b = trainableDesign(b);
-    const Program first = compile(a.schedule, a.costs, a.dataflow), second = compile(b.schedule, b.costs, b.dataflow);
-    const Trained one = train(a, first, optimizer, true, 2), other = train(b, second, optimizer, true, 2);
-    QCOMPARE(one.difference, TaskId{none});
-    QCOMPARE(other.difference, TaskId{none});
-    QVERIFY(sameBits(one.parameters, other.parameters));
+    std::vector<Trained> runs;
+    for (Design design : {pipeline, workers, sharded}) {
+        design.schedule.weights.optimizer = UpdateRule::AdamW;
+        design = trainableDesign(design);
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        runs.push_back(train(design, program, optimizer, true, 2));
+        QCOMPARE(runs.back().difference, TaskId{none});
+        QVERIFY(sameBits(runs.back().parameters, runs.front().parameters));
+        for (std::size_t d = 0; d < runs.back().peaks.size(); ++d)
+            QCOMPARE(runs.back().peaks[d], program.devices[d].peakBytes);
+    }
 }
 
 void TestWeightTraining::synchronousUpdatesAreTheSequentialRun()

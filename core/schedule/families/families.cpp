@@ -94,7 +94,7 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
 } // namespace
 
 namespace {
-constexpr std::array<std::string_view, workerLayoutCount> layoutNames = {"pipeline", "workers", "single", "triangle"};
+constexpr std::array<std::string_view, workerLayoutCount> layoutNames = {"pipeline", "workers", "single", "triangle", "sharded"};
 }
 
 std::string_view nameOf(WorkerLayout layout) { return layoutNames[static_cast<std::size_t>(layout)]; }

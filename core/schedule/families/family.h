@@ -29,9 +29,10 @@ enum class WorkerLayout : std::uint8_t {
     Workers,  ///< worker i on device i, with all stages
     Single,   ///< all on one device
     Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N * N
+    Sharded,  ///< as Workers, but a stage's states are on one device and hop to whoever works on the stage next
 };
-inline constexpr int workerLayoutCount = 4;
-std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle"
+inline constexpr int workerLayoutCount = 5;
+std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle", "sharded"
 std::optional<WorkerLayout> workerLayoutNamed(std::string_view name);
 
 struct FamilyParameters {

@@ -2,6 +2,7 @@
 #include "core/schedule/families/workers.h"
 
 #include "core/schedule/families/asynchronous.h"
+#include "core/schedule/weightrules.h"
 
 #include <fmt/format.h>
 
@@ -12,12 +13,13 @@ namespace pipewright {
 
 std::int64_t WorkerTimes::forward(int worker, int stage, int step) const
 {
-    return std::int64_t{2} * workers * step + (cyclic ? 2 * worker : 0) + stage;
+    return cyclic ? cyclicTime(Op::F, workers, stage, workers * step + worker) : std::int64_t{2} * workers * step + stage;
 }
 
 std::int64_t WorkerTimes::backward(int worker, int stage, int step) const
 {
-    return std::int64_t{2} * workers * step + (cyclic ? 2 * worker : 0) + 2 * workers - 1 - stage;
+    return cyclic ? cyclicTime(Op::B, workers, stage, workers * step + worker)
+                  : std::int64_t{2} * workers * step + 2 * workers - 1 - stage;
 }
 
 int devicesOf(WorkerLayout layout, int workers, bool cyclic)
@@ -26,7 +28,8 @@ int devicesOf(WorkerLayout layout, int workers, bool cyclic)
     case WorkerLayout::Single: return 1;
     case WorkerLayout::Triangle: return cyclic ? workers * (workers + 1) / 2 : workers * workers;
     case WorkerLayout::Pipeline:
-    case WorkerLayout::Workers: break;
+    case WorkerLayout::Workers:
+    case WorkerLayout::Sharded: break;
     }
     return workers;
 }
@@ -60,6 +63,9 @@ Diagnostics checkWorkers(const FamilyParameters& p, bool cyclic)
         bad("--workers", fmt::format("{} workers where {} devices hold {} stages", *p.workers, p.devices, workers),
             "the workers are as many as the stages: every stage is in use by one of them at each time step");
     }
+    if (p.layout == WorkerLayout::Sharded && !cyclic)
+        bad("--layout", "sharded states hop from worker to worker, and all workers of synchronous data parallelism need a stage at once",
+            "use cdp-v1 or cdp-v2, or the workers layout");
     if (hasErrors(diagnostics))
         return diagnostics;
     if (p.microbatches % workers != 0)
@@ -88,6 +94,7 @@ std::vector<int> turnsOf(WorkerLayout layout, int stage, int workers, bool cycli
     case WorkerLayout::Pipeline: return {stage};
     case WorkerLayout::Single: return {0};
     case WorkerLayout::Workers:
+    case WorkerLayout::Sharded:
         for (int worker = 0; worker < workers; ++worker)
             devices.push_back(worker);
         break;
@@ -115,10 +122,12 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
     std::vector<std::vector<int>> turns;
     for (int stage = 0; stage < workers; ++stage) {
         turns.push_back(turnsOf(p.layout, stage, workers, cyclic));
-        schedule.deviceOfStage.push_back(turns.back().back()); // the last worker's, where the gradient sum ends
+        // The last worker's, where the gradient sum ends; sharded, where it hops next, one stage on each device.
+        schedule.deviceOfStage.push_back(p.layout == WorkerLayout::Sharded ? workers - 1 - stage : turns.back().back());
     }
-    if (p.layout == WorkerLayout::Workers || p.layout == WorkerLayout::Triangle)
+    if (p.layout != WorkerLayout::Pipeline && p.layout != WorkerLayout::Single)
         schedule.inTurn = turns;
+    schedule.shardedStates = p.layout == WorkerLayout::Sharded;
     std::vector<std::vector<Timed>> lanes(static_cast<std::size_t>(p.devices));
     const auto place = [&](std::int64_t time, int rank, const Block& block) {
         lanes[static_cast<std::size_t>(schedule.deviceOf(block))].push_back({time, rank, block});
@@ -141,7 +150,7 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
             blocks.push_back(timed.block);
     }
     // The workers start one after the other; from then on none of them ever waits.
-    const int share = p.layout == WorkerLayout::Workers ? workers : 1;
+    const int share = p.layout == WorkerLayout::Workers || p.layout == WorkerLayout::Sharded ? workers : 1;
     const Nanoseconds apart = (p.forward + p.inputGrad + p.weightGrad) / share;
     if (cyclic && p.layout != WorkerLayout::Single && apart > 0)
         for (int worker = 1; worker < workers && worker < p.microbatches; ++worker)

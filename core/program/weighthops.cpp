@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/weighthops.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
+{
+    if (!schedule.shardedStates)
+        return;
+    std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, BlockIndex>>> readers;
+    for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
+        if (const Block& block = graph.blocks[i]; block.op == Op::F || block.op == Op::B)
+            readers[{block.stage, plan.reads[i].version}].emplace_back(
+                cyclicTime(block.op, schedule.stages(), block.stage, block.microbatch), i);
+    for (auto& [version, inTurn] : readers) {
+        std::sort(inTurn.begin(), inTurn.end());
+        m_first[version] = inTurn.front().second;
+        for (std::size_t k = 1; k < inTurn.size(); ++k)
+            m_after[inTurn[k - 1].second] = inTurn[k].second;
+    }
+}
+
+} // namespace pipewright
