@@ -2,55 +2,50 @@
 #include "gui/document.h"
 
 #include "core/formats/designfile.h"
-#include "core/predict/completion.h"
-#include "core/program/compile.h"
-#include "core/program/transferorder.h"
-#include "core/schedule/ripple.h"
 #include "core/schedule/validate.h"
+#include "gui/timeline/timelinelayout.h"
 
+#include <QCoreApplication>
 #include <QElapsedTimer>
+#include <QEvent>
 #include <QFile>
 #include <QUndoCommand>
 
 #include <algorithm>
-#include <map>
 
 namespace pipewright {
 
-// Holds both designs, so undoing restores exactly and needs no inverse of any edit.
+// Holds both designs, so undoing restores exactly and needs no inverse of any edit. What they give is kept by the
+// Document, as long as it keeps it: of large designs it is many times their size.
 class DesignCommand : public QUndoCommand {
 public:
-    DesignCommand(Document& document, Design after, const QString& text)
-        : QUndoCommand(text), m_document(document), m_before(document.design()), m_after(std::move(after))
+    DesignCommand(Document& document, Design after, const QString& text, std::shared_ptr<Document::Outcome> outcome)
+        : QUndoCommand(text), m_document(document), m_before(document.design()), m_after(std::move(after)),
+          m_beforeOutcome(document.m_outcome), m_first(std::move(outcome))
     {
     }
-    void undo() override { m_document.apply(m_before); }
-    void redo() override { m_document.apply(m_after); }
+    void undo() override { m_document.apply(m_before, m_beforeOutcome.lock()); }
+    void redo() override
+    {
+        m_document.apply(m_after, m_first ? std::exchange(m_first, nullptr) : m_afterOutcome.lock());
+        m_afterOutcome = m_document.m_outcome;
+    }
 
 private:
     Document& m_document;
     const Design m_before, m_after;
+    const std::weak_ptr<Document::Outcome> m_beforeOutcome;
+    std::weak_ptr<Document::Outcome> m_afterOutcome;
+    std::shared_ptr<Document::Outcome> m_first; ///< of the first redo(), which is the edit itself
 };
 
 namespace {
 
-QString text(const Block& block)
+std::shared_ptr<const TimelineLayout> layoutOf(const Design& design, const Prediction* prediction)
 {
-    return QString::fromStdString(toString(block));
-}
-
-// Blocks know nothing of the order that is stated of transfers; compiling says whether the two agree.
-Document::Edit checked(Document::Edit edit, const Design& present)
-{
-    if (hasErrors(edit.diagnostics) || edit.design.schedule.transferOrder.empty())
-        return edit;
-    try {
-        (void)compile(edit.design.schedule, edit.design.costs, edit.design.dataflow, {.allowMissing = true});
-    } catch (const Error& error) {
-        edit.diagnostics = error.diagnostics();
-        edit.design = present;
-    }
-    return edit;
+    return std::make_shared<const TimelineLayout>(
+        prediction ? TimelineLayout(prediction->program, prediction->timeline, design.schedule.devices())
+                   : TimelineLayout::fromOrder(design));
 }
 
 bool isSqlite(const QString& path)
@@ -76,6 +71,40 @@ Document::Document(QObject* parent) : QObject(parent)
 {
     // Every step holds two designs; a few hundred steps are more than anybody retraces.
     m_undoStack.setUndoLimit(300);
+    m_worker.setMaxThreadCount(1);
+}
+
+Document::~Document()
+{
+    m_worker.waitForDone();
+}
+
+std::shared_ptr<Document::Outcome> Document::outcomeOf(const Design& design)
+{
+    auto outcome = std::make_shared<Outcome>();
+    QElapsedTimer timer;
+    timer.start();
+    try {
+        outcome->prediction = std::make_shared<const Prediction>(predictPlaced(design));
+    } catch (const Error& error) {
+        outcome->diagnostics = error.diagnostics();
+    }
+    outcome->milliseconds = static_cast<double>(timer.nsecsElapsed()) / 1e6;
+    return outcome;
+}
+
+std::shared_ptr<const TimelineLayout> Document::layout() const
+{
+    if (!m_outcome->layout)
+        m_outcome->layout = layoutOf(m_design, prediction());
+    return m_outcome->layout;
+}
+
+const std::vector<Block>& Document::unplaced() const
+{
+    if (!m_unplaced)
+        m_unplaced = unplacedBlocks(m_design.schedule);
+    return *m_unplaced;
 }
 
 void Document::open(const QString& path)
@@ -91,6 +120,7 @@ void Document::open(const QString& path)
 
 void Document::save(const QString& path)
 {
+    settle();
     writeDesign(m_design, path.toStdString(), true);
     m_undoStack.setClean();
     if (m_path != path) {
@@ -101,8 +131,10 @@ void Document::save(const QString& path)
 
 void Document::reset(Design design, const QString& path)
 {
+    settle();
     const bool hadOverlay = m_overlay != nullptr;
     m_undoStack.clear();
+    m_recent.clear();
     m_overlay.reset();
     m_overlayPath.clear();
     select(std::nullopt);
@@ -113,27 +145,25 @@ void Document::reset(Design design, const QString& path)
         Q_EMIT overlayChanged();
 }
 
-void Document::apply(Design design)
+void Document::apply(Design design, std::shared_ptr<Outcome> outcome)
 {
     m_design = std::move(design);
-    m_prediction.reset();
-    QElapsedTimer timer;
-    timer.start();
-    try {
-        m_prediction = std::make_shared<const Prediction>(predictPlaced(m_design));
-        m_diagnostics.clear();
-    } catch (const Error& error) {
-        m_diagnostics = error.diagnostics();
+    m_outcome = outcome ? std::move(outcome) : outcomeOf(m_design);
+    m_unplaced.reset();
+    constexpr std::size_t kept = 3;
+    if (isLarge(m_design)) {
+        std::erase(m_recent, m_outcome);
+        m_recent.push_back(m_outcome);
+        if (m_recent.size() > kept)
+            m_recent.pop_front();
     }
-    m_evaluationMilliseconds = static_cast<double>(timer.nsecsElapsed()) / 1e6;
 
     const bool hadOverlay = m_overlay != nullptr;
     const bool hasOverlay = !m_overlayPath.isEmpty() && refreshOverlay();
     // A block that an edit removed for good (another family, fewer microbatches) cannot stay selected; one
     // that went back to the tray can.
     const auto inTray = [this](const Block& block) {
-        const std::vector<Block> tray = unplacedBlocks(m_design.schedule);
-        return std::find(tray.begin(), tray.end(), block) != tray.end();
+        return std::find(unplaced().begin(), unplaced().end(), block) != unplaced().end();
     };
     const bool lostSelection =
         m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
@@ -146,141 +176,63 @@ void Document::apply(Design design)
         Q_EMIT overlayChanged();
 }
 
-Document::Edit Document::tryMoveBlock(const Block& block, int index) const
+Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
 {
-    EditResult result = pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics),
-              tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
-}
-
-Document::Edit Document::tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const
-{
-    return reordered(m_design, device, positions, text);
-}
-
-Document::Edit Document::tryMoveStage(int stage, int device, int replica) const
-{
-    return withStageMoved(m_design, m_prediction.get(), stage, device, replica);
-}
-
-Document::Edit Document::tryPlaceBlock(const Block& block, int index) const
-{
-    return withBlockPlaced(m_design, block, index);
-}
-
-Document::Edit Document::reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text)
-{
-    EditResult result = reorderDevice(design.schedule, device, positions, design.dataflow.skips);
-    Edit edit{design, std::move(result.diagnostics), text};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), design);
-}
-
-Document::Edit Document::withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica)
-{
-    std::map<Block, Nanoseconds> starts;
-    if (prediction) {
-        const Program& program = prediction->program;
-        for (std::size_t i = 0; i < program.tasks.size(); ++i) {
-            if (program.tasks[i].kind == TaskKind::Compute)
-                starts.emplace(program.tasks[i].block(), prediction->timeline.start[i]);
-        }
+    if (m_work) {
+        settle();
+        return {{Severity::Error, edit.text.toStdString(), "the schedule has changed meanwhile", "try again"}};
     }
-    const auto startOf = [&starts](const Block& block) {
-        const auto it = starts.find(block);
-        return it == starts.end() ? Nanoseconds{0} : it->second;
-    };
-    EditResult result = pipewright::moveStage(design.schedule, stage, device, startOf, design.dataflow.skips, replica);
-    Edit edit{design, std::move(result.diagnostics), tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(design, device))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), design);
-}
-
-Document::Edit Document::withBlockPlaced(const Design& design, const Block& block, int index)
-{
-    EditResult result = pipewright::placeBlock(design.schedule, block, index, design.dataflow.skips);
-    Edit edit{design, std::move(result.diagnostics), tr("Place %1").arg(text(block))};
-    if (!hasErrors(edit.diagnostics)) {
-        edit.design.schedule = std::move(result.schedule);
-        edit.text = tr("Place %1 on %2").arg(text(block), deviceLabel(design, find(edit.design.schedule, block).device));
+    if (hasErrors(edit.diagnostics) || edit.design == m_design)
+        return std::move(edit.diagnostics);
+    if (outcome || !isLarge(edit.design)) {
+        m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text, std::move(outcome)));
+        return std::move(edit.diagnostics);
     }
-    return checked(std::move(edit), design);
-}
-
-Document::Edit Document::tryUnplace(const std::vector<Block>& blocks) const
-{
-    EditResult result = unplaceBlocks(m_design.schedule, blocks);
-    Edit edit{m_design, std::move(result.diagnostics),
-              blocks.size() == 1 ? tr("Return %1 to the tray").arg(text(blocks.front()))
-                                 : tr("Return %n blocks to the tray", nullptr, static_cast<int>(blocks.size()))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return edit;
-}
-
-Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) const
-{
-    EditResult result = pinBlock(m_design.schedule, block, earliestStart);
-    Edit edit{m_design, std::move(result.diagnostics),
-              earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return edit;
-}
-
-Document::Edit Document::tryRipple(const Block& block, int places) const
-{
-    EditResult result = rippleBlock(m_design.schedule, block, places, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics), tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
-}
-
-Document::Edit Document::tryComplete() const
-{
-    Completion completion = completeSchedule(m_design);
-    Edit edit{m_design, std::move(completion.diagnostics),
-              completion.style.empty() ? tr("Complete the rest") : tr("Complete the rest as %1").arg(QString::fromStdString(completion.style))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(completion.schedule);
-    return checked(std::move(edit), m_design);
-}
-
-Document::Edit Document::tryMoveTransfer(int device, int from, int to) const
-{
-    if (!m_prediction)
-        return {m_design, m_diagnostics, {}};
-    const std::vector<IssuedTransfer> list = transfersOf(m_prediction->program, device);
-    const bool known = from >= 0 && static_cast<std::size_t>(from) < list.size();
-    EditResult result = moveTransfer(m_design, m_prediction->program, device, from, to);
-    Edit edit{m_design, std::move(result.diagnostics),
-              known ? tr("Move the transfer of %1 to %2")
-                          .arg(text(list[static_cast<std::size_t>(from)].transfer.producer),
-                               deviceLabel(m_design, list[static_cast<std::size_t>(from)].transfer.destination))
-                    : QString()};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return edit;
-}
-
-Document::Edit Document::tryForgetTransfer(const Transfer& transfer) const
-{
-    Edit edit{m_design, {}, tr("Let %1 to %2 go where its data puts it").arg(text(transfer.producer), deviceLabel(m_design, transfer.destination))};
-    edit.design.schedule = withoutStatedOrder(m_design.schedule, transfer);
-    return edit;
-}
-
-Diagnostics Document::commit(Edit edit)
-{
-    if (!hasErrors(edit.diagnostics) && !(edit.design == m_design))
-        m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text));
+    m_work = std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr});
+    qApp->installEventFilter(this);
+    m_worker.start([this, work = m_work] {
+        work->outcome = outcomeOf(work->design);
+        work->outcome->layout = layoutOf(work->design, work->outcome->prediction.get());
+        QMetaObject::invokeMethod(
+            this,
+            [this, work] {
+                if (m_work == work)
+                    settle();
+            },
+            Qt::QueuedConnection);
+    });
+    Q_EMIT workingChanged();
     return std::move(edit.diagnostics);
+}
+
+void Document::settle()
+{
+    if (!m_work)
+        return;
+    m_worker.waitForDone();
+    qApp->removeEventFilter(this);
+    const std::shared_ptr<Work> work = std::exchange(m_work, nullptr);
+    m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
+    Q_EMIT workingChanged();
+}
+
+bool Document::eventFilter(QObject* watched, QEvent* event)
+{
+    switch (event->type()) {
+    case QEvent::KeyPress:
+    case QEvent::Shortcut:
+    case QEvent::MouseButtonPress:
+    case QEvent::MouseButtonDblClick:
+    case QEvent::ContextMenu:
+    case QEvent::DragEnter:
+    case QEvent::Drop:
+    case QEvent::Close:
+        settle();
+        break;
+    default:
+        break;
+    }
+    return QObject::eventFilter(watched, event);
 }
 
 Diagnostics Document::moveBlock(const Block& block, int index)
@@ -315,6 +267,7 @@ Diagnostics Document::complete()
 
 void Document::replaceDesign(Design design, const QString& text)
 {
+    settle(); // it takes the place of whatever is there
     commit({std::move(design), {}, text});
 }
 
@@ -328,7 +281,7 @@ void Document::select(std::optional<Block> block)
 
 void Document::setOverlay(const QString& tracePath, int step)
 {
-    if (!m_prediction)
+    if (!prediction())
         throw Error("overlay", "there is no prediction to lay a trace over", "resolve the conflicts of the schedule first");
     const QString before = m_overlayPath;
     const int stepBefore = m_overlayStep;
@@ -338,7 +291,7 @@ void Document::setOverlay(const QString& tracePath, int step)
         const TraceReader trace(tracePath.toStdString());
         auto overlay = std::make_unique<Overlay>();
         overlay->path = tracePath;
-        const Program& program = m_prediction->program;
+        const Program& program = prediction()->program;
         StepVariation variation = stepVariation(trace, program);
         overlay->steps = trace.steps();
         overlay->lengths = stepLengths(overlay->steps);
@@ -346,8 +299,8 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->step = m_overlayStep == medianStep ? overlay->medianStep : m_overlayStep;
         overlay->measured = overlay->step == typicalStep ? std::move(variation.typical)
                                                          : trace.timeline(program, overlay->step);
-        overlay->comparison = compare(program, m_prediction->timeline, overlay->measured, trace.peakBytes());
-        overlay->explanation = explain(program, m_design.costs, m_prediction->timeline, overlay->measured);
+        overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
+        overlay->explanation = explain(program, m_design.costs, prediction()->timeline, overlay->measured);
         overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();
         m_overlay = std::move(overlay);
@@ -362,7 +315,7 @@ void Document::setOverlay(const QString& tracePath, int step)
 bool Document::refreshOverlay()
 {
     const std::unique_ptr<Overlay> before = std::move(m_overlay);
-    if (!m_prediction)
+    if (!prediction())
         return false;
     try {
         const QSignalBlocker blocker(this); // apply() says what changed, once everything is up to date

@@ -12,27 +12,36 @@
 
 #include <QObject>
 #include <QString>
+#include <QThreadPool>
 #include <QUndoStack>
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 
 namespace pipewright {
 
+class TimelineLayout;
+
 class Document : public QObject {
     Q_OBJECT
 
 public:
     explicit Document(QObject* parent = nullptr);
+    ~Document() override;
 
     const Design& design() const { return m_design; }
     /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
     /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
-    const Prediction* prediction() const { return m_prediction.get(); }
-    std::shared_ptr<const Prediction> sharedPrediction() const { return m_prediction; } ///< for work on other threads
-    const Diagnostics& diagnostics() const { return m_diagnostics; }
-    double evaluationMilliseconds() const { return m_evaluationMilliseconds; }
+    const Prediction* prediction() const { return m_outcome->prediction.get(); }
+    std::shared_ptr<const Prediction> sharedPrediction() const { return m_outcome->prediction; } ///< for work on other threads
+    const Diagnostics& diagnostics() const { return m_outcome->diagnostics; }
+    double evaluationMilliseconds() const { return m_outcome->milliseconds; }
+    /// The prediction sorted for drawing; of the order alone where there is none. Made when first asked for.
+    std::shared_ptr<const TimelineLayout> layout() const;
+    /// Blocks that have no place; worked out when first asked for.
+    const std::vector<Block>& unplaced() const;
     QUndoStack* undoStack() { return &m_undoStack; }
 
     // Files. Errors are thrown as pipewright::Error and shown by the caller.
@@ -57,6 +66,8 @@ public:
     Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
     Edit tryUnplace(const std::vector<Block>& blocks) const;
     Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    Edit trySplitBackwards(const std::vector<Block>& blocks) const; ///< every B among them, into I and W
+    Edit tryMergeBackwards(const std::vector<Block>& blocks) const; ///< of every I or W among them, into B
     /// So many places earlier or later in its lane, the rest of its microbatch along (core/schedule/ripple.h).
     Edit tryRipple(const Block& block, int places) const;
     Edit tryComplete() const; ///< every unplaced block, in the style of the placed ones; the text names it
@@ -66,9 +77,24 @@ public:
     // The same for work on other threads, where a Document must not be asked: of a copy of its design.
     static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text);
     static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica = 0);
+    static Edit withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to);
     static Edit withBlockPlaced(const Design& design, const Block& block, int index);
-    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics.
-    Diagnostics commit(Edit edit);
+    /// What a design gives, ready to be shown.
+    struct Outcome {
+        std::shared_ptr<const Prediction> prediction;
+        Diagnostics diagnostics;
+        double milliseconds = 0; ///< that predicting took
+        std::shared_ptr<const TimelineLayout> layout;
+    };
+    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where it
+    /// is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
+    /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()), so
+    /// that no hand works on a design that is about to be another.
+    Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
+    bool isWorking() const { return m_work != nullptr; }
+    void settle(); ///< what is under way is waited for
+    static constexpr std::int64_t manyBlocks = 100'000;
+    void setLargeFrom(std::int64_t blocks) { m_largeFrom = blocks; } ///< for tests; as a rule manyBlocks
 
     // The same in one step. Each pushes one undo command, or returns the diagnostics that forbid it and
     // changes nothing.
@@ -106,7 +132,10 @@ public:
     };
     const Overlay* overlay() const { return m_overlay.get(); }
 
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
 Q_SIGNALS:
+    void workingChanged();    ///< isWorking() did
     void designChanged();     ///< design, prediction and diagnostics are all up to date when it is emitted
     void selectionChanged();
     void overlayChanged();
@@ -114,13 +143,24 @@ Q_SIGNALS:
 
 private:
     friend class DesignCommand;
-    void apply(Design design); ///< sets, predicts, emits; called by commands and reset()
+    struct Work {
+        Design design;
+        QString text;
+        std::shared_ptr<Outcome> outcome;
+    };
+    static std::shared_ptr<Outcome> outcomeOf(const Design& design);
+    bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
+    /// Sets, predicts where no outcome is given, emits; called by commands and reset().
+    void apply(Design design, std::shared_ptr<Outcome> outcome = nullptr);
     bool refreshOverlay();     ///< lays the trace over the present prediction; false when it does not fit
 
     Design m_design;
-    std::shared_ptr<const Prediction> m_prediction;
-    Diagnostics m_diagnostics;
-    double m_evaluationMilliseconds = 0;
+    std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
+    std::deque<std::shared_ptr<Outcome>> m_recent; ///< of large designs: undoing the last edits need not predict again
+    mutable std::optional<std::vector<Block>> m_unplaced;
+    std::shared_ptr<Work> m_work; ///< an edit whose prediction is under way; null: none
+    QThreadPool m_worker;
+    std::int64_t m_largeFrom = manyBlocks;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
     int m_overlayStep = medianStep; ///< as it was asked for

@@ -42,10 +42,11 @@ namespace pipewright {
 
 namespace {
 
-constexpr int leftWidth = 256;
-constexpr int rightWidth = 316;
+constexpr int leftWidth = 256, widestLeft = 320;
+constexpr int rightWidth = 316, widestRight = 420;
 constexpr int panelMargin = 20;
-constexpr int tallestMemory = 260;
+constexpr int lowestMemory = 100;
+constexpr int tallestMemory = 420;
 
 QVBoxLayout* columnOf(QWidget* column, int width)
 {
@@ -107,11 +108,11 @@ void MainWindow::build()
     m_numbers = new NumberBar(this);
     auto* middle = new QHBoxLayout;
     middle->setSpacing(0);
-    middle->addWidget(buildLeft());
+    middle->addWidget(m_left = buildLeft());
     middle->addWidget(makeHairline(Qt::Vertical, this));
     middle->addWidget(buildCentre(), 1);
     middle->addWidget(makeHairline(Qt::Vertical, this));
-    middle->addWidget(buildRight());
+    middle->addWidget(m_right = buildRight());
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
@@ -144,6 +145,7 @@ QWidget* MainWindow::buildCentre()
     m_timeline = new TimelineView(m_document, column);
     m_memory = new MemoryPanel(column);
     m_bubbles = new BubblePanel(column);
+    m_memory->setMinimumHeight(lowestMemory);
     m_memory->setMaximumHeight(tallestMemory);
     m_minimap = new Minimap(*m_timeline, column);
     layout->addWidget(m_minimap);
@@ -152,12 +154,12 @@ QWidget* MainWindow::buildCentre()
     layout->addWidget(m_memory, 2);
     layout->addSpacing(14);
     layout->addWidget(m_bubbles);
-    layout->addStretch(1);
+    layout->addStretch(0); // lanes and memory take what room there is, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
     return column;
 }
 
-QWidget* MainWindow::buildRight()
+QScrollArea* MainWindow::buildRight()
 {
     auto* column = new QWidget(this);
     QVBoxLayout* layout = columnOf(column, rightWidth);
@@ -246,20 +248,22 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
-    connect(m_timeline, &TimelineView::lanesChanged, this, [this] { m_timeline->setMaximumHeight(m_timeline->naturalHeight()); });
+    connect(m_timeline, &TimelineView::lanesChanged, this, [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->preview());
         refreshNumbers();
     });
     const auto refresh = [this] {
-        m_timeline->setMaximumHeight(m_timeline->naturalHeight());
-        const bool complete = unplacedBlocks(m_document.design().schedule).empty();
+        m_timeline->setMaximumHeight(m_timeline->greatestHeight());
+        const bool complete = m_document.unplaced().empty();
         const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
         m_actions->run->setEnabled(runs);
         m_topBar->runButton()->setEnabled(runs);
         m_actions->place->setEnabled(!complete);
         m_actions->completeRest->setEnabled(!complete);
         m_numbers->setHint({}); // what it said was of the schedule before
+        const QString name = QString::fromStdString(m_document.design().name);
+        setWindowTitle((name.isEmpty() ? tr("untitled") : name) + QStringLiteral("[*]")); // the program's name follows by itself
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
         alignCharts();
@@ -280,6 +284,10 @@ void MainWindow::connectViews()
             m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
+    connect(m_differences, &EditDifferences::changed, this, [this] { m_numbers->setChanges(m_differences->changes()); });
+    connect(&m_document, &Document::workingChanged, this, [this] {
+        m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
+    });
     m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
     connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
         m_timeline->selectBlocks(blocks);
@@ -298,6 +306,14 @@ void MainWindow::connectViews()
     refresh();
 }
 
+void MainWindow::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    // A large screen has room for words that a small one has to cut.
+    m_left->setFixedWidth(std::clamp(width() * 18 / 100, leftWidth, widestLeft));
+    m_right->setFixedWidth(std::clamp(width() * 20 / 100, rightWidth, widestRight));
+}
+
 void MainWindow::showEvent(QShowEvent* event)
 {
     QWidget::showEvent(event);
@@ -309,7 +325,7 @@ void MainWindow::refreshNumbers()
 {
     const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
     const Design& design = m_document.design();
-    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds());
+    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty());
     m_bubbles->showDesign(design, shown);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
@@ -384,7 +400,7 @@ void MainWindow::findBlock(const QString& text, int direction)
     std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
     if (hits.empty()) {
         // A block in the tray has no place in a lane, but it can be selected.
-        const std::vector<Block> tray = unplacedBlocks(m_document.design().schedule);
+        const std::vector<Block>& tray = m_document.unplaced();
         if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
             m_document.select(exact);
         else

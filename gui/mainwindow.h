@@ -12,6 +12,7 @@
 #include <memory>
 
 class QMenu;
+class QScrollArea;
 
 namespace pipewright {
 
@@ -127,12 +128,13 @@ protected:
     void dropEvent(QDropEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
     void showEvent(QShowEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     void build();
     QWidget* buildLeft();
     QWidget* buildCentre();
-    QWidget* buildRight();
+    QScrollArea* buildRight();
     void connectViews();
     void refreshNumbers();   ///< of the drag's preview while there is one
     void alignCharts();
@@ -164,6 +166,8 @@ private:
     Inspector* m_inspector = nullptr;
     SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
+    QWidget* m_left = nullptr;  ///< the columns beside the timeline
+    QScrollArea* m_right = nullptr;
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;

@@ -9,6 +9,7 @@
 #include "gui/dialogs/tracewindow.h"
 #include "gui/mainwindow.h"
 #include "gui/panels/numberbar.h"
+#include "gui/panels/runerrors.h"
 #include "gui/picture.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
@@ -29,7 +30,10 @@
 #include <QMimeData>
 #include <QPrintDialog>
 #include <QPrinter>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QStandardPaths>
+#include <QTimer>
 #include <QUrl>
 
 namespace pipewright {
@@ -157,6 +161,7 @@ void MainWindow::run()
                      m_options.program, this);
     connect(&dialog, &RunDialog::runFinished, this, [this, &dialog](const ChildResult& result) { takeRun(result, dialog.calibrateWanted()); });
     dialog.exec();
+    m_timeline->setFocus(); // what follows is reading the overlay
 }
 
 void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
@@ -165,6 +170,8 @@ void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
         m_document.setOverlay(result.trace);
         if (calibrateToo)
             calibrateFromOverlay();
+        // What the run says stands below what is said of the selection.
+        QTimer::singleShot(0, m_right, [this] { m_right->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
     } catch (const std::exception& error) {
         complain(tr("The recording cannot be laid over this design"), QString::fromUtf8(error.what()));
     }

@@ -43,6 +43,23 @@ bool isFormula(const Design& design)
     return design.workload && design.costs.source.starts_with("formula");
 }
 
+/// Whether the name is the title that was made for it. An edited order is of no family any more and keeps the title
+/// of the one that it was.
+bool isNamedByTitle(const Design& design)
+{
+    if (design.name == titleOf(design))
+        return true;
+    if (findFamily(design.schedule.family))
+        return false;
+    Design of;
+    of.workload = design.workload;
+    of.schedule.deviceOfStage = design.schedule.deviceOfStage;
+    return std::any_of(families().begin(), families().end(), [&](const Family& family) {
+        of.schedule.family = family.name;
+        return titleOf(of) == design.name;
+    });
+}
+
 void applyFormula(Design& design)
 {
     Dataflow dataflow = design.dataflow;
@@ -137,18 +154,19 @@ Design withSchedule(const Design& original, Schedule schedule)
             design.layersPerStage.clear();
         }
     }
-    if (original.name == titleOf(original))
+    if (isNamedByTitle(original))
         design.name = titleOf(design);
     return design;
 }
 
-Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice)
+Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice, std::function<bool()> stop)
 {
     FamilyParameters parameters;
     parameters.devices = base.schedule.devices();
     parameters.microbatches = base.schedule.microbatches / base.schedule.sequencePieces;
     parameters.chunks = choice.chunks;
     parameters.memoryLimit = choice.memoryLimit;
+    parameters.stop = std::move(stop);
     takeWork(parameters, base.costs);
     return withSchedule(base, makeSchedule(family.name, parameters));
 }

@@ -48,12 +48,22 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
     return candidates;
 }
 
-TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate)
+TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop)
 {
     TradeOff result;
     result.candidate = candidate;
+    const auto stopped = [&] {
+        if (stop.stop_requested())
+            result.reason = "it was stopped";
+        return stop.stop_requested();
+    };
     try {
-        const Metrics metrics = predict(withFamily(base, *candidate.family, candidate.choice)).metrics;
+        if (stopped())
+            return result;
+        const Design design = withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
+        if (stopped())
+            return result;
+        const Metrics metrics = predict(design).metrics;
         result.possible = true;
         result.bubble = metrics.rateMakespan;
         result.makespan = metrics.makespan;

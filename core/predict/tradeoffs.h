@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Memory against bubble over the published schedules: which families and settings can be had for a model on
 // its cluster, what each gives, and which of them nothing else beats in both. Candidates are independent, so a
-// caller may work them out one by one in the background and stop between any two.
+// caller may work them out one by one in the background and stop between any two, or amid one.
 #pragma once
 
 #include "core/predict/redesign.h"
 
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ struct TradeOff {
     double peakActivations = 0; ///< the same in microbatches on one device
 };
 
-/// Makes the schedule and predicts it; what is impossible comes back with its reason.
-TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate);
+/// Makes the schedule and predicts it; what is impossible comes back with its reason. Where nobody waits for it any
+/// more it ends before the next of the two, or amid a search, and says so: possible is then false.
+TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop = {});
 
 /// What a trade-off needs: bytes where the design knows any, else activations.
 double memoryOf(const TradeOff& tradeOff);

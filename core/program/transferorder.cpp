@@ -364,6 +364,51 @@ EditResult moveTransfer(const Design& design, const Program& program, int device
     return result;
 }
 
+TransferRange transferRange(const Program& program, int device, int from)
+{
+    const std::vector<IssuedTransfer> list = transfersOf(program, device);
+    const auto count = static_cast<int>(list.size());
+    TransferRange range{0, count - 1};
+    if (from < 0 || from >= count)
+        return {};
+    if (program.blockingTransfers)
+        return range; // a transfer then waits for the one before it, which says nothing about its data
+    // What a task comes behind whatever the transfers' order is; tasks stand behind their inputs.
+    std::vector<std::vector<TaskId>> extra;
+    for (const Extra& dependency : program.extraDependencies)
+        if (isCompute(program.tasks[dependency.task])) {
+            extra.resize(program.tasks.size());
+            extra[dependency.task].push_back(dependency.after);
+        }
+    const auto eachInput = [&](TaskId task, auto visit) {
+        if (isCompute(program.tasks[task]) && program.afterOnDevice[task] != none)
+            visit(program.afterOnDevice[task]);
+        if (program.afterData[task] != none)
+            visit(program.afterData[task]);
+        if (!extra.empty())
+            for (const TaskId after : extra[task])
+                visit(after);
+    };
+    const TaskId moved = list[static_cast<std::size_t>(from)].task;
+    std::vector<char> tied(program.tasks.size(), 0); // below `moved`: it needs them; above: they need it
+    tied[moved] = 1;
+    for (TaskId t = moved + 1; t-- > 0;)
+        if (tied[t])
+            eachInput(t, [&](TaskId input) { tied[input] = 1; });
+    for (auto t = static_cast<std::size_t>(moved) + 1; t < program.tasks.size(); ++t)
+        eachInput(static_cast<TaskId>(t), [&](TaskId input) {
+            if (input >= moved && tied[input])
+                tied[t] = 1;
+        });
+    for (int i = 0; i < from; ++i)
+        if (tied[list[static_cast<std::size_t>(i)].task])
+            range.first = i + 1;
+    for (int i = count - 1; i > from; --i)
+        if (tied[list[static_cast<std::size_t>(i)].task])
+            range.last = i - 1;
+    return range;
+}
+
 Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer)
 {
     Schedule free = schedule;

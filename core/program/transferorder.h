@@ -36,6 +36,14 @@ Transfer nameOf(const Program& program, TaskId transfer);
 /// design. Compiles the result, so that the diagnostics hold the circle when the order cannot be. O(tasks).
 EditResult moveTransfer(const Design& design, const Program& program, int device, int from, int to);
 
+/// From which to which place of its device's list the transfer at place `from` may go, as far as the data says: behind
+/// the transfers that it needs, before those that need it. What was stated about others, and pairs that block each
+/// other, only moveTransfer() knows: it refuses everything outside, and now and then something inside. O(tasks).
+struct TransferRange {
+    int first = 0, last = -1;
+};
+TransferRange transferRange(const Program& program, int device, int from);
+
 /// Forgets everything that is stated about one transfer, which then goes where its data puts it.
 Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer);
 

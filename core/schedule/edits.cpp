@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace pipewright {
@@ -238,9 +240,83 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     BlockIndex i = graph.firstOfDevice[device];
     while (i < graph.firstOfDevice[device + 1] && run.start[i] < ready)
         ++i;
-    const int index = static_cast<int>(i - graph.firstOfDevice[device]);
-    EditResult result = placeBlock(schedule, block, index);
-    return result.legal() ? index : refuseBecause(std::move(result.diagnostics));
+    const int earliest = static_cast<int>(i - graph.firstOfDevice[device]);
+    // The same pass of earlier microbatches keeps its turn, where nothing that is placed needs this block before.
+    int inTurn = earliest;
+    const std::vector<Block>& order = schedule.order[device];
+    for (int k = earliest; k < static_cast<int>(order.size()); ++k) {
+        const Block& other = order[static_cast<std::size_t>(k)];
+        if (other.op == block.op && other.stage == block.stage && other.replica == block.replica && other.microbatch < block.microbatch)
+            inTurn = k + 1;
+    }
+    if (inTurn != earliest && placeBlock(schedule, block, inTurn).legal())
+        return inTurn;
+    EditResult result = placeBlock(schedule, block, earliest);
+    return result.legal() ? earliest : refuseBecause(std::move(result.diagnostics));
+}
+
+EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips)
+{
+    const std::set<Block> wanted(blocks.begin(), blocks.end());
+    Schedule edited = schedule;
+    bool found = false;
+    for (std::vector<Block>& order : edited.order) {
+        std::vector<Block> halves;
+        halves.reserve(order.size() + wanted.size());
+        for (const Block& block : order) {
+            if (block.op != Op::B || !wanted.contains(block)) {
+                halves.push_back(block);
+                continue;
+            }
+            for (const Op op : {Op::I, Op::W})
+                halves.push_back({op, block.stage, block.microbatch, block.replica});
+            found = true;
+        }
+        order = std::move(halves);
+    }
+    if (!found)
+        return refuse(schedule, wanted.empty() ? "" : toString(*wanted.begin()), "no full backward is among the chosen blocks",
+                      "choose a block B, which holds both halves");
+    for (Pin& pin : edited.pins)
+        if (pin.block.op == Op::B && wanted.contains(pin.block))
+            pin.block.op = Op::I;
+    return checked(std::move(edited), skips);
+}
+
+EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips)
+{
+    // By the input gradient's name, how many of its two halves are placed.
+    std::map<Block, int> halves;
+    const auto nameOf = [](Block block) {
+        block.op = Op::I;
+        return block;
+    };
+    for (const Block& block : blocks)
+        if (block.op == Op::I || block.op == Op::W)
+            halves.emplace(nameOf(block), 0);
+    const auto countedIn = [&](const Block& block) {
+        return block.op == Op::I || block.op == Op::W ? halves.find(nameOf(block)) : halves.end();
+    };
+    for (const std::vector<Block>& order : schedule.order)
+        for (const Block& block : order)
+            if (const auto half = countedIn(block); half != halves.end())
+                ++half->second;
+    std::erase_if(halves, [](const auto& half) { return half.second != 2; });
+    if (halves.empty())
+        return refuse(schedule, blocks.empty() ? "" : toString(blocks.front()), "no backward with both its halves placed is among the chosen blocks",
+                      "choose a block I or W whose other half has a place, too");
+    Schedule edited = schedule;
+    for (std::vector<Block>& order : edited.order) {
+        std::erase_if(order, [&](const Block& block) { return block.op == Op::W && countedIn(block) != halves.end(); });
+        for (Block& block : order)
+            if (countedIn(block) != halves.end())
+                block.op = Op::B;
+    }
+    std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block.op == Op::W && countedIn(pin.block) != halves.end(); });
+    for (Pin& pin : edited.pins)
+        if (countedIn(pin.block) != halves.end())
+            pin.block.op = Op::B;
+    return checked(std::move(edited), skips);
 }
 
 EditResult pinBlock(const Schedule& schedule, const Block& block, Nanoseconds earliestStart)

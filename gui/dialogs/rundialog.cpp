@@ -192,6 +192,8 @@ void RunDialog::takeBackends(const std::vector<BackendChoice>& backends)
         if (backends[i].available) {
             m_backend->setCurrentIndex(static_cast<int>(i));
             m_run->setEnabled(true);
+            if (!focusWidget() || focusWidget() == m_cancel)
+                m_run->setFocus(); // it could not take it before
             break;
         }
     }

@@ -10,6 +10,7 @@
 #include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QThreadPool>
 #include <QTreeWidget>
 
 #include <algorithm>
@@ -47,8 +48,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     setWindowTitle(tr("Memory against bubble"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
-    m_worker.setMaxThreadCount(1);
-    m_maker.setMaxThreadCount(1);
+    m_inbox = std::make_shared<Inbox>();
+    m_inbox->window = this;
     m_progress->setAccessibleName(tr("Progress"));
     m_progress->setTextVisible(false);
     m_progress->setFixedHeight(6);
@@ -116,10 +117,18 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
 
 TradeOffWindow::~TradeOffWindow()
 {
-    ++m_generation;
-    ++m_taken;
-    m_worker.waitForDone();
-    m_maker.waitForDone();
+    // Work under way ends soon, into an inbox that nobody reads; the program waits for it at its own end.
+    m_search.request_stop();
+    m_making.request_stop();
+    const std::lock_guard lock(m_inbox->mutex);
+    m_inbox->window = nullptr;
+}
+
+void TradeOffWindow::Inbox::post(std::function<void(TradeOffWindow&)> deliver)
+{
+    const std::lock_guard lock(mutex); // the window cannot go while a message is put into its queue
+    if (window)
+        QMetaObject::invokeMethod(window, [to = window, deliver = std::move(deliver)] { deliver(*to); }, Qt::QueuedConnection);
 }
 
 void TradeOffWindow::showEvent(QShowEvent* event)
@@ -144,7 +153,8 @@ QString TradeOffWindow::state() const
 
 void TradeOffWindow::start()
 {
-    const int generation = ++m_generation;
+    m_search.request_stop();
+    m_search = {};
     m_base = m_document.design();
     m_points.clear();
     const std::vector<TradeOffCandidate> candidates = tradeOffCandidates(m_base);
@@ -159,18 +169,14 @@ void TradeOffWindow::start()
     m_plot->setPoints({});
     refreshPresent();
     refreshList();
-    m_worker.clear();
-    m_worker.start([this, generation, base = m_base, candidates] {
+    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_search.get_token(), base = m_base, candidates] {
         for (const TradeOffCandidate& candidate : candidates) {
-            if (m_generation != generation)
+            if (stop.stop_requested())
                 return;
-            QMetaObject::invokeMethod(
-                this,
-                [this, generation, point = evaluateTradeOff(base, candidate)] {
-                    if (m_generation == generation)
-                        add(point);
-                },
-                Qt::QueuedConnection);
+            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop)](TradeOffWindow& window) {
+                if (!stop.stop_requested())
+                    window.add(point);
+            });
         }
     });
 }
@@ -192,7 +198,7 @@ void TradeOffWindow::add(const TradeOff& point)
 
 void TradeOffWindow::cancel()
 {
-    ++m_generation;
+    m_search.request_stop();
     end(tr("cancelled after %1 of %2").arg(m_points.size()).arg(m_wanted));
 }
 
@@ -273,23 +279,25 @@ void TradeOffWindow::take(int point)
         return;
     const TradeOffCandidate candidate = m_points[static_cast<std::size_t>(point)].candidate;
     const QString label = QString::fromStdString(candidate.label());
-    const int taken = ++m_taken;
+    m_making.request_stop();
+    m_making = {};
     m_state->setText(tr("making %1 …").arg(label));
-    m_maker.clear();
-    m_maker.start([this, taken, label, candidate, base = m_base] {
-        if (m_taken != taken)
+    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_making.get_token(), label, candidate, base = m_base] {
+        if (stop.stop_requested())
             return;
-        QMetaObject::invokeMethod(
-            this,
-            [this, taken, label, design = withFamily(base, *candidate.family, candidate.choice)] {
-                if (m_taken != taken)
-                    return;
-                if (!m_running)
-                    m_state->setText(m_result);
-                m_document.replaceDesign(design, tr("Take %1").arg(label));
-            },
-            Qt::QueuedConnection);
+        Design made = withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
+        inbox->post([stop, label, design = std::move(made)](TradeOffWindow& window) {
+            if (!stop.stop_requested())
+                window.finishTaking(design, label);
+        });
     });
+}
+
+void TradeOffWindow::finishTaking(const Design& design, const QString& label)
+{
+    if (!m_running)
+        m_state->setText(m_result);
+    m_document.replaceDesign(design, tr("Take %1").arg(label));
 }
 
 } // namespace pipewright

@@ -2,6 +2,7 @@
 // Which memory buys which bubble: all families and settings worked out in the background for the model, cluster
 // and microbatches of the design, drawn as they come, with progress, an estimate of the time left and Cancel. A
 // point becomes the schedule by click or Return, as one undoable command, and then gives exactly what was drawn.
+// Closing waits for nothing.
 #pragma once
 
 #include "gui/document.h"
@@ -10,9 +11,10 @@
 
 #include <QDialog>
 #include <QElapsedTimer>
-#include <QThreadPool>
 
-#include <atomic>
+#include <memory>
+#include <mutex>
+#include <stop_token>
 
 class QLabel;
 class QProgressBar;
@@ -50,6 +52,7 @@ protected:
 
 private:
     void add(const TradeOff& point);
+    void finishTaking(const Design& design, const QString& label);
     void end(const QString& state);
     void refreshList();
     void refreshPresent();
@@ -67,8 +70,14 @@ private:
     QProgressBar* m_progress;
     QLabel* m_state;
     QPushButton* m_button;
-    QThreadPool m_worker, m_maker;
-    std::atomic<int> m_generation{0}, m_taken{0};
+    /// Where work on other threads leaves its results. It outlives the window, which waits for nobody when it closes.
+    struct Inbox {
+        std::mutex mutex;
+        TradeOffWindow* window = nullptr; ///< null once it is closed
+        void post(std::function<void(TradeOffWindow&)> deliver);
+    };
+    std::shared_ptr<Inbox> m_inbox;
+    std::stop_source m_search, m_making; ///< of what was asked for last
 };
 
 } // namespace pipewright

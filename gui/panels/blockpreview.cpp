@@ -76,7 +76,7 @@ void BlockPreview::refresh()
                                .arg(m_block->interval).arg(longest)
                                .arg(multipleText(most)));
     } else {
-        m_caption->setText(tr("not made of one · click to draw one"));
+        m_caption->setText(tr("this order is made of none"));
     }
     m_picture->setToolTip(tr("The passes of one microbatch, repeated every interval. A stage holds its activation for a lifespan;\n"
                              "a device never holds more than the bound, in microbatches. Click to edit."));
@@ -96,6 +96,11 @@ bool BlockPreview::eventFilter(QObject* watched, QEvent* event)
         painter.drawRoundedRect(QRectF(m_picture->rect()).adjusted(0.5, 0.5, -0.5, -0.5), Theme::controlRadius, Theme::controlRadius);
         if (m_block)
             paintBuildingBlock(painter, QRectF(m_picture->rect()).adjusted(10, 8, -10, -8), *m_block, *this);
+        else {
+            painter.setPen(theme.dim);
+            painter.setFont(Theme::words(TextSize::Small));
+            painter.drawText(m_picture->rect(), Qt::AlignCenter, tr("Click to draw one"));
+        }
         return true;
     }
     if (event->type() == QEvent::MouseButtonRelease && static_cast<QMouseEvent*>(event)->button() == Qt::LeftButton) {

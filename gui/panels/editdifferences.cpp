@@ -44,13 +44,13 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
     remember();
 }
 
-EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction)
+EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction) const
 {
     const Metrics& metrics = prediction.metrics;
     const int fullest = fullestDevice(metrics);
     return {metrics.makespan, metrics.rateMakespan,
             fullest >= 0 ? metrics.devices[static_cast<std::size_t>(fullest)].peakBytes : 0, fullest,
-            prediction.transfers};
+            prediction.transfers, m_document.unplaced().empty()};
 }
 
 void EditDifferences::remember()
@@ -87,11 +87,13 @@ void EditDifferences::refresh()
         before = m_history[static_cast<std::size_t>(index) - 1];
         after = m_history[static_cast<std::size_t>(index)];
     }
+    m_changes.reset();
     if (!before || !after) {
         m_facts->setFacts({});
         m_name->setText(index > 0 ? tr("No numbers: the schedule cannot run before or after it.")
                                   : tr("Drag a block, or Alt+←/→ on the selected one, to see what it changes."));
         m_name->show();
+        Q_EMIT changed();
         return;
     }
     const QString text = m_document.undoStack()->undoText();
@@ -102,14 +104,21 @@ void EditDifferences::refresh()
     const double makespan = before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
     const Bytes peak = after->peak - before->peak;
     const std::int64_t transfers = after->transfers - before->transfers;
+    const double bubble = after->bubble - before->bubble;
+    // With other blocks than before it is another amount of work: the numbers differ, and none is better.
+    const bool comparable = before->complete && after->complete;
+    if (comparable)
+        m_changes = Changes{makespan, bubble, peak};
+    const auto tone = [comparable](double difference) { return comparable ? lessIsGood(difference) : Tone::Dim; };
     m_facts->setFacts({
-        {tr("makespan"), signedPercent(makespan), source, lessIsGood(makespan)},
-        {tr("bubble"), signedPoints(after->bubble - before->bubble), source, lessIsGood(after->bubble - before->bubble)},
+        {tr("makespan"), signedPercent(makespan), source, tone(makespan)},
+        {tr("bubble"), signedPoints(bubble), source, tone(bubble)},
         {tr("peak memory"), signedSize(peak), source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)),
-         lessIsGood(double(peak))},
+         tone(double(peak))},
         {tr("transfers"), transfers == 0 ? tr("unchanged") : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
-         source, lessIsGood(double(transfers))},
+         source, tone(double(transfers))},
     });
+    Q_EMIT changed();
 }
 
 } // namespace pipewright

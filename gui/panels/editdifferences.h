@@ -25,6 +25,16 @@ public:
     /// A drag in progress: its prediction, or null when there is none.
     void setPreview(const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
+    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is no edit, or
+    /// a part of the blocks has no place before or after it: then more or less is neither better nor worse.
+    struct Changes {
+        double makespan = 0, bubble = 0;
+        Bytes peak = 0;
+    };
+    const std::optional<Changes>& changes() const { return m_changes; }
+
+Q_SIGNALS:
+    void changed();
 
 private:
     struct Numbers {
@@ -33,14 +43,16 @@ private:
         Bytes peak = 0;
         int peakDevice = -1;
         std::int64_t transfers = 0;
+        bool complete = true; ///< every block has its place
     };
-    static Numbers numbersOf(const Prediction& prediction);
+    Numbers numbersOf(const Prediction& prediction) const; ///< of the present blocks, in whatever order
     void remember();
     void refresh();
 
     Document& m_document;
     std::vector<std::optional<Numbers>> m_history; ///< per index of the undo stack
     std::size_t m_lastIndex = 0;
+    std::optional<Changes> m_changes;
     const Prediction* m_preview = nullptr;
     QLabel* m_heading;
     QLabel* m_name;

@@ -9,6 +9,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPainter>
+#include <QScrollBar>
 #include <QStyledItemDelegate>
 #include <QTreeWidget>
 #include <QVBoxLayout>
@@ -20,7 +21,8 @@ namespace {
 enum Column { Title, Bubble, Memory };
 constexpr int rowHeight = 26;
 constexpr int bubbleWidth = 50;
-constexpr int memoryWidth = 48;
+constexpr int memoryWidth = 54;
+constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1;
 
 /// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.
@@ -39,7 +41,9 @@ public:
         const bool present = index.siblingAtColumn(Title).data(presentRole).toBool();
         const bool possible = index.flags() & Qt::ItemIsEnabled;
         const bool hovered = option.state & QStyle::State_MouseOver;
-        const bool current = option.state & QStyle::State_HasFocus;
+        // The style knows the focus of one cell; the ring goes round the row.
+        const auto* view = qobject_cast<const QAbstractItemView*>(option.widget);
+        const bool current = view && view->hasFocus() && view->currentIndex().row() == index.row();
         painter->save();
         if (present || hovered || current) {
             // One rounded ground under the three cells of a row: each paints its part of the same rectangle.
@@ -108,7 +112,10 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     bubble->setFixedWidth(bubbleWidth);
     memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;
-    header->setContentsMargins(0, 0, 6, 0);
+    // The captions end where the figures do.
+    const auto align = [this, header] { header->setContentsMargins(0, 0, m_list->verticalScrollBar()->maximum() > 0 ? scrollBarWidth + 6 : 6, 0); };
+    connect(m_list->verticalScrollBar(), &QScrollBar::rangeChanged, this, align);
+    align();
     header->setSpacing(0);
     header->addWidget(makeHeading(tr("Families"), this), 1);
     header->addWidget(bubble);

@@ -7,6 +7,7 @@
 #include <QEvent>
 #include <QLabel>
 #include <QPainter>
+#include <QTimer>
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +77,7 @@ void MemoryPanel::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange)
-        refresh();
+        QTimer::singleShot(0, this, &MemoryPanel::refresh); // its labels are given the new style sheet after it
 }
 
 void MemoryPanel::refresh()

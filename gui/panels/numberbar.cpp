@@ -8,6 +8,9 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLocale>
+#include <QTimer>
+
+#include <cmath>
 
 namespace pipewright {
 
@@ -42,7 +45,10 @@ NumberBar::Item& NumberBar::item(const QString& name)
     row->addWidget(caption);
     row->addWidget(value);
     m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
-    m_items.push_back({name, pair, caption, value, Tone::Plain});
+    auto* change = makeNumber({}, TextSize::Small, this);
+    change->hide();
+    row->addWidget(change);
+    m_items.push_back({name, pair, caption, value, change, Tone::Plain, Tone::Plain});
     return m_items.back();
 }
 
@@ -58,7 +64,36 @@ void NumberBar::set(const QString& name, const QString& value, const QString& so
     setTone(shown.value, tone);
 }
 
-void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds)
+void NumberBar::showChange(const QString& name, const QString& text, double difference)
+{
+    Item& shown = item(name);
+    shown.change->setVisible(!text.isEmpty() && difference != 0);
+    shown.change->setText(difference == 0 ? QString() : text);
+    shown.change->setAccessibleName(name + QStringLiteral(": ") + text);
+    shown.change->setToolTip(tr("Against the state before this edit"));
+    shown.changeTone = difference < 0 ? Tone::Good : Tone::Bad; // of all three less is better
+    setTone(shown.change, shown.changeTone);
+}
+
+void NumberBar::setChanges(const std::optional<EditDifferences::Changes>& changes)
+{
+    const EditDifferences::Changes none, &shown = changes ? *changes : none;
+    const auto worthSaying = [](double share) { return std::abs(share) < 0.0005 ? 0 : share; }; // less is written as 0.0
+    showChange(tr("makespan"), signedPercent(shown.makespan), worthSaying(shown.makespan));
+    showChange(tr("bubble"), signedPoints(shown.bubble), worthSaying(shown.bubble));
+    showChange(tr("peak"), signedSize(shown.peak), static_cast<double>(shown.peak));
+    showRight();
+}
+
+QString NumberBar::change(const QString& name) const
+{
+    for (const Item& item : m_items)
+        if (item.key == name)
+            return item.change->text();
+    return {};
+}
+
+void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds, bool complete)
 {
     const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!prediction) {
@@ -69,11 +104,16 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         return;
     }
     const Metrics& metrics = prediction->metrics;
-    set(tr("makespan"), durationText(metrics.makespan), tr("First start to last end of one step.\n%1").arg(source));
-    set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
-        tr("Idle share of devices × makespan; in parentheses the zero-bubble papers' rate, (span − ideal) / span.\n"
-           "Megatron's bubble / work is %1.\n%2")
-            .arg(percentText(metrics.ratioIdeal), source));
+    set(tr("makespan"), complete ? durationText(metrics.makespan) : tr("%1 so far").arg(durationText(metrics.makespan)),
+        tr("First start to last end of one step.\n%1").arg(source));
+    const QString unfinished = tr("Known once every block has a place");
+    if (!complete)
+        set(tr("bubble"), QStringLiteral("–"), unfinished);
+    else
+        set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
+            tr("Idle share of devices × makespan; in parentheses the zero-bubble papers' rate, (span − ideal) / span.\n"
+               "Megatron's bubble / work is %1.\n%2")
+                .arg(percentText(metrics.ratioIdeal), source));
     const int fullest = fullestDevice(metrics);
     if (fullest >= 0) {
         const auto index = static_cast<std::size_t>(fullest);
@@ -86,10 +126,11 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
                 .arg(multipleText(metrics.devices[index].peakActivations), source),
             over ? Tone::Bad : Tone::Plain);
     }
-    const double tokens = tokensPerSecond(design, metrics.makespan);
+    // So many tokens in the time of a part of their work would be no rate of anything.
+    const double tokens = complete ? tokensPerSecond(design, metrics.makespan) : 0;
     set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
         tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
-    const double utilization = modelFlopsUtilization(design, metrics.makespan);
+    const double utilization = complete ? modelFlopsUtilization(design, metrics.makespan) : 0;
     set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
         tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of what the devices\n"
            "could do at their peak rate in the makespan.\n%1")
@@ -149,8 +190,13 @@ void NumberBar::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange) {
-        for (const Item& item : m_items)
-            setTone(item.value, item.tone);
+        // Later, since the labels are given the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] {
+            for (const Item& item : m_items) {
+                setTone(item.value, item.tone);
+                setTone(item.change, item.changeTone);
+            }
+        });
     }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gui/document.h"
+#include "gui/panels/editdifferences.h"
 #include "gui/panels/labels.h"
 
 #include <QWidget>
@@ -18,7 +19,10 @@ class NumberBar : public QWidget {
 public:
     explicit NumberBar(QWidget* parent = nullptr);
 
-    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds);
+    /// `complete`: every block has its place. Until then there is no step whose rates could be told.
+    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds, bool complete = true);
+    /// Beside makespan, bubble and peak, how the last edit or the one under the cursor changes them; nullopt: nothing.
+    void setChanges(const std::optional<EditDifferences::Changes>& changes);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);
     /// What must not be overlooked, in red; stays until the text is empty.
@@ -26,6 +30,7 @@ public:
     /// One line about what is under the cursor, in place of the evaluation time while it is not empty.
     void setHint(const QString& text);
     QString value(const QString& name) const;
+    QString change(const QString& name) const; ///< "+2.1 %"; empty where there is none
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -37,10 +42,12 @@ private:
         QWidget* pair;
         QLabel* name;
         QLabel* value;
-        Tone tone = Tone::Plain;
+        QLabel* change;
+        Tone tone = Tone::Plain, changeTone = Tone::Plain;
     };
     Item& item(const QString& name);
     void set(const QString& name, const QString& value, const QString& source, Tone tone = Tone::Plain);
+    void showChange(const QString& name, const QString& text, double difference);
     void showRight();
 
     QHBoxLayout* m_layout;

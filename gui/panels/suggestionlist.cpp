@@ -142,7 +142,7 @@ void SuggestionList::rebuild()
             card.edit = s;
             m_cards.push_back(std::move(card));
         }
-        const bool complete = unplacedBlocks(design.schedule).empty();
+        const bool complete = m_document.unplaced().empty();
         const FamilyEstimate* best = nullptr;
         for (const std::optional<FamilyEstimate>& estimate : m_estimates) {
             if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)

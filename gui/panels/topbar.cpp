@@ -59,6 +59,8 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_title);
     layout->addSpacing(8);
     layout->addWidget(m_state);
+    // It has its place also while it says nothing: the first edit must not move the buttons from under the hand.
+    m_state->setFixedWidth(m_state->fontMetrics().horizontalAdvance(tr("edited")) + 2);
     layout->addSpacing(20);
     layout->addWidget(makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu")));
     layout->addWidget(makeButton(actions.newSchedule, tr("New…")));
@@ -126,7 +128,7 @@ void TopBar::refresh()
     const Diagnostics& diagnostics = m_document.diagnostics();
     const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Error; });
     const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Warning; });
-    const std::size_t unplaced = unplacedBlocks(design.schedule).size();
+    const std::size_t unplaced = m_document.unplaced().size();
     if (errors > 0)
         m_validity->setText(errors == 1 ? tr("1 conflict") : tr("%1 conflicts").arg(errors));
     else if (warnings > 0)

@@ -57,7 +57,7 @@ Tray::Tray(Document& document, QWidget* parent)
 
 void Tray::refresh()
 {
-    m_unplaced = unplacedBlocks(m_document.design().schedule);
+    m_unplaced = m_document.unplaced();
     const int count = static_cast<int>(m_unplaced.size());
     m_count->setText(count == 0 ? tr("all placed") : tr("%1 unplaced").arg(count));
     m_chipArea->setVisible(count > 0);

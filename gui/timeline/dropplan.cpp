@@ -30,7 +30,7 @@ const std::vector<Block>& orderOf(const Design& design, int device)
 
 bool DropPlan::isSamePlace(const DropPlan& other) const
 {
-    return kind == other.kind && block == other.block && device == other.device && index == other.index && positions == other.positions;
+    return kind == other.kind && block == other.block && device == other.device && index == other.index && from == other.from && positions == other.positions;
 }
 
 int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time)

@@ -23,11 +23,12 @@ struct DropTarget {
 };
 
 struct DropPlan {
-    enum class Kind { Nothing, Reorder, MoveStage, Place };
+    enum class Kind { Nothing, Reorder, MoveStage, Place, MoveTransfer };
     Kind kind = Kind::Nothing;
     Block block;                ///< the one that is held; others may move with it
     int device = -1;
-    int index = -1;             ///< Reorder, Place: in the device's present order, before which block
+    int index = -1;             ///< Reorder, Place: in the device's present order, before which block; MoveTransfer: to which place
+    int from = -1;              ///< MoveTransfer: the place that it has in the device's list of communication
     std::vector<std::uint32_t> positions; ///< Reorder: the order that it gives, by present positions
     QString text;               ///< Reorder: name of the undo step
     /// The edit; while `live` or `pending` only its diagnostics, since a design of many blocks takes long to copy.

@@ -43,6 +43,7 @@ void DropPlanner::forget()
     m_design.reset();
     m_evaluated.clear();
     m_hasRange = false;
+    m_transferRange.reset();
 }
 
 OrderPreview* DropPlanner::preview()
@@ -221,6 +222,40 @@ DropPlan DropPlanner::planOrder(const Block& block, int device, std::vector<std:
     return plan;
 }
 
+DropPlan DropPlanner::planTransfer(const Transfer& transfer, int device, int from, int to, const QString& title)
+{
+    DropPlan plan;
+    plan.kind = DropPlan::Kind::MoveTransfer;
+    plan.block = transfer.producer;
+    plan.device = device;
+    plan.from = from;
+    plan.index = to;
+    plan.title = title;
+    if (!isLarge() || !m_document.prediction()) {
+        plan.edit = m_document.tryMoveTransfer(device, from, to);
+        finishExactly(m_document.design(), m_document.prediction(), plan);
+        return plan;
+    }
+    const std::pair asked(device, from);
+    if (!m_transferRange || m_transferRange->first != asked)
+        m_transferRange = {asked, transferRange(m_document.prediction()->program, device, from)};
+    const TransferRange range = m_transferRange->second;
+    if (to < range.first || to > range.last) {
+        stop();
+        plan.title = to < range.first ? tr("%1 cannot go that early").arg(name(transfer.producer)) : tr("%1 cannot go that late").arg(name(transfer.producer));
+        plan.detail = to < range.first ? tr("it waits for what comes before, to number %1").arg(range.first)
+                                       : tr("what comes behind waits for it, from number %1").arg(range.last + 2);
+        plan.edit.diagnostics.push_back({Severity::Error, toString(transfer.producer), plan.title.toStdString(), plan.detail.toStdString()});
+        return plan;
+    }
+    later(plan, [device, from, to](const Design& design, const Prediction* present) {
+        return present ? Document::withTransferMoved(design, *present, device, from, to) : Document::Edit{design, {}, {}};
+    });
+    plan.pending = plan.legal = true;
+    plan.changes = to != from;
+    return plan;
+}
+
 void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
 {
     // The preview's one result may be of another attempt by now.
@@ -292,6 +327,7 @@ Document::Edit DropPlanner::editOf(const DropPlan& plan) const
     case DropPlan::Kind::Reorder: return m_document.tryReorder(plan.device, plan.positions, plan.text);
     case DropPlan::Kind::MoveStage: return m_document.tryMoveStage(plan.block.stage, plan.device, plan.block.replica);
     case DropPlan::Kind::Place: return m_document.tryPlaceBlock(plan.block, plan.index);
+    case DropPlan::Kind::MoveTransfer: return m_document.tryMoveTransfer(plan.device, plan.from, plan.index);
     case DropPlan::Kind::Nothing: break;
     }
     return {};

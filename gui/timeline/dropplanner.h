@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/predict/orderpreview.h"
+#include "core/program/transferorder.h"
 #include "gui/timeline/dropplan.h"
 
 #include <QObject>
@@ -30,6 +31,9 @@ public:
     /// A plan for an order that was not pointed at: by key, or by the edge of a warm-up.
     DropPlan planOrder(const Block& block, int device, std::vector<std::uint32_t> positions, const QString& title,
                        const QString& text, const DropPlan* previous = nullptr);
+    /// A plan for a transfer's other place in its device's list. Of a large design only the data is asked whether that can be,
+    /// once per transfer; the rest is worked out when the cursor rests, or for the drop.
+    DropPlan planTransfer(const Transfer& transfer, int device, int from, int to, const QString& title);
     /// What to commit for a plan; worked out now if it was not before.
     Document::Edit editOf(const DropPlan& plan) const;
     /// No plan is asked for any more: what is under way is dropped.
@@ -59,6 +63,7 @@ private:
     std::shared_ptr<const Design> m_design; ///< a copy for the worker, made once
     std::pair<Block, OrderPreview::Range> m_range; ///< of the block last asked about …
     bool m_hasRange = false;                       ///< … if any
+    std::optional<std::pair<std::pair<int, int>, TransferRange>> m_transferRange; ///< by device and place, of the one last asked about
     QTimer m_rest;
     std::function<void()> m_start;
     int m_generation = 0;

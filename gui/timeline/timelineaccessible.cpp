@@ -58,6 +58,37 @@ private:
     Block m_block;
 };
 
+// A chip in the sub-lane of a device: what it sends or receives.
+class TransferPart : public Part {
+public:
+    TransferPart(TimelineView& view, int device, const Transfer& transfer) : Part(view), m_device(device), m_transfer(transfer) {}
+    QAccessibleInterface* parent() const override;
+    QAccessibleInterface* child(int) const override { return nullptr; }
+    QAccessibleInterface* childAt(int, int) const override { return nullptr; }
+    int childCount() const override { return 0; }
+    int indexOfChild(const QAccessibleInterface*) const override { return -1; }
+    QAccessible::Role role() const override { return QAccessible::ListItem; }
+    QRect rect() const override { return onScreen(m_view, m_view.rectOfTransfer(m_device, m_transfer)); }
+    QString text(QAccessible::Text kind) const override
+    {
+        return kind == QAccessible::Name ? m_view.nameOfTransfer(m_device, m_transfer) : QString();
+    }
+    QAccessible::State state() const override
+    {
+        int device = -1;
+        QAccessible::State state;
+        state.selectable = state.focusable = true;
+        state.selected = m_view.selectedTransfer(&device) == m_transfer && device == m_device;
+        return state;
+    }
+    const Transfer& transfer() const { return m_transfer; }
+
+private:
+    int m_device;
+    Transfer m_transfer;
+};
+
+// A lane's children are its blocks in sight, and behind them the chips of its sub-lane, while that is shown.
 class LanePart : public Part {
 public:
     LanePart(TimelineView& view, int device) : Part(view), m_device(device) {}
@@ -65,25 +96,43 @@ public:
     {
         for (const auto& [block, id] : m_blocks)
             QAccessible::deleteAccessibleInterface(id);
+        for (const auto& [transfer, id] : m_transfers)
+            QAccessible::deleteAccessibleInterface(id);
     }
     QAccessibleInterface* parent() const override { return QAccessible::queryAccessibleInterface(&m_view); }
-    int childCount() const override { return static_cast<int>(m_view.visibleBlocks(m_device).size()); }
+    int childCount() const override
+    {
+        return static_cast<int>(m_view.visibleBlocks(m_device).size() + m_view.visibleTransfers(m_device).size());
+    }
     QAccessibleInterface* child(int index) const override
     {
-        const std::vector<Block> blocks = m_view.visibleBlocks(m_device);
-        if (index < 0 || static_cast<std::size_t>(index) >= blocks.size())
+        if (index < 0)
             return nullptr;
-        return of(blocks[static_cast<std::size_t>(index)]);
+        auto at = static_cast<std::size_t>(index);
+        const std::vector<Block> blocks = m_view.visibleBlocks(m_device);
+        if (at < blocks.size())
+            return of(blocks[at]);
+        at -= blocks.size();
+        const std::vector<Transfer> transfers = m_view.visibleTransfers(m_device);
+        return at < transfers.size() ? of(transfers[at]) : nullptr;
     }
     QAccessibleInterface* childAt(int x, int y) const override
     {
-        const std::optional<Block> block = m_view.blockAt(m_view.viewport()->mapFromGlobal(QPoint(x, y)));
+        const QPoint at = m_view.viewport()->mapFromGlobal(QPoint(x, y));
+        if (const auto transfer = m_view.transferAt(at))
+            return transfer->first == m_device ? of(transfer->second) : nullptr;
+        const std::optional<Block> block = m_view.blockAt(at);
         return block ? of(*block) : nullptr;
     }
     int indexOfChild(const QAccessibleInterface* child) const override
     {
-        const auto* part = dynamic_cast<const BlockPart*>(child);
         const std::vector<Block> blocks = m_view.visibleBlocks(m_device);
+        if (const auto* chip = dynamic_cast<const TransferPart*>(child)) {
+            const std::vector<Transfer> transfers = m_view.visibleTransfers(m_device);
+            const auto it = std::find(transfers.begin(), transfers.end(), chip->transfer());
+            return it == transfers.end() ? -1 : static_cast<int>(blocks.size()) + static_cast<int>(it - transfers.begin());
+        }
+        const auto* part = dynamic_cast<const BlockPart*>(child);
         const auto it = part ? std::find(blocks.begin(), blocks.end(), part->block()) : blocks.end();
         return it == blocks.end() ? -1 : static_cast<int>(it - blocks.begin());
     }
@@ -101,10 +150,18 @@ public:
             it->second = QAccessible::registerAccessibleInterface(new BlockPart(m_view, block));
         return QAccessible::accessibleInterface(it->second);
     }
+    QAccessibleInterface* of(const Transfer& transfer) const
+    {
+        const auto [it, isNew] = m_transfers.try_emplace(transfer, 0);
+        if (isNew)
+            it->second = QAccessible::registerAccessibleInterface(new TransferPart(m_view, m_device, transfer));
+        return QAccessible::accessibleInterface(it->second);
+    }
 
 private:
     int m_device;
     mutable std::map<Block, QAccessible::Id> m_blocks;
+    mutable std::map<Transfer, QAccessible::Id> m_transfers;
 };
 
 class TimelinePart : public QAccessibleWidget {
@@ -159,6 +216,12 @@ QAccessibleInterface* BlockPart::parent() const
     const int device = find(m_view.document().design().schedule, m_block).device;
     QAccessibleInterface* view = QAccessible::queryAccessibleInterface(&m_view);
     return view && device >= 0 ? view->child(device) : view;
+}
+
+QAccessibleInterface* TransferPart::parent() const
+{
+    QAccessibleInterface* view = QAccessible::queryAccessibleInterface(&m_view);
+    return view ? view->child(m_device) : nullptr;
 }
 
 QAccessibleInterface* make(const QString&, QObject* object)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The timeline for assistive technology: a list of lanes, each a list of the blocks in sight, all with names
-// that say what a person would see. Interfaces are made when somebody asks; nobody asking costs nothing.
+// The timeline for assistive technology: a list of lanes, each a list of the blocks in sight and of the transfers
+// below them, all with names that say what a person would see. Interfaces are made when somebody asks; nobody
+// asking costs nothing.
 #pragma once
 
 namespace pipewright {

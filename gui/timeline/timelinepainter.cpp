@@ -67,9 +67,8 @@ void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect
         const double width = metrics.horizontalAdvance(label);
         painter.fillRect(QRectF(x, area.bottom() - 7, 1, 8), m_theme.dim);
         painter.setPen(m_theme.dim);
-        // A label that would be cut is left out; its tick stays.
-        if (x + width / 2 <= area.right())
-            painter.drawText(QPointF(x - width / 2, area.bottom() - 14), label);
+        // At the right edge a label stands beside its tick rather than be cut.
+        painter.drawText(QPointF(std::min(x - width / 2, area.right() - width - 2), area.bottom() - 14), label);
     }
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
 }
@@ -92,7 +91,7 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
     // Four lines when there is room, name and memory bar when there is not, and at last the name alone.
     constexpr int indent = 18;
     const int width = area.width() - indent - 14;
-    const bool roomy = area.height() >= 66, nameOnly = area.height() < 38;
+    const bool roomy = area.height() >= 60, nameOnly = area.height() < 38;
     const int top = area.top() + (area.height() - (roomy ? 58 : nameOnly ? 16 : 26)) / 2;
     if (standing.current)
         painter.fillRect(QRect(area.left(), area.top(), 3, area.height()), m_theme.accent);

@@ -26,8 +26,8 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
     connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
-        // Those of transfers and ripples are exact from the beginning.
-        if (d->plan && !d->rippling && !d->transferDrag && d->plan->isSamePlace(plan))
+        // A ripple is exact from the beginning.
+        if (d->plan && !d->rippling && d->plan->isSamePlace(plan))
             d->setPlan(plan);
     });
     d->addActions();
@@ -38,6 +38,10 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
 
     connect(&document, &Document::designChanged, this, [this] { d->reload(); });
     connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
+    connect(&document, &Document::pathChanged, this, [this] {
+        if (d->document.undoStack()->count() == 0)
+            d->before.reset(); // that was another design
+    });
     connect(&document, &Document::selectionChanged, this, [this] {
         d->framed = false;
         d->reason.reset();
@@ -68,14 +72,14 @@ const TimelineLayout& TimelineView::Private::shown() const
 {
     if (previewLayout)
         return *previewLayout;
-    return measured ? *measured : layout;
+    return measured ? *measured : layout();
 }
 
 Nanoseconds TimelineView::Private::total() const
 {
     // A preview may be longer; growing the range during a drag would move the lanes under the cursor, so
     // it does not count.
-    return std::max(layout.makespan(), measured ? measured->makespan() : 0);
+    return std::max(layout().makespan(), measured ? measured->makespan() : 0);
 }
 
 std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, int* device) const
@@ -91,14 +95,19 @@ std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, in
 
 // ---- What is shown --------------------------------------------------------------------------------
 
+bool TimelineView::Private::showsWhole() const
+{
+    const auto all = static_cast<double>(total());
+    return all == 0 || view.m_axis == clamped(fitted(view.m_axis, 0, all, margin), all, margin);
+}
+
 void TimelineView::Private::reload()
 {
-    const Nanoseconds before = total();
-    const bool whole = before == 0 || view.m_axis == clamped(fitted(view.m_axis, 0, static_cast<double>(before), margin),
-                                                             static_cast<double>(before), margin);
+    const bool whole = showsWhole();
     const Prediction* prediction = document.prediction();
-    layout = prediction ? TimelineLayout(prediction->program, prediction->timeline, document.design().schedule.devices())
-                        : TimelineLayout::fromOrder(document.design());
+    if (document.layout() != present)
+        before = present;
+    present = document.layout();
     headers = laneHeaders(document.design(), prediction);
     transferLists.clear();
     transferDrag.reset();
@@ -111,12 +120,13 @@ void TimelineView::Private::reload()
             critical[task] = 1;
     }
     reason.reset();
+    arriving = false;
     setPlan(std::nullopt);
     retimed.reset();
     planner.forget();
     drag.reset();
     warmUpDrag.reset();
-    std::erase_if(group, [this](const Block& block) { return !layout.find(block); });
+    std::erase_if(group, [this](const Block& block) { return !layout().find(block); });
     updateScrollBars();
     // Whoever looks at the whole schedule wants to go on doing so; whoever has zoomed in wants to stay there.
     if (whole)
@@ -372,12 +382,12 @@ Document& TimelineView::document() const
 
 QString TimelineView::describe(const Block& block) const
 {
-    const std::optional<TimelineLayout::Place> place = d->layout.find(block);
+    const std::optional<TimelineLayout::Place> place = d->layout().find(block);
     if (!place)
         return {};
     BlockFacts facts;
     facts.device = place->device;
-    facts.predicted = *d->layout.blockOf(block);
+    facts.predicted = *d->layout().blockOf(block);
     if (const Prediction* prediction = d->document.prediction(); prediction && facts.predicted.task != none) {
         if (d->slack.empty())
             d->slack = slack(prediction->program, prediction->timeline);

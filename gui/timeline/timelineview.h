@@ -70,6 +70,7 @@ public:
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
+    int greatestHeight() const; ///< beyond which more room does not make lanes higher
     QSize sizeHint() const override;
     /// Where a block is drawn now, in viewport coordinates (also when scrolled out of sight); null when unplaced.
     QRect rectOfBlock(const Block& block) const;
@@ -79,7 +80,10 @@ public:
     // For assistive technology, and for tests that walk the picture.
     int laneCount() const;
     std::vector<Block> visibleBlocks(int device) const; ///< in time order; at most one per pixel
+    std::vector<Transfer> visibleTransfers(int device) const; ///< in the order of its sub-lane; none while it is not shown
+    std::optional<std::pair<int, Transfer>> transferAt(QPoint position) const; ///< and the device in whose sub-lane
     QString nameOfLane(int device) const;               ///< "GPU 1, H200, stage 1, layers 8–15"
+    QString nameOfTransfer(int device, const Transfer& transfer) const; ///< "GPU 0 sends F0.1 to GPU 1 as number 2 of 16: …"
     QString nameOfBlock(const Block& block) const;      ///< "F1.0, forward of microbatch 0, stage 1 on GPU 1, …"
     Document& document() const;
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
@@ -107,6 +111,8 @@ public:
     void unplaceSelection();              ///< back to the tray
     void rippleSelection(int places);     ///< one place earlier or later, the rest of its microbatch along
     void selectAll();
+    void splitSelection();                ///< full backwards among the selected blocks, into their halves
+    void mergeSelection();                ///< halves among the selected blocks, into full backwards
     void exchangeSelection();             ///< two selected blocks of a device change places
     void changeWarmUp(int forwards);      ///< so many more before the first backward of the selected block's device
     void cancel();                        ///< ends a drag without a change, or else clears the selection

@@ -69,6 +69,8 @@ void TimelineView::Private::addActions()
         ->setObjectName(QStringLiteral("alikeOp"));
     add(tr("Exchange the two selected blocks"), {Qt::SHIFT | Qt::Key_X}, [v] { v->exchangeSelection(); })
         ->setObjectName(QStringLiteral("exchange"));
+    add(tr("Split the backward into its halves"), {Qt::Key_B}, [v] { v->splitSelection(); })->setObjectName(QStringLiteral("split"));
+    add(tr("Merge the halves of the backward"), {Qt::SHIFT | Qt::Key_B}, [v] { v->mergeSelection(); })->setObjectName(QStringLiteral("merge"));
     add(tr("One forward more in the device's warm-up"), {Qt::SHIFT | Qt::Key_Right}, [v] { v->changeWarmUp(1); })
         ->setObjectName(QStringLiteral("warmUpMore"));
     add(tr("One forward fewer in the device's warm-up"), {Qt::SHIFT | Qt::Key_Left}, [v] { v->changeWarmUp(-1); })
@@ -78,6 +80,13 @@ void TimelineView::Private::addActions()
         reload();
     });
     critical->setCheckable(true);
+    QAction* ghost = add(tr("Outline the state before the last edit"), {Qt::Key_G}, [this](bool on) {
+        showBefore = on;
+        view.viewport()->update();
+    });
+    ghost->setCheckable(true);
+    ghost->setObjectName(QStringLiteral("before"));
+    ghost->setToolTip(tr("Dashed, where the blocks were; always while something is being dragged"));
     QAction* bySlack = add(tr("Shade blocks by slack"), {Qt::Key_X}, [this](bool on) {
         showSlack = on;
         view.viewport()->update();
@@ -124,6 +133,32 @@ void TimelineView::Private::addActions()
         overlay->setContent(std::move(content));
     });
     v->addAction(debug);
+}
+
+void TimelineView::Private::exchangeHalves(bool split)
+{
+    const std::optional<Block> held = document.selection();
+    if (!held)
+        return;
+    Document::Edit edit = split ? document.trySplitBackwards(view.selectedBlocks()) : document.tryMergeBackwards(view.selectedBlocks());
+    const Diagnostics faults = document.commit(std::move(edit));
+    refuse(faults);
+    if (hasErrors(faults))
+        return;
+    const Op op = split ? Op::I : Op::B;
+    const bool isPart = held->op == Op::B || held->op == Op::I || held->op == Op::W;
+    if (const Block now{op, held->stage, held->microbatch, held->replica}; isPart && layout().find(now))
+        document.select(now);
+}
+
+void TimelineView::splitSelection()
+{
+    d->exchangeHalves(true);
+}
+
+void TimelineView::mergeSelection()
+{
+    d->exchangeHalves(false);
 }
 
 void TimelineView::wheelEvent(QWheelEvent* event)

@@ -88,7 +88,7 @@ void TimelineView::Private::updateOverlay()
             connect(*subject, output);
     }
     addReadings(content);
-    if (plan) {
+    if (plan && !arriving) {
         content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
         content.title = plan->title;
         content.detail = plan->pending ? tr("working out what it changes …") : plan->detail;
@@ -98,16 +98,18 @@ void TimelineView::Private::updateOverlay()
     if (bandFrom && cursor != *bandFrom)
         content.band = QRectF(QRect(*bandFrom, cursor).normalized());
     addTransferOverlay(content);
-    if (!warmUpDrag && !transferDrag && (plan || (drag && drag->moving))) {
+    // What comes from the tray hangs at the cursor already.
+    const bool fromTray = plan && plan->kind == DropPlan::Kind::Place && !drag;
+    if (!warmUpDrag && !transferDrag && !fromTray && !arriving && (plan || (drag && drag->moving))) {
         const Block& held = plan ? plan->block : drag->block;
         const int lane = laneAt(cursor.y());
         double width = 32;
         double height = lane >= 0 ? blockArea(lane).height() : lanePitch() - 21;
         OverlayContent::Ghost ghost{{}, held, 0};
         QPointF grab(width / 2, height / 2);
-        if (const LaneBlock* block = layout.blockOf(held)) {
+        if (const LaneBlock* block = layout().blockOf(held)) {
             ghost.chunk = block->chunk;
-            const QRectF rect = blockRect(*block, axis, blockArea(layout.find(held)->device), scale());
+            const QRectF rect = blockRect(*block, axis, blockArea(layout().find(held)->device), scale());
             width = rect.width();
             height = rect.height();
             if (drag)
@@ -244,6 +246,11 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
         d->cursor = position;
         d->updateOverlay();
     }
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
+        viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT hovered(tr("Drag to measure a range, double-click to set or remove a mark"));
+        return;
+    }
     if (!d->laneEdgeAt(position) && d->hoverTransfer(position))
         return;
     const int lane = d->laneAt(position.y());
@@ -315,7 +322,9 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
     const QPoint position = event->position().toPoint();
     if (event->button() != Qt::LeftButton)
         return;
-    if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position) && d->transferLaneAt(position) < 0) {
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
+        toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
+    } else if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position) && d->transferLaneAt(position) < 0) {
         d->currentLane = d->laneAt(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {

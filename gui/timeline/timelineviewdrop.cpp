@@ -20,14 +20,14 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * view.m_axis.nsPerPixel;
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
         // In the lanes as they are: the preview has moved what is under the cursor.
-        const Lane& lane = layout.lanes()[static_cast<std::size_t>(target.device)];
+        const Lane& lane = layout().lanes()[static_cast<std::size_t>(target.device)];
         if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && lane.blocks()[*under].block.op != Op::U)
             target.exchange = lane.blocks()[*under].block;
     }
     // Ctrl takes the rest of the microbatch along.
     const bool ripple = modifiers & Qt::ControlModifier && !target.exchange && movingWith(block).empty();
     const DropPlan* previous = plan && !rippling && !ripple ? &*plan : nullptr;
-    DropPlan next = planner.plan(layout, block, movingWith(block), target, previous);
+    DropPlan next = planner.plan(layout(), block, movingWith(block), target, previous);
     if (ripple && next.kind == DropPlan::Kind::Reorder) {
         if (rippling && plan && plan->isSamePlace(next)) {
             updateOverlay();
@@ -41,7 +41,7 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
 
 void TimelineView::Private::makeRipple(DropPlan& plan) const
 {
-    const Position from = placeOf(document.design().schedule, layout, plan.block);
+    const Position from = placeOf(document.design().schedule, layout(), plan.block);
     const auto now = std::find(plan.positions.begin(), plan.positions.end(), static_cast<std::uint32_t>(from.index));
     const int places = static_cast<int>(now - plan.positions.begin()) - from.index;
     plan.prediction.reset();
@@ -72,8 +72,8 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
             previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
             if (plan->live) {
                 if (!retimed)
-                    retimed = std::make_shared<TimelineLayout>(layout);
-                previewLayout = retimed->retime(layout, *prediction, plan->device, plan->positions, plan->changedFrom)
+                    retimed = std::make_shared<TimelineLayout>(layout());
+                previewLayout = retimed->retime(layout(), *prediction, plan->device, plan->positions, plan->changedFrom)
                                     ? retimed
                                     : nullptr;
             } else if (!confirmed) {
@@ -91,16 +91,24 @@ bool TimelineView::Private::commitPlan()
     if (!plan)
         return false;
     const DropPlan done = *plan;
-    const Document::Edit edit = planner.editOf(done);
-    setPlan(std::nullopt);
-    if (done.kind == DropPlan::Kind::Nothing)
-        return false;
-    if (!done.legal || hasErrors(edit.diagnostics)) {
-        refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
+    Document::Edit edit = planner.editOf(done);
+    if (done.kind == DropPlan::Kind::Nothing || !done.legal || hasErrors(edit.diagnostics)) {
+        setPlan(std::nullopt);
+        if (done.kind != DropPlan::Kind::Nothing)
+            refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
         return false;
     }
-    document.commit(edit);
+    std::shared_ptr<Document::Outcome> outcome;
+    if (!done.live && !done.pending && done.prediction && done.layout)
+        outcome = std::make_shared<Document::Outcome>(
+            Document::Outcome{done.prediction, {}, document.evaluationMilliseconds(), done.layout});
+    document.commit(std::move(edit), std::move(outcome));
     rippling = false;
+    // While a large design's exact numbers are under way, the lanes stay as they were shown last.
+    if (document.isWorking())
+        arriving = true;
+    else
+        setPlan(std::nullopt);
     if (!warmUpDrag && !transferDrag)
         document.select(done.block);
     return done.changes;

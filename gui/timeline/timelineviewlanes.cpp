@@ -22,7 +22,7 @@ int TimelineView::Private::lanePitch() const
     if (common == 0)
         return roomyLane;
     const int available = view.viewport()->height() - TimelinePainter::rulerHeight - own;
-    return std::clamp(available / common, tightLane, roomyLane);
+    return std::clamp(available / common, tightLane, greatLane);
 }
 
 void TimelineView::Private::arrangeLanes()
@@ -80,12 +80,22 @@ const LaneStrip& TimelineView::lanes() const
     return d->strip;
 }
 
+int TimelineView::Private::heightWith(int pitch) const
+{
+    LaneStrip such = strip;
+    such.setLanes(lanes());
+    such.setCommonHeight(pitch);
+    return TimelinePainter::rulerHeight + std::max(such.total(), tightLane);
+}
+
 int TimelineView::naturalHeight() const
 {
-    LaneStrip roomy = d->strip;
-    roomy.setLanes(d->lanes());
-    roomy.setCommonHeight(Private::roomyLane);
-    return TimelinePainter::rulerHeight + std::max(roomy.total(), Private::tightLane);
+    return d->heightWith(Private::roomyLane);
+}
+
+int TimelineView::greatestHeight() const
+{
+    return d->heightWith(Private::greatLane);
 }
 
 // ---- By mouse -------------------------------------------------------------------------------------

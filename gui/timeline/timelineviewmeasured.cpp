@@ -41,11 +41,16 @@ void TimelineView::Private::reloadOverlay()
 {
     const Document::Overlay* trace = document.overlay();
     const Prediction* prediction = document.prediction();
+    const bool whole = showsWhole();
     measured.reset();
     if (trace && prediction)
         measured.emplace(prediction->program, trace->measured, document.design().schedule.devices());
     alignOutlines();
-    setAxis(view.m_axis, true);
+    if (whole) // a recording is often longer
+        view.showAll();
+    else
+        setAxis(view.m_axis, true);
+    updateScrollBars();
     updateOverlay();
     view.viewport()->update();
 }

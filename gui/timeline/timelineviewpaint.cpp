@@ -77,6 +77,24 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     paintLegend(painter);
 }
 
+void TimelineView::Private::paintBefore(QPainter& painter, int device, const QRectF& area)
+{
+    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need no outline.
+    const TimelineLayout* from = previewLayout ? present.get() : before.get();
+    const auto index = static_cast<std::size_t>(device);
+    if (!from || index >= from->lanes().size())
+        return;
+    const Lane& lane = from->lanes()[index];
+    LaneGeometry geometry = laneGeometry(lane, view.m_axis, area, std::max(from->makespan(), Nanoseconds{0}), scale());
+    const TimelineLayout& now = shown();
+    std::erase_if(geometry.blocks, [&](const BlockRect& item) {
+        const LaneBlock& block = lane.blocks()[item.index];
+        const LaneBlock* stands = now.blockOf(block.block);
+        return stands && stands->start == block.start && stands->end == block.end;
+    });
+    lanePainter->outlines(painter, geometry);
+}
+
 void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks)
 {
     const TimelinePainter& lanePainter = *this->lanePainter;
@@ -119,6 +137,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
                 return block.task != none && critical[block.task] != 0;
             });
         }
+        if (previewLayout || (showBefore && !overlaid))
+            paintBefore(painter, device, area);
         if (overlaid)
             paintMeasured(painter, device, blocks, geometry, area);
     }

@@ -21,6 +21,7 @@ struct TimelineView::Private {
     Private(TimelineView& view, Document& document) : view(view), document(document), planner(document) {}
 
     static constexpr int margin = 10;      ///< pixels free before time 0 and after the end
+    static constexpr int greatLane = 112;  ///< as high as lanes get by themselves in a large window
     static constexpr int roomyLane = 74;   ///< a lane with all of its header …
     static constexpr int tightLane = 44;   ///< … and with name and memory bar only
     static constexpr double snapPixels = 48;
@@ -29,19 +30,24 @@ struct TimelineView::Private {
     Document& document;
     TimelineOverlay* overlay = nullptr;
 
-    TimelineLayout layout;                  ///< of the Document's prediction
+    /// Of the Document's prediction, which may be made on another thread.
+    std::shared_ptr<const TimelineLayout> present = std::make_shared<const TimelineLayout>();
+    const TimelineLayout& layout() const { return *present; }
     std::optional<TimelineLayout> measured; ///< of the trace laid over it
     std::optional<TimelineLayout> outlines; ///< the prediction as it is drawn over the trace: shifted, or stretched
     bool stretchOutlines = false;           ///< to the length of the measured step
     bool showHeat = false;                  ///< measured blocks by how far they are off
     std::shared_ptr<const TimelineLayout> previewLayout; ///< of a drag; null: none
     std::shared_ptr<TimelineLayout>
-        retimed; ///< a copy of `layout` that is told the new times of one drag after the other
+        retimed; ///< a copy of layout() that is told the new times of one drag after the other
     std::vector<LaneHeader> headers, previewHeaders;
     mutable std::vector<Nanoseconds> slack; ///< per task; computed when first asked for
     std::vector<char> critical;             ///< per task; empty: not shown
     bool showCritical = false;
     bool showSlack = false;
+    bool showBefore = false; ///< also when nothing is dragged
+    std::shared_ptr<const TimelineLayout> before; ///< what was present before the last change of the design
+    void paintBefore(QPainter& painter, int device, const QRectF& area);
     Nanoseconds greatestSlack = -1; ///< of any block; -1: not known yet
     std::vector<Nanoseconds> marks; ///< sorted
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
@@ -123,8 +129,9 @@ struct TimelineView::Private {
     void paintTransfers(QPainter& painter, int device);
 
     // Geometry, all in viewport coordinates.
-    int lanes() const { return static_cast<int>(layout.lanes().size()); }
+    int lanes() const { return static_cast<int>(layout().lanes().size()); }
     int lanePitch() const; ///< height of a lane that was given none of its own
+    int heightWith(int pitch) const; ///< of the view, were that the pitch
     QRect laneRect(int device) const;
     QRectF blockArea(int device) const; ///< where the blocks of a lane stand
     QRect plotRect() const;
@@ -134,6 +141,7 @@ struct TimelineView::Private {
     /// What the lanes show now, and the prediction they are compared with (null when it is the same).
     const TimelineLayout& shown() const;
     Nanoseconds total() const;
+    bool showsWhole() const; ///< and not a stretch that somebody has zoomed to
     void reload();          ///< after the design changed
     void reloadOverlay();   ///< after the trace changed
     void updateScrollBars();
@@ -168,6 +176,7 @@ struct TimelineView::Private {
     void extendTo(const Block& block);
     void selectInBand();
     std::vector<Block> movingWith(const Block& block) const;
+    void exchangeHalves(bool split); ///< or merge them, of the selected blocks
     bool moveGroup(int places); ///< false when the selection stands alone on its device
     void commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text);
     std::optional<int> warmUpEdgeAt(QPoint position) const;
@@ -179,6 +188,7 @@ struct TimelineView::Private {
     /// The plan of a move within its lane with the rest of the microbatch taken along.
     void makeRipple(DropPlan& plan) const;
     bool rippling = false; ///< the present plan is one of these
+    bool arriving = false; ///< the present plan was dropped, and the design that it gives is on its way
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed
     void updateOverlay();

@@ -46,7 +46,7 @@ void TimelineView::selectBlocks(const std::vector<Block>& blocks)
 void TimelineView::selectAll()
 {
     std::vector<Block> blocks;
-    for (const Lane& lane : d->layout.lanes())
+    for (const Lane& lane : d->layout().lanes())
         for (const LaneBlock& item : lane.blocks())
             if (item.block.op != Op::U)
                 blocks.push_back(item.block);
@@ -130,8 +130,8 @@ void TimelineView::exchangeSelection()
     const Schedule& schedule = d->document.design().schedule;
     if (d->drag)
         return;
-    const Position first = blocks.size() == 2 ? placeOf(schedule, d->layout, blocks[0]) : Position{};
-    const Position second = blocks.size() == 2 ? placeOf(schedule, d->layout, blocks[1]) : Position{};
+    const Position first = blocks.size() == 2 ? placeOf(schedule, d->layout(), blocks[0]) : Position{};
+    const Position second = blocks.size() == 2 ? placeOf(schedule, d->layout(), blocks[1]) : Position{};
     if (first.device < 0 || first.device != second.device) {
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
@@ -148,10 +148,10 @@ bool TimelineView::Private::moveGroup(int places)
     const std::optional<Block> held = document.selection();
     if (!held || !group.contains(*held))
         return false;
-    const Position place = placeOf(document.design().schedule, layout, *held);
+    const Position place = placeOf(document.design().schedule, layout(), *held);
     std::vector<std::uint32_t> moved;
     for (const Block& block : group)
-        if (const Position with = placeOf(document.design().schedule, layout, block); with.device == place.device && with.device >= 0)
+        if (const Position with = placeOf(document.design().schedule, layout(), block); with.device == place.device && with.device >= 0)
             moved.push_back(static_cast<std::uint32_t>(with.index));
     if (moved.size() < 2)
         return false;
@@ -166,7 +166,7 @@ void TimelineView::changeWarmUp(int forwards)
 {
     const std::optional<Block> selected = d->document.selection();
     const Schedule& schedule = d->document.design().schedule;
-    const int device = selected ? placeOf(schedule, d->layout, *selected).device : -1;
+    const int device = selected ? placeOf(schedule, d->layout(), *selected).device : -1;
     if (device < 0 || d->drag) {
         Q_EMIT editRefused(tr("Select a block of the device whose warm-up is to change"));
         return;
@@ -195,7 +195,7 @@ std::optional<int> TimelineView::Private::warmUpEdgeAt(QPoint position) const
     if (device < 0 || measured || !plotRect().contains(position))
         return std::nullopt;
     const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
-    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
+    const std::vector<LaneBlock>& blocks = layout().lanes()[static_cast<std::size_t>(device)].blocks();
     const int forwards = warmUp(order);
     if (forwards == 0 || forwards >= longestWarmUp(order) || blocks.size() < order.size())
         return std::nullopt;
@@ -211,7 +211,7 @@ void TimelineView::Private::dragWarmUp(QPoint position)
     cursor = position;
     const int device = *warmUpDrag;
     const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
-    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
+    const std::vector<LaneBlock>& blocks = layout().lanes()[static_cast<std::size_t>(device)].blocks();
     // As many forwards as would end by the cursor if they ran one after the other.
     const double time = view.m_axis.timeAt(position.x());
     double end = static_cast<double>(blocks.front().start);
@@ -266,7 +266,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
         return;
     auto* menu = new QMenu(this);
     menu->setAttribute(Qt::WA_DeleteOnClose);
-    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange",
+    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange", "split", "merge",
                              "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"}) {
         if (*name == '\0')
             menu->addSeparator();
@@ -274,7 +274,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
             menu->addAction(entry);
     }
     QMenu* devices = menu->addMenu(tr("Move stage %1 to").arg(d->document.selection()->stage));
-    const int home = deviceOfBlock(d->document.design().schedule, d->layout, *d->document.selection());
+    const int home = deviceOfBlock(d->document.design().schedule, d->layout(), *d->document.selection());
     for (int device = 0; device < d->document.design().schedule.devices(); ++device) {
         QAction* entry = devices->addAction(deviceLabel(d->document.design(), device), this, [this, device, selected = *d->document.selection()] {
             d->refuse(d->document.moveStage(selected.stage, device, selected.replica));

@@ -251,20 +251,12 @@ void TimelineView::Private::planTransfer(int to)
     }
     const std::vector<IssuedTransfer>& list = transfers(held.device);
     const Transfer& moved = list[static_cast<std::size_t>(held.from)].transfer;
-    DropPlan next;
-    next.kind = DropPlan::Kind::Reorder;
-    next.block = moved.producer;
-    next.device = held.device;
-    next.index = to;
-    next.edit = document.tryMoveTransfer(held.device, held.from, to);
-    next.text = next.edit.text;
     const auto neighbour = static_cast<std::size_t>(to);
-    next.title = to == held.from ? transferName(moved)
-                 : to < held.from
-                     ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
-                     : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
-    finishExactly(document.design(), document.prediction(), next);
-    setPlan(std::move(next));
+    const QString title = to == held.from ? transferName(moved)
+                          : to < held.from
+                              ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
+                              : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
+    setPlan(planner.planTransfer(moved, held.device, held.from, to, title));
 }
 
 void TimelineView::Private::addTransferOverlay(OverlayContent& content) const
@@ -404,7 +396,7 @@ std::optional<Transfer> TimelineView::selectedTransfer(int* device) const
         return d->chosenTransfer->second;
     }
     // Else the first one that the selected block gives rise to.
-    const int home = deviceOfBlock(d->document.design().schedule, d->layout, *selected);
+    const int home = deviceOfBlock(d->document.design().schedule, d->layout(), *selected);
     for (const IssuedTransfer& issued : d->transfers(home))
         if (issued.sends && issued.transfer.producer == *selected) {
             if (device)
@@ -442,6 +434,37 @@ void TimelineView::moveTransferBy(int places)
     d->refuse(faults);
     if (!hasErrors(faults))
         selectTransfer(device, *transfer);
+}
+
+std::vector<Transfer> TimelineView::visibleTransfers(int device) const
+{
+    std::vector<Transfer> result;
+    const std::vector<IssuedTransfer>& list = d->transfers(device);
+    int pixel = -1; // ticks may share one; then one stands for them
+    for (const Private::TransferChips::Chip& chip : d->chips(device).shown)
+        if (const int x = static_cast<int>(chip.rect.left()); x != pixel) {
+            result.push_back(list[chip.index].transfer);
+            pixel = x;
+        }
+    return result;
+}
+
+std::optional<std::pair<int, Transfer>> TimelineView::transferAt(QPoint position) const
+{
+    const std::optional<std::size_t> chip = d->chipAt(position);
+    if (!chip)
+        return std::nullopt;
+    const int device = d->transferLaneAt(position);
+    return std::pair(device, d->transfers(device)[*chip].transfer);
+}
+
+QString TimelineView::nameOfTransfer(int device, const Transfer& transfer) const
+{
+    const std::vector<IssuedTransfer>& list = d->transfers(device);
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (list[i].transfer == transfer)
+            return d->transferText(device, i);
+    return {};
 }
 
 QRect TimelineView::rectOfTransfer(int device, const Transfer& transfer) const

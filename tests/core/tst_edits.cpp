@@ -132,6 +132,26 @@ private Q_SLOTS:
         QVERIFY(!placeBlock(example(), block("B0.1"), 3).legal()); // already there
     }
 
+    void theNextBlockKeepsTheTurnOfItsMicrobatch()
+    {
+        Schedule s = makeSchedule("1f1b", {});
+        s.order.assign(s.order.size(), {});
+        for (const char* name : {"F0.0", "F1.0", "F0.1", "F1.1", "F0.2"}) {
+            const int index = firstLegalIndex(s, block(name));
+            QVERIFY(index >= 0);
+            s = placeBlock(s, block(name), index).schedule;
+        }
+        QVERIFY(s.order[0] == (std::vector<Block>{block("F0.0"), block("F0.1"), block("F0.2")}));
+        QVERIFY(s.order[1] == (std::vector<Block>{block("F1.0"), block("F1.1")}));
+        // A turn that cannot be kept is none: what is placed already needs the block before.
+        Schedule turned = example();
+        const auto at = [&](const char* name) { return find(turned, block(name)); };
+        const Block taken[] = {block("F0.0")};
+        turned = unplaceBlocks(turned, taken).schedule;
+        const int index = firstLegalIndex(turned, block("F0.0"));
+        QVERIFY(index >= 0 && index <= at("B0.0").index);
+    }
+
     void anEmptyTimelineCanBeFilledFromTheTray()
     {
         for (const Family& family : families()) {
@@ -156,6 +176,35 @@ private Q_SLOTS:
             s.firstStageMaySplit = true;
             QVERIFY2(validate(s).empty(), toString(validate(s)).c_str());
         }
+    }
+
+    void backwardsAreSplitAndMergedAgain()
+    {
+        const std::vector<Block> all = sortedBlocks(example());
+        const EditResult split = splitBackwards(example(), all);
+        QVERIFY2(split.legal(), split.diagnostics.empty() ? "" : toString(split.diagnostics).c_str());
+        QVERIFY(unplacedBlocks(split.schedule).empty());
+        for (const auto& order : split.schedule.order)
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                QVERIFY(order[i].op != Op::B);
+                QVERIFY(order[i].op != Op::W || order[i - 1] == (Block{Op::I, order[i].stage, order[i].microbatch, order[i].replica}));
+            }
+        const EditResult merged = mergeBackwards(split.schedule, sortedBlocks(split.schedule));
+        QVERIFY(merged.legal());
+        QVERIFY(merged.schedule.order == example().order);
+        // One alone, with its pin; its half merges both.
+        const Block one[] = {block("B0.1")};
+        const EditResult pinned = splitBackwards(pinBlock(example(), one[0], 5000).schedule, one);
+        QVERIFY(pinned.legal());
+        QVERIFY(pinned.schedule.pins.front().block == block("I0.1"));
+        const Block half[] = {block("W0.1")};
+        QVERIFY(mergeBackwards(pinned.schedule, half).schedule.order == example().order);
+        // What is not there to be split or merged is refused.
+        const Block forward[] = {block("F0.1")};
+        QVERIFY(!splitBackwards(example(), forward).legal());
+        QVERIFY(!mergeBackwards(example(), one).legal());
+        const Block gone[] = {block("W0.1")};
+        QVERIFY(!mergeBackwards(unplaceBlocks(pinned.schedule, gone).schedule, half).legal());
     }
 
     void pinsComeAndGo()

@@ -80,6 +80,17 @@ private Q_SLOTS:
         }
     }
 
+    void aTradeOffNobodyWaitsForEndsWithoutAResult()
+    {
+        std::stop_source closed;
+        closed.request_stop();
+        for (const char* family : {"1f1b", "v-auto"}) {
+            const TradeOff tradeOff = evaluateTradeOff(llama(), {findFamily(family), {}}, closed.get_token());
+            QVERIFY(!tradeOff.possible);
+            QCOMPARE(tradeOff.reason, std::string("it was stopped"));
+        }
+    }
+
     void candidatesAreNamedByWhatTheyChoose()
     {
         const auto candidates = tradeOffCandidates(llama());

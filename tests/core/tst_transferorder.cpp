@@ -106,6 +106,33 @@ class TransferOrderTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    /// Whatever the compiler lets pass lies inside; so a drag may refuse everything outside without asking it.
+    void theRangeOfATransferHoldsEveryPlaceThatItCanTake()
+    {
+        int outside = 0;
+        for (const char* family : {"1f1b", "zb-h1", "chimera"}) {
+            FamilyParameters parameters;
+            parameters.microbatches = 4;
+            const Schedule order = makeSchedule(family, parameters);
+            const Design design = designOf(order, unitCosts(order.stages()));
+            const Program program = compiled(design);
+            for (int device = 0; device < order.devices(); ++device) {
+                const int count = int(transfersOf(program, device).size());
+                for (int from = 0; from < count; ++from) {
+                    const TransferRange range = transferRange(program, device, from);
+                    QVERIFY(range.first <= from && from <= range.last);
+                    for (int to = 0; to < count; ++to) {
+                        const bool inside = to >= range.first && to <= range.last;
+                        outside += !inside;
+                        QVERIFY2(inside || !moveTransfer(design, program, device, from, to).legal(), qPrintable(listOf(program, device)));
+                    }
+                }
+            }
+        }
+        QVERIFY(outside > 100);
+        QCOMPARE(transferRange(compiled(twoDevices()), 0, 99).last, -1);
+    }
+
     void namesAreReadBackAndNothingElseIs()
     {
         for (const char* text : {"F0.3 to 1", "B12.0/1 to 0", "W2.2 to 4095"})

@@ -75,7 +75,7 @@ file=$work/walk.json
 "$program" new 1f1b --devices 4 --microbatches 8 -o "$file" >/dev/null
 cp "$file" "$work/before.json"
 start "$file"
-focus Pipewright full
+focus microbatches full
 shot 1-opened
 
 # A block is found by its name and moved by key; undo brings back what was.
@@ -119,7 +119,7 @@ start
 focus Recover ''
 shot 6-recovery
 keys Return
-focus Pipewright full
+focus microbatches full
 saveAndExpect "a killed program's work is recovered" 'order[0].index("F0.5") < order[0].index("B0.1")'
 shot 7-recovered
 keys ctrl+q

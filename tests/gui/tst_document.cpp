@@ -9,6 +9,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QWidget>
 
 #include <random>
 
@@ -152,6 +153,57 @@ private Q_SLOTS:
         QCOMPARE(document.undoStack()->undoText(), QStringLiteral("Slower forward"));
         QVERIFY(document.diagnostics().empty());
         QVERIFY(document.evaluationMilliseconds() > 0);
+    }
+
+    void anEditOfALargeDesignArrivesWhenItsNumbersDo()
+    {
+        Document document;
+        document.reset(testing::design());
+        document.setLargeFrom(1);
+        const Design before = document.design();
+        const Nanoseconds makespan = document.prediction()->metrics.makespan;
+        QSignalSpy changed(&document, &Document::designChanged), working(&document, &Document::workingChanged);
+        const Document::Edit edit = document.tryMoveBlock(w10, 0 + find(before.schedule, w10).index + 2);
+        QVERIFY(!hasErrors(document.commit(edit)));
+        QVERIFY(document.isWorking());
+        QCOMPARE(document.design(), before); // a design never stands beside another's numbers
+        QCOMPARE(changed.count(), 0);
+        QTRY_VERIFY(!document.isWorking());
+        QCOMPARE(working.count(), 2);
+        QCOMPARE(changed.count(), 1);
+        QCOMPARE(document.design(), edit.design);
+        QCOMPARE(document.prediction()->metrics.makespan, predictPlaced(edit.design).metrics.makespan);
+        const Prediction* after = document.prediction();
+        document.undoStack()->undo();
+        QCOMPARE(document.design(), before);
+        QCOMPARE(document.prediction()->metrics.makespan, makespan);
+        document.undoStack()->redo();
+        QCOMPARE(document.prediction(), after); // kept, not made again
+    }
+
+    void whateverIsPressedWaitsForAnEditThatIsUnderWay()
+    {
+        Document document;
+        document.reset(testing::design());
+        document.setLargeFrom(1);
+        const Document::Edit edit = document.tryMoveBlock(w10, find(document.design().schedule, w10).index + 2);
+        (void)document.commit(edit);
+        QVERIFY(document.isWorking());
+        QWidget anywhere;
+        QTest::keyClick(&anywhere, Qt::Key_A);
+        QVERIFY(!document.isWorking());
+        QCOMPARE(document.design(), edit.design);
+        // An edit that was made of the design before it is refused, and what was under way is not lost.
+        const Document::Edit first = document.tryUnplace({w10}), second = document.tryPin(i10, 5000);
+        (void)document.commit(first);
+        QVERIFY(hasErrors(document.commit(second)));
+        QCOMPARE(document.design(), first.design);
+        QCOMPARE(document.unplaced(), std::vector<Block>{w10});
+        // Undoing, saving and opening are asked of what has arrived.
+        (void)document.commit(document.tryPlaceBlock(w10, find(edit.design.schedule, w10).index));
+        document.reset(testing::design());
+        QVERIFY(!document.isWorking());
+        QCOMPARE(document.undoStack()->count(), 0);
     }
 
     void anIncompleteScheduleIsPredictedAsFarAsItIsPlaced()

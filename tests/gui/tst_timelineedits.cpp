@@ -113,6 +113,77 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 
+    void inALargeDesignTheDataDecidesWhileHoveringAndTheNumbersFollow()
+    {
+        Stage stage;
+        stage.view->setLargeFrom(0);
+        stage.view->action("allTransfers")->trigger();
+        const Design before = stage.document.design();
+        QRect back = stage.view->rectOfTransfer(0, {i10, 0}), out = stage.view->rectOfTransfer(0, {{Op::F, 0, 0, 0}, 1});
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.press(back.center());
+        stage.move(back.center() - QPoint(20, 0));
+        stage.move({out.left() - 2, out.center().y()});
+        stage.release({out.left() - 2, out.center().y()});
+        QCOMPARE(refused.count(), 1);
+        QVERIFY2(refused.front().front().toString().contains("cannot go that early"), qPrintable(refused.front().front().toString()));
+        QCOMPARE(stage.document.design(), before);
+        // What can be is said at once; what it changes, when the cursor rests.
+        const Transfer first{f01, 1}, second{f02, 1};
+        const QPoint from = stage.view->rectOfTransfer(0, second).center(), to = stage.view->rectOfTransfer(0, first).center() - QPoint(3, 0);
+        stage.press(from);
+        stage.move(from - QPoint(12, 0));
+        stage.move(to);
+        QVERIFY(!stage.view->preview());
+        QTRY_VERIFY(stage.view->preview());
+        const Nanoseconds promised = stage.view->preview()->metrics.makespan;
+        stage.release(to);
+        QVERIFY(placeOf(stage, 0, second) < placeOf(stage, 0, first));
+        QCOMPARE(stage.document.prediction()->metrics.makespan, promised);
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+    }
+
+    void aBackwardIsSplitAndMergedByKeyAndTheSelectionGoesWithIt()
+    {
+        Stage stage(pipewright::testing::design("1f1b"));
+        const Design before = stage.document.design();
+        const Block whole{Op::B, 1, 2, 0}, first{Op::I, 1, 2, 0}, second{Op::W, 1, 2, 0};
+        stage.document.select(whole);
+        QTest::keyClick(stage.view.get(), Qt::Key_B);
+        QVERIFY(stage.document.selection() == first);
+        QCOMPARE(stage.indexOf(second), stage.indexOf(first) + 1);
+        QCOMPARE(stage.indexOf(whole), -1);
+        QVERIFY(stage.document.prediction());
+        stage.document.select(second);
+        QTest::keyClick(stage.view.get(), Qt::Key_B, Qt::ShiftModifier);
+        QVERIFY(stage.document.selection() == whole);
+        QCOMPARE(stage.document.design().schedule.order, before.schedule.order);
+        QCOMPARE(stage.document.undoStack()->count(), 2);
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.document.select(Block{Op::F, 1, 2, 0});
+        QTest::keyClick(stage.view.get(), Qt::Key_B);
+        QCOMPARE(refused.count(), 1);
+        QCOMPARE(stage.document.undoStack()->count(), 2);
+    }
+
+    void theStateBeforeTheEditIsOutlined()
+    {
+        Stage stage;
+        const auto picture = [&] { return stage.view->viewport()->grab().toImage(); };
+        stage.document.select(f02);
+        stage.view->moveSelection(-1);
+        stage.document.select(std::nullopt);
+        const QImage plain = picture();
+        QTest::keyClick(stage.view.get(), Qt::Key_G);
+        QVERIFY(picture() != plain);
+        QTest::keyClick(stage.view.get(), Qt::Key_G);
+        QCOMPARE(picture(), plain);
+        stage.document.reset(pipewright::testing::design());
+        const QImage fresh = picture();
+        QTest::keyClick(stage.view.get(), Qt::Key_G);
+        QCOMPARE(picture(), fresh); // there was nothing before
+    }
+
     void escapeEndsTheDragOfAChipExactly()
     {
         Stage stage;

@@ -34,6 +34,19 @@ private Q_SLOTS:
         QVERIFY(stage.view->marks().empty());
     }
 
+    void aDoubleClickOnTheRulerMarksATime()
+    {
+        Stage stage;
+        const QPoint at(500, 12);
+        for (const std::size_t expected : {std::size_t(1), std::size_t(0)}) {
+            stage.click(at);
+            stage.mouse(QEvent::MouseButtonDblClick, at, Qt::LeftButton, Qt::LeftButton);
+            stage.release(at);
+            QCOMPARE(stage.view->marks().size(), expected);
+        }
+        QVERIFY(!stage.view->range());
+    }
+
     void theSelectionBecomesAMeasuredRange()
     {
         Stage stage;
@@ -284,6 +297,28 @@ private Q_SLOTS:
         // Only what is in sight.
         stage.view->showRange(0, 15'000'000);
         QCOMPARE(lane->childCount(), 1);
+    }
+
+    void chipsOfTransfersAreNamedForAssistiveTechnologyWhileTheyAreShown()
+    {
+        Stage stage;
+        QAccessibleInterface* lane = QAccessible::queryAccessibleInterface(stage.view.get())->child(0);
+        const int blocks = lane->childCount();
+        stage.view->action(QStringLiteral("allTransfers"))->trigger();
+        const std::vector<Transfer> shown = stage.view->visibleTransfers(0);
+        QVERIFY(!shown.empty());
+        QCOMPARE(lane->childCount(), blocks + int(shown.size()));
+        QAccessibleInterface* chip = lane->child(blocks);
+        QVERIFY(chip);
+        QVERIFY2(chip->text(QAccessible::Name).startsWith(QStringLiteral("GPU 0 sends as number 1 of ")), qPrintable(chip->text(QAccessible::Name)));
+        const QPoint centre = stage.view->viewport()->mapToGlobal(stage.view->rectOfTransfer(0, shown.front()).center());
+        QVERIFY(chip->rect().contains(centre));
+        QCOMPARE(lane->childAt(centre.x(), centre.y()), chip);
+        QCOMPARE(chip->parent(), lane);
+        QCOMPARE(lane->indexOfChild(chip), blocks);
+        QVERIFY(!chip->state().selected);
+        stage.view->selectTransfer(0, shown.front());
+        QVERIFY(chip->state().selected);
     }
 
     void aPaintOfALongScheduleIssuesNoMoreThanItsPixelsAskFor()

@@ -7,8 +7,10 @@
 
 #include <QApplication>
 #include <QPushButton>
+#include <QSemaphore>
 #include <QSignalSpy>
 #include <QTest>
+#include <QThreadPool>
 #include <QTreeWidget>
 
 #include <algorithm>
@@ -153,6 +155,27 @@ private Q_SLOTS:
         QTest::mouseClick(fixture.window->button(), Qt::LeftButton);
         QVERIFY(fixture.done());
         QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
+    }
+
+    void closingWaitsForNoWorkUnderWay()
+    {
+        // All threads are held up: a window that waited for its work would never be gone.
+        QThreadPool& pool = *QThreadPool::globalInstance();
+        QSemaphore go, held;
+        const int threads = pool.maxThreadCount();
+        for (int i = 0; i < threads; ++i)
+            pool.start([&] {
+                held.release();
+                go.acquire();
+            });
+        held.acquire(threads);
+        {
+            Fixture fixture;
+            QVERIFY(fixture.window->isRunning());
+        }
+        go.release(threads);
+        pool.waitForDone();
+        QCoreApplication::processEvents(); // nothing is delivered to what is gone
     }
 
     void anotherDesignMakesThePointsStale()

@@ -245,6 +245,29 @@ private Q_SLOTS:
         QVERIFY(bar.value(QStringLiteral("MFU")).isEmpty());
     }
 
+    void theNumberBarSaysWhatTheLastEditChangedAndNothingOfAnUnfinishedStep()
+    {
+        Fixture fixture;
+        NumberBar& bar = fixture.window->numbers();
+        const QString makespan = QStringLiteral("makespan"), bubble = QStringLiteral("bubble");
+        QVERIFY(bar.change(makespan).isEmpty());
+        Design slower = fixture.document().design();
+        for (StageCosts& stage : slower.costs.stages)
+            stage.forward *= 2;
+        fixture.document().replaceDesign(slower, QStringLiteral("Slower"));
+        QVERIFY2(bar.change(makespan).startsWith(QLatin1Char('+')), qPrintable(bar.change(makespan)));
+        fixture.document().undoStack()->undo();
+        QVERIFY(bar.change(makespan).isEmpty());
+        // Taken apart, there is no rate of a whole step, and less work is no improvement.
+        (void)fixture.document().unplace({fixture.document().design().schedule.order[0].back()});
+        QVERIFY(bar.value(makespan).endsWith(QStringLiteral("so far")));
+        QCOMPARE(bar.value(bubble), QStringLiteral("–"));
+        QVERIFY(bar.value(QStringLiteral("throughput")).isEmpty());
+        QVERIFY(bar.change(makespan).isEmpty());
+        fixture.document().undoStack()->undo();
+        QVERIFY(!bar.value(makespan).contains(QStringLiteral("so far")));
+    }
+
     void aScreenThatCannotBeReachedIsSaidAndNotACrash()
     {
         QProcess process;
