@@ -5,6 +5,7 @@
 #include "core/program/globalorder.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
+#include "core/program/stepend.h"
 #include "core/program/weightversions.h"
 
 #include <algorithm>
@@ -62,7 +63,10 @@ public:
         }
         emitTransfers();
         joinOverlaps(m_program);
-        finishStep();
+        if (m_weights)
+            m_weights->finish(m_lastOnDevice);
+        else
+            StepEnd(m_program, m_schedule, m_costs).write(m_dataflow, m_options.commuteSharedGradients, m_lastOnDevice);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
 
@@ -433,47 +437,6 @@ private:
             m_program.extraDependencies.push_back({task, last->second, 0, Program::ExtraDependency::When::LinkFree});
             last->second = task;
         }
-    }
-
-    // --- after the loop ------------------------------------------------------------------------------
-
-    void finishStep()
-    {
-        if (m_weights) {
-            m_weights->finish(m_lastOnDevice);
-            return;
-        }
-        for (std::int32_t r = 0; r < m_program.replicas; ++r)
-            for (const SharedParameter& shared : m_dataflow.shared)
-                if (m_options.commuteSharedGradients)
-                    addReduction(shared.rootStage, r, shared.otherStage, r, shared.bytes);
-        for (std::int32_t r = 1; r < m_program.replicas; ++r)
-            for (std::int32_t s = 0; s < m_program.stages; ++s)
-                addReduction(s, 0, s, r, m_costs.stages[static_cast<std::size_t>(s)].gradients);
-        for (std::int32_t r = 0; r < m_program.replicas; ++r)
-            for (std::int32_t s = 0; s < m_program.stages; ++s) {
-                const int device = deviceOf(s, r);
-                TaskId& last = m_lastOnDevice[static_cast<std::size_t>(device)];
-                last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
-                m_program.tasks[last].replica = static_cast<std::uint16_t>(r);
-                endReads();
-            }
-    }
-
-    /// The sum of two owners' gradients: of a shared parameter within a replica, or of a stage over replicas.
-    void addReduction(int rootStage, int rootReplica, int otherStage, int otherReplica, Bytes bytes)
-    {
-        const int root = deviceOf(rootStage, rootReplica), other = deviceOf(otherStage, otherReplica);
-        const TaskId task = beginTask(TaskKind::Reduce, Op::U, rootStage, otherStage, root, other,
-                                      m_lastOnDevice[static_cast<std::size_t>(root)]);
-        m_program.tasks[task].replica = static_cast<std::uint16_t>(otherReplica);
-        endReads();
-        if (other != root) {
-            waitFor(task, m_lastOnDevice[static_cast<std::size_t>(other)]);
-            operand(addBuffer(BufferKind::ReduceInbox, root, otherStage, -1, bytes));
-            operand(addBuffer(BufferKind::ReduceInbox, other, rootStage, -1, bytes));
-        }
-        m_lastOnDevice[static_cast<std::size_t>(root)] = m_lastOnDevice[static_cast<std::size_t>(other)] = task;
     }
 
     const OrderGraph& m_graph;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/stepend.h"
+
+namespace pipewright {
+
+void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>& lastOnDevice)
+{
+    if (commuted)
+        for (int r = 0; r < m_program.replicas; ++r)
+            for (const SharedParameter& shared : dataflow.shared)
+                addReduction({shared.rootStage, r}, {shared.otherStage, r}, shared.bytes, lastOnDevice);
+    for (int r = 1; r < m_program.replicas; ++r)
+        for (int s = 0; s < m_program.stages; ++s)
+            addReduction({s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients, lastOnDevice);
+    for (int r = 0; r < m_program.replicas; ++r)
+        for (int s = 0; s < m_program.stages; ++s) {
+            const int device = deviceOf(s, r);
+            TaskId& last = lastOnDevice[static_cast<std::size_t>(device)];
+            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
+            m_program.tasks[last].replica = static_cast<std::uint16_t>(r);
+            endReads();
+        }
+}
+
+void StepEnd::addReduction(Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)
+{
+    const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
+    TaskId& last = lastOnDevice[static_cast<std::size_t>(here)];
+    const TaskId task = beginTask(TaskKind::Reduce, Op::U, root.stage, other.stage, here, there, last);
+    m_program.tasks[task].replica = static_cast<std::uint16_t>(other.replica);
+    endReads();
+    if (there != here) {
+        waitFor(task, lastOnDevice[static_cast<std::size_t>(there)]);
+        operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes));
+        operand(addBuffer(BufferKind::ReduceInbox, there, root.stage, -1, bytes));
+    }
+    last = lastOnDevice[static_cast<std::size_t>(there)] = task;
+}
+
+} // namespace pipewright
