@@ -20,7 +20,8 @@ Design withMicrobatches(const Design& design, int microbatches)
     other.schedule.family = "custom";
     other.schedule.microbatches = microbatches;
     other.schedule.pins.clear();
-    other.costs.microbatches.clear();
+    if (!other.costs.microbatches.empty())
+        other.costs.microbatches.assign(static_cast<std::size_t>(microbatches), design.costs.microbatches.front());
     placeInTurn(other.schedule);
     return other;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The zero-bubble paper's numbers (arXiv 2401.10241), as bubble rates of the longest device span with the paper's four
-// digits: Tables 5 and 8, and the data behind Fig. 9, of which the limits rise by an eighth from 1 to 3 times the
-// activations of 1F1B. Those of ZB-V at 24 and 32 devices end where they were read.
+// digits: Table 5 at 8 devices, Table 8 at 16, and the data behind Fig. 9, of which the limits rise by an eighth from 1
+// to 3 times the activations of 1F1B. Those of ZB-V at 24 and 32 devices end where they were read.
 #pragma once
 
 #include <vector>

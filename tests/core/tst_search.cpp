@@ -354,6 +354,8 @@ private Q_SLOTS:
                 base = smallDesign(random);
             while (base.schedule.microbatches < 3);
             base.costs.microbatches.clear();
+            if (trial % 3 == 0) // alike, but not of the size that the costs are of
+                base.costs.microbatches.assign(static_cast<std::size_t>(base.schedule.microbatches), {0.5, 0.5});
             const SearchObjective objective = trial % 2 == 0 ? SearchObjective::Span : SearchObjective::Makespan;
             const SearchOptions given = options(objective, (1 + static_cast<int>(random() % 3)) * 0.5, 1);
             const SearchModel model(base, given.limit);
