@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/dialogs/tracewindow.h"
 
+#include "core/base/freedmemory.h"
 #include "core/formats/designfile.h"
 #include "gui/dialogs/querywindow.h"
 #include "gui/dialogs/tracetables.h"
@@ -55,6 +56,18 @@ QString cacheOf(const QString& path, const QString& folder)
                             .arg(file.lastModified().toMSecsSinceEpoch());
     const QByteArray hash = QCryptographicHash::hash(key.toUtf8(), QCryptographicHash::Sha1).toHex().left(12);
     return place.filePath(QStringLiteral("%1-%2.db").arg(file.completeBaseName(), QString::fromLatin1(hash)));
+}
+
+constexpr int longestTitle = 380; ///< beside the search and the buttons
+
+/// "rank0.json and 3 more" for the files that several ranks came from.
+QString sourceText(const QString& source)
+{
+    const QStringList files = source.split(QStringLiteral(", "), Qt::SkipEmptyParts);
+    if (files.isEmpty())
+        return {};
+    const QString first = QFileInfo(files[0]).fileName();
+    return files.size() > 1 ? TraceWindow::tr("%1 and %2 more").arg(first).arg(files.size() - 1) : first;
 }
 
 } // namespace
@@ -265,6 +278,7 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             const bool foreign = isForeignTrace(path);
             if (foreign && !holdsActivities(cache))
                 importTraces({path}, cache, true, progress.part(0, 0.9));
+            releaseFreedMemory(); // importing takes several times what looking takes
             const std::string& store = foreign ? cache : path;
             Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};
             opened.trace = std::make_shared<const StoredActivities>(
@@ -305,9 +319,10 @@ void TraceWindow::take(const Opened& what)
     m_report->setText(left.join(QLatin1Char('\n')));
     m_report->setVisible(!left.isEmpty());
     const std::size_t slices = trace->slices();
-    const QString source = QFileInfo(QString::fromStdString(trace->source)).fileName();
-    m_title->setText(
-        tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool)));
+    const QString source = sourceText(QString::fromStdString(trace->source));
+    const QString title = tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool));
+    m_title->setText(m_title->fontMetrics().elidedText(title, Qt::ElideMiddle, longestTitle));
+    m_title->setToolTip(QString::fromStdString(trace->source));
     m_view->setTrace(trace);
     m_notes->setTrace(what.path);
     if (m_query)

@@ -20,12 +20,17 @@ GroupKey keyOf(const TraceLane& lane)
     return {thread, lane.rank, thread ? lane.process : lane.device};
 }
 
+QString withRank(const QString& name, int rank, int ranks)
+{
+    return ranks > 1 ? QObject::tr("rank %1 · %2").arg(rank).arg(name) : name;
+}
+
 QString groupName(const TraceLane& lane, int ranks)
 {
-    QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
-                   : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
-                                                        : QString::fromStdString(lane.processName);
-    return ranks > 1 ? QObject::tr("rank %1 · %2").arg(lane.rank).arg(name) : name;
+    const QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
+                         : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
+                                                              : QString::fromStdString(lane.processName);
+    return withRank(name, lane.rank, ranks);
 }
 
 } // namespace
@@ -59,7 +64,8 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
         const TraceCounter& counter = trace.counters[c];
         Group& group = groups[{counter.device < 0, counter.rank, counter.device}];
         if (group.name.isEmpty())
-            group.name = counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device);
+            group.name = withRank(counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device), counter.rank,
+                                  trace.ranks);
         Row row;
         row.kind = Kind::Counter;
         row.name = QString::fromStdString(counter.name);
