@@ -102,7 +102,7 @@ TraceWindow::TraceWindow(QWidget* parent)
         m_later.start();
     });
     connect(m_view, &ActivityView::selectionChanged, this, &TraceWindow::showSelection);
-    connect(m_view, &ActivityView::hovered, m_state, &QLabel::setText);
+    connect(m_view, &ActivityView::hovered, this, [this](const QString& text) { m_state->setText(text.isEmpty() ? m_size : text); });
     connect(m_search, &QLineEdit::textChanged, this,
             [this](const QString& text) { m_view->highlight(text.trimmed()); });
     connect(m_search, &QLineEdit::returnPressed, this, [this] { findNext(1); });
@@ -328,8 +328,8 @@ void TraceWindow::take(const Opened& what)
     if (m_query)
         m_query->setTrace(what.store);
     m_view->setFocus();
-    m_state->setText(
-        tr("%1 slices, %2").arg(countText(static_cast<std::int64_t>(slices)), durationText(m_view->total())));
+    m_size = tr("%1 slices, %2").arg(countText(static_cast<std::int64_t>(slices)), durationText(m_view->total()));
+    m_state->setText(m_size);
     Q_EMIT opened();
 }
 
@@ -350,9 +350,15 @@ bool TraceWindow::exportTo(const QString& path)
     return false;
 }
 
+QString TraceWindow::besideTrace(const QString& suffix) const
+{
+    const QFileInfo trace(m_opened.path);
+    return m_opened.path.isEmpty() ? QString() : trace.dir().filePath(trace.completeBaseName() + suffix);
+}
+
 void TraceWindow::exportPicture()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), {}, tr("PNG (*.png)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), besideTrace(QStringLiteral(".png")), tr("PNG (*.png)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())
@@ -384,7 +390,7 @@ void TraceWindow::reportTo(const QString& path)
 
 void TraceWindow::exportReport()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), {}, tr("HTML (*.html)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), besideTrace(QStringLiteral(".html")), tr("HTML (*.html)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())

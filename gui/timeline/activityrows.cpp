@@ -40,7 +40,7 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
     struct Group {
         QString name;
         std::vector<Row> rows;
-        std::vector<std::int64_t> sort;
+        std::vector<std::pair<std::int64_t, std::int64_t>> sort; ///< as the trace says, then by number
     };
     std::map<GroupKey, Group> groups;
     for (std::size_t first = 0; first < trace.tracks.size();) {
@@ -55,9 +55,10 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
         row.name = QString::fromStdString(lane.name);
         row.firstTrack = first;
         row.tracks = last - first;
-        const auto at = std::upper_bound(group.sort.begin(), group.sort.end(), lane.sortIndex) - group.sort.begin();
+        const std::pair place(lane.sortIndex, lane.thread);
+        const auto at = std::upper_bound(group.sort.begin(), group.sort.end(), place) - group.sort.begin();
         group.rows.insert(group.rows.begin() + at, row);
-        group.sort.insert(group.sort.begin() + at, lane.sortIndex);
+        group.sort.insert(group.sort.begin() + at, place);
         first = last;
     }
     for (std::size_t c = 0; c < trace.counters.size(); ++c) {
@@ -71,7 +72,7 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
         row.name = QString::fromStdString(counter.name);
         row.counter = c;
         group.rows.push_back(row);
-        group.sort.push_back(std::numeric_limits<std::int64_t>::max());
+        group.sort.emplace_back(std::numeric_limits<std::int64_t>::max(), 0);
     }
     for (auto& [key, group] : groups) {
         const std::size_t heading = m_rows.size();
