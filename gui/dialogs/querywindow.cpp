@@ -45,16 +45,28 @@ bool isNumber(const QueryValue& value)
     return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
 }
 
-/// A first question for a table: its rows, or what takes longest in it.
+/// A first question for a table: its rows, or what takes longest in it, by name where numbers stand for names.
 QString questionFor(const TableShape& table)
 {
-    const auto has = [&](const char* column) {
+    const auto has = [&](const std::string& column) {
         return std::any_of(table.columns.begin(), table.columns.end(),
-                           [&](const std::string& c) { return c.starts_with(column); });
+                           [&](const std::string& c) { return c.substr(0, c.find(' ')) == column; });
     };
     const QString name = QString::fromStdString(table.name);
-    return has("start") && has("end") ? QStringLiteral("SELECT *, end - start AS duration\nFROM %1\nORDER BY duration DESC\nLIMIT 100").arg(name)
-                                      : QStringLiteral("SELECT *\nFROM %1\nLIMIT 100").arg(name);
+    if (!has("start") || !has("end"))
+        return QStringLiteral("SELECT *\nFROM %1\nLIMIT 100").arg(name);
+    QString what, join;
+    if (has("taskId")) {
+        what = QStringLiteral("label, ");
+        join = QStringLiteral("LEFT JOIN TASKS USING (taskId)\n");
+    } else {
+        for (const char* id : {"shortName", "nameId", "textId", "collectiveId"})
+            if (join.isEmpty() && has(id)) {
+                what = QStringLiteral("StringIds.value AS name, ");
+                join = QStringLiteral("LEFT JOIN StringIds ON StringIds.id = %1\n").arg(QLatin1String(id));
+            }
+    }
+    return QStringLiteral("SELECT %1T.end - T.start AS duration, T.*\nFROM %2 AS T\n%3ORDER BY duration DESC\nLIMIT 100").arg(what, name, join);
 }
 
 } // namespace
@@ -232,6 +244,10 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     m_rows->clear();
     m_rows->setColumnCount(static_cast<int>(columns.size()));
     m_rows->setHorizontalHeaderLabels(columns);
+    for (int c = 0; c < m_rows->columnCount(); ++c) {
+        const bool numbers = !result.rows.empty() && isNumber(result.rows[0][static_cast<std::size_t>(c)]);
+        m_rows->horizontalHeaderItem(c)->setTextAlignment((numbers ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    }
     m_rows->setRowCount(static_cast<int>(result.rows.size()));
     for (int r = 0; r < m_rows->rowCount(); ++r) {
         const auto& row = result.rows[static_cast<std::size_t>(r)];
@@ -245,6 +261,9 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     }
     m_rows->horizontalHeader()->setResizeContentsPrecision(50);
     m_rows->resizeColumnsToContents();
+    constexpr int widest = 360; // a name of a kernel would push everything else out of sight
+    for (int c = 0; c < m_rows->columnCount(); ++c)
+        m_rows->setColumnWidth(c, std::min(widest, m_rows->columnWidth(c)));
     m_state->setText(result.cut ? tr("the first %1 rows, %2 ms; a LIMIT or a narrower question shows others").arg(result.rows.size()).arg(milliseconds)
                                 : tr("%1 rows, %2 ms").arg(result.rows.size()).arg(milliseconds));
 }

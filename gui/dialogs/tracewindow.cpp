@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/dialogs/tracewindow.h"
 
+#include "core/base/freedmemory.h"
 #include "core/formats/designfile.h"
 #include "gui/dialogs/querywindow.h"
 #include "gui/dialogs/tracetables.h"
@@ -57,6 +58,18 @@ QString cacheOf(const QString& path, const QString& folder)
     return place.filePath(QStringLiteral("%1-%2.db").arg(file.completeBaseName(), QString::fromLatin1(hash)));
 }
 
+constexpr int longestTitle = 380; ///< beside the search and the buttons
+
+/// "rank0.json and 3 more" for the files that several ranks came from.
+QString sourceText(const QString& source)
+{
+    const QStringList files = source.split(QStringLiteral(", "), Qt::SkipEmptyParts);
+    if (files.isEmpty())
+        return {};
+    const QString first = QFileInfo(files[0]).fileName();
+    return files.size() > 1 ? TraceWindow::tr("%1 and %2 more").arg(first).arg(files.size() - 1) : first;
+}
+
 } // namespace
 
 TraceWindow::TraceWindow(QWidget* parent)
@@ -89,7 +102,7 @@ TraceWindow::TraceWindow(QWidget* parent)
         m_later.start();
     });
     connect(m_view, &ActivityView::selectionChanged, this, &TraceWindow::showSelection);
-    connect(m_view, &ActivityView::hovered, m_state, &QLabel::setText);
+    connect(m_view, &ActivityView::hovered, this, [this](const QString& text) { m_state->setText(text.isEmpty() ? m_size : text); });
     connect(m_search, &QLineEdit::textChanged, this,
             [this](const QString& text) { m_view->highlight(text.trimmed()); });
     connect(m_search, &QLineEdit::returnPressed, this, [this] { findNext(1); });
@@ -265,6 +278,7 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             const bool foreign = isForeignTrace(path);
             if (foreign && !holdsActivities(cache))
                 importTraces({path}, cache, true, progress.part(0, 0.9));
+            releaseFreedMemory(); // importing takes several times what looking takes
             const std::string& store = foreign ? cache : path;
             Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};
             opened.trace = std::make_shared<const StoredActivities>(
@@ -305,16 +319,17 @@ void TraceWindow::take(const Opened& what)
     m_report->setText(left.join(QLatin1Char('\n')));
     m_report->setVisible(!left.isEmpty());
     const std::size_t slices = trace->slices();
-    const QString source = QFileInfo(QString::fromStdString(trace->source)).fileName();
-    m_title->setText(
-        tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool)));
+    const QString source = sourceText(QString::fromStdString(trace->source));
+    const QString title = tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool));
+    m_title->setText(m_title->fontMetrics().elidedText(title, Qt::ElideMiddle, longestTitle));
+    m_title->setToolTip(QString::fromStdString(trace->source));
     m_view->setTrace(trace);
     m_notes->setTrace(what.path);
     if (m_query)
         m_query->setTrace(what.store);
     m_view->setFocus();
-    m_state->setText(
-        tr("%1 slices, %2").arg(countText(static_cast<std::int64_t>(slices)), durationText(m_view->total())));
+    m_size = tr("%1 slices, %2").arg(countText(static_cast<std::int64_t>(slices)), durationText(m_view->total()));
+    m_state->setText(m_size);
     Q_EMIT opened();
 }
 
@@ -335,9 +350,15 @@ bool TraceWindow::exportTo(const QString& path)
     return false;
 }
 
+QString TraceWindow::besideTrace(const QString& suffix) const
+{
+    const QFileInfo trace(m_opened.path);
+    return m_opened.path.isEmpty() ? QString() : trace.dir().filePath(trace.completeBaseName() + suffix);
+}
+
 void TraceWindow::exportPicture()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), {}, tr("PNG (*.png)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), besideTrace(QStringLiteral(".png")), tr("PNG (*.png)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())
@@ -369,7 +390,7 @@ void TraceWindow::reportTo(const QString& path)
 
 void TraceWindow::exportReport()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), {}, tr("HTML (*.html)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), besideTrace(QStringLiteral(".html")), tr("HTML (*.html)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())

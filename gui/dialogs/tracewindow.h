@@ -94,6 +94,7 @@ private:
     void sumUp(); ///< of what is in sight or measured
     void fill(const ActivitySummary& summary);
     void findNext(int direction);
+    QString besideTrace(const QString& suffix) const; ///< a name for what is exported
     void exportPicture();
     void exportReport();
 
@@ -110,6 +111,7 @@ private:
     QPushButton* m_cancel;
     QLabel* m_title;
     QLabel* m_state;
+    QString m_size; ///< of the trace, in words; the state while nothing else is to be said
     QLabel* m_report;
     QLabel* m_stretch;
     FactList* m_facts;

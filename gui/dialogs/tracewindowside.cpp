@@ -197,7 +197,7 @@ void TraceWindow::fill(const ActivitySummary& summary)
     for (std::size_t i = 0; i < std::min(mostNames, summary.names.size()); ++i) {
         const NameSummary& name = summary.names[i];
         auto* row = new Row(m_names);
-        row->setText(0, QString::fromStdString(trace.strings[name.name]).simplified());
+        row->setText(0, QString::fromStdString(std::string(withoutScope(trace.strings[name.name]))).simplified());
         row->setToolTip(0, tr("%1\nReturn goes to the longest").arg(QString::fromStdString(trace.strings[name.name])));
         row->setData(0, sortedValueRole, static_cast<qulonglong>(i));
         row->setSizeHint(0, QSize(0, 21));

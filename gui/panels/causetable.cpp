@@ -3,6 +3,7 @@
 
 #include "gui/panels/words.h"
 #include "gui/theme.h"
+#include "traces/causetext.h"
 
 #include <QHeaderView>
 #include <QSignalBlocker>
@@ -41,7 +42,9 @@ void CauseTable::fill()
         return;
     for (const pipewright::Cause& cause : m_document.overlay()->explanation.causes) {
         auto* row = new QTreeWidgetItem(this);
-        row->setText(0, QString::fromStdString(describe(cause)));
+        row->setText(0, QString::fromStdString(shortText(cause, [&](int device) {
+                            return deviceLabel(m_document.design(), device).toStdString();
+                        })));
         row->setText(1, cause.contribution == 0 ? QStringLiteral("0 ns") : signedDuration(cause.contribution));
         row->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
         row->setFont(1, Theme::numbers(TextSize::Small));

@@ -5,15 +5,19 @@
 #include "gui/theme.h"
 
 #include <QHeaderView>
+#include <QRegularExpression>
 #include <QSignalBlocker>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 namespace pipewright {
 
 namespace {
 
 constexpr int gapsShown = 8;
+constexpr std::size_t linksShown = 12;
 
 QString captionOf(DeviceTimeCause cause)
 {
@@ -62,7 +66,7 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
             const auto device = static_cast<std::size_t>(indexOfTopLevelItem(item->parent()));
             const auto gap = static_cast<std::size_t>(item->parent()->indexOfChild(item));
             Q_EMIT gapChosen(m_times.devices[device].gaps[gap]);
-        } else {
+        } else if (indexOfTopLevelItem(item) < deviceCount()) {
             const DeviceTime& device = m_times.devices[static_cast<std::size_t>(indexOfTopLevelItem(item))];
             Q_EMIT deviceChosen(device.rank, device.device);
         }
@@ -80,10 +84,16 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
     clear();
     const Theme& theme = Theme::of(*this);
     const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
+    // Where no rank has several devices the rank says enough; the column is narrow.
+    std::map<int, int> devicesOf;
+    for (const DeviceTime& device : times.devices)
+        ++devicesOf[device.rank];
+    const bool ranksTell = devicesOf.size() > 1 && devicesOf.size() == times.devices.size();
     for (std::size_t d = 0; d < times.devices.size(); ++d) {
         const DeviceTime& device = times.devices[d];
         auto* row = new QTreeWidgetItem(this);
-        row->setText(0, QString::fromStdString(device.name));
+        row->setText(0, ranksTell ? tr("rank %1").arg(device.rank) : QString::fromStdString(device.name));
+        row->setToolTip(0, QString::fromStdString(device.name));
         row->setSizeHint(0, QSize(0, 21));
         if (static_cast<int>(d) == times.straggler) {
             for (int column = 0; column <= deviceTimeCauses; ++column)
@@ -110,8 +120,32 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
         }
         row->setExpanded(d < expanded.size() && expanded[d]);
     }
-    if (open >= 0 && open < topLevelItemCount())
+    addLinks();
+    if (open >= 0 && open < deviceCount())
         setCurrentItem(topLevelItem(open));
+}
+
+void DeviceTimeList::addLinks()
+{
+    std::vector<std::size_t> order(m_times.links.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return m_times.links[a].slowness() > m_times.links[b].slowness(); });
+    order.resize(std::min(linksShown, order.size()));
+    for (const std::size_t l : order) {
+        const LinkTime& link = m_times.links[l];
+        QString name = QString::fromStdString(link.name);
+        name.remove(QRegularExpression(QStringLiteral("^the ")));
+        auto* row = new QTreeWidgetItem(this);
+        row->setText(0, tr("%1: %2 of %3, %4 × the usual time")
+                            .arg(name, QString::number(link.transfers), durationText(link.time / std::max<std::int64_t>(1, link.transfers)))
+                            .arg(link.slowness(), 0, 'f', 2));
+        row->setToolTip(0, tr("%1\nmoving %2, of which %3 beyond the usual is not hidden by computing; before that the first waited %4 for the last")
+                               .arg(row->text(0), durationText(link.time), durationText(link.excess), durationText(link.waited)));
+        row->setFirstColumnSpanned(true);
+        if (static_cast<int>(l) == m_times.slowLink)
+            row->setForeground(0, Theme::of(*this).bad);
+    }
 }
 
 } // namespace pipewright

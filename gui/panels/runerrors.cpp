@@ -6,6 +6,7 @@
 #include "gui/panels/factlist.h"
 #include "gui/panels/notelist.h"
 #include "gui/panels/words.h"
+#include "traces/causetext.h"
 
 #include <QComboBox>
 #include <QFileInfo>
@@ -33,8 +34,11 @@ QString verdictOf(const Design& design, const Explanation& explanation)
                                     [](const pipewright::Cause& c) { return c.contribution != 0; });
     if (cause == explanation.causes.end())
         return RunErrors::tr("As predicted.");
-    QString text = RunErrors::tr("%1 from the prediction, most of it %2 (%3).")
-                       .arg(signedDuration(explanation.measured - explanation.predicted), QString::fromStdString(describe(*cause)),
+    const auto label = [&](int device) { return deviceLabel(design, device).toStdString(); };
+    const Nanoseconds longer = explanation.measured - explanation.predicted;
+    QString text = (longer < 0 ? RunErrors::tr("%1 shorter than predicted; the largest cause: %2 (%3).")
+                               : RunErrors::tr("%1 longer than predicted; the largest cause: %2 (%3)."))
+                       .arg(durationText(longer < 0 ? -longer : longer), QString::fromStdString(shortText(*cause, label)),
                             signedDuration(cause->contribution));
     if (explanation.straggler >= 0)
         text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")

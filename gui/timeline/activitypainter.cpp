@@ -2,6 +2,7 @@
 #include "gui/timeline/activitypainter.h"
 
 #include "core/formats/pytorchaction.h"
+#include "gui/panels/words.h"
 
 #include <QFontMetricsF>
 #include <QLocale>
@@ -37,6 +38,17 @@ std::optional<Block> blockOf(std::string_view name)
     return parseBlock(name);
 }
 
+/// "max 28,450", "max 71.3 GiB".
+QString highestText(const std::string& name, double value)
+{
+    const QString counted = QString::fromStdString(name);
+    if (counted.contains(QLatin1String("byte"), Qt::CaseInsensitive) && std::fabs(value) < 1e18)
+        return QObject::tr("max %1").arg(sizeText(static_cast<Bytes>(value)));
+    const bool whole = value == std::floor(value) || std::fabs(value) >= 1000;
+    return QObject::tr("max %1").arg(std::fabs(value) < 1e12 ? QLocale(QLocale::English).toString(value, 'f', whole ? 0 : 2)
+                                                             : QLocale(QLocale::English).toString(value, 'g', 4));
+}
+
 QRgb pale(QRgb colour, const QColor& ground)
 {
     const auto mix = [](int a, int b) { return (a + 3 * b) / 4; };
@@ -48,8 +60,8 @@ QRgb pale(QRgb colour, const QColor& ground)
 
 ActivityPainter::ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale)
     : m_theme(theme), m_trace(trace), m_scale(scale), m_font(Theme::numbers(TextSize::Small)),
-      m_letter(QFontMetricsF(m_font).horizontalAdvance(QLatin1Char('m'))), m_names(trace.strings.size()),
-      m_colours(trace.strings.size())
+      m_letter(QFontMetricsF(m_font).horizontalAdvance(QLatin1Char('m'))), m_capitals(QFontMetricsF(m_font).capHeight()),
+      m_names(trace.strings.size()), m_colours(trace.strings.size())
 {
 }
 
@@ -61,7 +73,7 @@ const QString& ActivityPainter::name(std::uint32_t id) const
     QString& name = m_names[id];
     if (name.isNull())
         name = QString::fromStdString(blockOf(m_trace.strings[id]) ? withoutPrefix(m_trace.strings[id])
-                                                                   : m_trace.strings[id])
+                                                                   : std::string(withoutScope(m_trace.strings[id])))
                    .simplified();
     return name;
 }
@@ -132,7 +144,7 @@ std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, cons
     painter.drawImage(QPointF(area.left(), area.top()), m_strip);
     painter.setFont(m_font);
     painter.setPen(m_theme.ink);
-    const double baseline = area.top() + (area.height() + m_ascent - m_descent) / 2;
+    const double baseline = std::round(area.top() + (area.height() + m_capitals) / 2);
     for (const Text& text : m_texts) {
         const auto room = static_cast<qsizetype>((text.width - 8) / m_letter);
         const QString& whole = name(text.name);
@@ -173,7 +185,7 @@ void ActivityPainter::counter(QPainter& painter, const TimeAxis& axis, const QRe
     painter.setPen(m_theme.dim);
     painter.setFont(m_font);
     painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignRight | Qt::AlignTop,
-                     QLocale(QLocale::English).toString(most, 'g', 4));
+                     highestText(counter.name, most));
 }
 
 } // namespace pipewright

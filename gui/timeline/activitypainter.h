@@ -29,7 +29,7 @@ public:
                       const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
     QRgb colour(ActivityKind kind, std::uint32_t name) const;
-    const QString& name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:"
+    const QString& name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope
     bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
 
 private:
@@ -42,7 +42,7 @@ private:
     double m_scale;
     QFont m_font;
     double m_letter = 7;                  ///< width of one; the font is monospaced
-    double m_ascent = 0, m_descent = 0;
+    double m_capitals = 9;                ///< height of one
     mutable std::vector<QString> m_names; ///< by id, as they are asked for
     mutable std::vector<QRgb> m_colours;  ///< by name; 0: not asked for yet
     mutable QImage m_strip;               ///< the track that is being painted

@@ -20,12 +20,17 @@ GroupKey keyOf(const TraceLane& lane)
     return {thread, lane.rank, thread ? lane.process : lane.device};
 }
 
+QString withRank(const QString& name, int rank, int ranks)
+{
+    return ranks > 1 ? QObject::tr("rank %1 · %2").arg(rank).arg(name) : name;
+}
+
 QString groupName(const TraceLane& lane, int ranks)
 {
-    QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
-                   : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
-                                                        : QString::fromStdString(lane.processName);
-    return ranks > 1 ? QObject::tr("rank %1 · %2").arg(lane.rank).arg(name) : name;
+    const QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
+                         : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
+                                                              : QString::fromStdString(lane.processName);
+    return withRank(name, lane.rank, ranks);
 }
 
 } // namespace
@@ -35,7 +40,7 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
     struct Group {
         QString name;
         std::vector<Row> rows;
-        std::vector<std::int64_t> sort;
+        std::vector<std::pair<std::int64_t, std::int64_t>> sort; ///< as the trace says, then by number
     };
     std::map<GroupKey, Group> groups;
     for (std::size_t first = 0; first < trace.tracks.size();) {
@@ -50,22 +55,24 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
         row.name = QString::fromStdString(lane.name);
         row.firstTrack = first;
         row.tracks = last - first;
-        const auto at = std::upper_bound(group.sort.begin(), group.sort.end(), lane.sortIndex) - group.sort.begin();
+        const std::pair place(lane.sortIndex, lane.thread);
+        const auto at = std::upper_bound(group.sort.begin(), group.sort.end(), place) - group.sort.begin();
         group.rows.insert(group.rows.begin() + at, row);
-        group.sort.insert(group.sort.begin() + at, lane.sortIndex);
+        group.sort.insert(group.sort.begin() + at, place);
         first = last;
     }
     for (std::size_t c = 0; c < trace.counters.size(); ++c) {
         const TraceCounter& counter = trace.counters[c];
         Group& group = groups[{counter.device < 0, counter.rank, counter.device}];
         if (group.name.isEmpty())
-            group.name = counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device);
+            group.name = withRank(counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device), counter.rank,
+                                  trace.ranks);
         Row row;
         row.kind = Kind::Counter;
         row.name = QString::fromStdString(counter.name);
         row.counter = c;
         group.rows.push_back(row);
-        group.sort.push_back(std::numeric_limits<std::int64_t>::max());
+        group.sort.emplace_back(std::numeric_limits<std::int64_t>::max(), 0);
     }
     for (auto& [key, group] : groups) {
         const std::size_t heading = m_rows.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // An imported trace to look at: lanes of devices, streams and threads under a time ruler, at any size. Zoom, pan and
-// keys are those of the timeline; a click selects a slice, arrows lead from a launch to what it launched, a drag
+// keys are those of the timeline; a click selects a slice, arrows lead from a launch to what it launched and along those of the trace, a drag
 // over the ruler measures. The trace is shared and never changed.
 #pragma once
 
@@ -43,7 +43,7 @@ public:
     std::optional<SliceId> selection() const { return m_selected; }
     void select(std::optional<SliceId> slice, bool reveal = false);
     void selectNeighbour(int direction);   ///< the next or previous slice of the track
-    void followCorrelation(int direction); ///< from a launch to what it launched (1), and back (-1)
+    void followCorrelation(int direction); ///< from a launch to what it launched or along an arrow (1), and back (-1)
     /// The next (or previous) slice in time, from the selection on, whose name contains the text; false: there is none.
     bool find(const QString& text, int direction);
     /// Slices with other names are pale; empty: none are.
@@ -84,7 +84,9 @@ private:
     void setAxis(TimeAxis axis);
     void updateScroll();
     void reveal(SliceId slice);
-    std::vector<SliceId> correlated(SliceId slice) const;
+    std::vector<SliceId> correlated(SliceId slice) const; ///< by a launch or by an arrow
+    void addJoined(SliceId slice, std::vector<SliceId>& found) const;
+    std::optional<SliceId> innermost(std::uint32_t lane, Nanoseconds time) const;
     std::vector<bool> namesWith(const QString& text) const;
     const ActivityPainter& painter();
     void paintRow(QPainter& painter, const std::vector<double>& times, const class TimelinePainter& grounds,

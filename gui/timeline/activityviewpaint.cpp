@@ -2,10 +2,10 @@
 // What ActivityView draws: the rows in sight, the selection with what it launched, and the measured range.
 #include "gui/panels/words.h"
 #include "gui/timeline/activityview.h"
+#include "gui/timeline/arrows.h"
 #include "gui/timeline/timelinepainter.h"
 
 #include <QPainter>
-#include <QPainterPath>
 
 #include <algorithm>
 
@@ -90,21 +90,19 @@ void ActivityView::paintSelection(QPainter& painter)
     const Theme& theme = Theme::of(*this);
     const QRectF own = rectOf(*m_selected);
     painter.setRenderHint(QPainter::Antialiasing);
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(theme.selection, 1.5));
     for (const SliceId& other : m_correlated) {
         const QRectF there = rectOf(other);
         if (own.isEmpty() || there.isEmpty())
             continue;
+        painter.setBrush(Qt::NoBrush);
+        painter.setPen(QPen(theme.selection, 1.5));
         painter.drawRect(there.adjusted(0.5, 0.5, -0.5, -0.5));
         const bool before = there.left() < own.left();
         const QRectF &from = before ? there : own, &to = before ? own : there;
-        QPainterPath path(QPointF(from.left(), from.center().y()));
-        const double bend = std::max(20.0, (to.left() - from.left()) / 2);
-        path.cubicTo(from.left() + bend, from.center().y(), to.left() - bend, to.center().y(), to.left(),
-                     to.center().y());
-        painter.drawPath(path);
+        paintArrow(painter, arrowPath({std::min(from.right(), to.left()), from.center().y()}, {to.left(), to.center().y()}),
+                   theme.selection, theme.background);
     }
+    painter.setBrush(Qt::NoBrush);
     if (!own.isEmpty()) {
         painter.setPen(QPen(theme.selection, 2));
         painter.drawRect(own.adjusted(-0.5, -0.5, 0.5, 0.5));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelineoverlay.h"
 
+#include "gui/timeline/arrows.h"
 #include "gui/timeline/timelinepainter.h"
 
 #include <QPainter>
@@ -11,21 +12,17 @@ namespace {
 
 constexpr int labelWidth = 380;
 
-// Between lanes an arrow leaves a block to the right and enters the next from the left, whatever their
-// distance; along a lane it runs in the free strip above the blocks.
-QPainterPath arrowPath(const OverlayContent::Arrow& arrow)
+// Along a lane an arrow runs in the free strip above the blocks.
+QPainterPath pathOf(const OverlayContent::Arrow& arrow)
 {
+    if (!arrow.sameLane)
+        return arrowPath(arrow.from, arrow.to);
+    constexpr double rise = 6, bend = 5;
+    const double y = arrow.from.y() - rise;
     QPainterPath path(arrow.from);
-    if (arrow.sameLane) {
-        constexpr double rise = 6, bend = 5;
-        const double y = arrow.from.y() - rise;
-        path.quadTo(QPointF(arrow.from.x(), y), QPointF(arrow.from.x() + bend, y));
-        path.lineTo(std::max(arrow.from.x() + bend, arrow.to.x() - bend), y);
-        path.quadTo(QPointF(arrow.to.x(), y), arrow.to);
-        return path;
-    }
-    const double bend = std::clamp(std::abs(arrow.to.x() - arrow.from.x()) / 2, 10.0, 60.0);
-    path.cubicTo(arrow.from + QPointF(bend, 0), arrow.to - QPointF(bend, 0), arrow.to);
+    path.quadTo(QPointF(arrow.from.x(), y), QPointF(arrow.from.x() + bend, y));
+    path.lineTo(std::max(arrow.from.x() + bend, arrow.to.x() - bend), y);
+    path.quadTo(QPointF(arrow.to.x(), y), arrow.to);
     return path;
 }
 
@@ -66,20 +63,8 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
     for (const QRectF& rect : m_content.chain)
         painter.drawRoundedRect(rect.adjusted(-1, -1, 1, 1), Theme::blockRadius, Theme::blockRadius);
     const QColor arrowColor = m_content.ghost && !m_content.legal ? theme.bad : theme.selection;
-    for (const OverlayContent::Arrow& arrow : m_content.arrows) {
-        // A halo of the background keeps the line apart from the blocks it crosses.
-        const QPainterPath path = arrowPath(arrow);
-        QColor halo = theme.background;
-        halo.setAlphaF(0.75f);
-        painter.setBrush(Qt::NoBrush);
-        painter.setPen(QPen(halo, 4));
-        painter.drawPath(path);
-        painter.setPen(QPen(arrowColor, 1.5));
-        painter.drawPath(path);
-        painter.setPen(QPen(halo, 1));
-        painter.setBrush(arrowColor);
-        painter.drawEllipse(arrow.to, 3.5, 3.5);
-    }
+    for (const OverlayContent::Arrow& arrow : m_content.arrows)
+        paintArrow(painter, pathOf(arrow), arrowColor, theme.background);
     if (m_content.band) {
         QColor wash = theme.accent;
         wash.setAlphaF(0.14f);

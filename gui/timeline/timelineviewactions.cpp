@@ -4,15 +4,13 @@
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/wheelstep.h"
 
 #include <QAction>
 #include <QHelpEvent>
 #include <QMenu>
 #include <QScrollBar>
 #include <QToolTip>
-#include <QWheelEvent>
-
-#include <cmath>
 
 namespace pipewright {
 
@@ -163,20 +161,14 @@ void TimelineView::mergeSelection()
 
 void TimelineView::wheelEvent(QWheelEvent* event)
 {
-    // Touchpads report pixels, wheels report eighths of a degree; a notch is 120 of them.
-    const QPoint pixels = event->pixelDelta(), angle = event->angleDelta();
-    const double notches = (angle.y() != 0 ? angle.y() : angle.x()) / 120.0;
+    const WheelStep step = wheelStep(*event, d->lanePitch());
     event->accept();
-    if (event->modifiers() & Qt::ControlModifier) {
-        zoomBy(std::pow(1.25, notches), event->position().x());
-    } else if (event->modifiers() & Qt::ShiftModifier) {
-        d->setAxis(panned(m_axis, -notches * 90));
-    } else if (std::abs(pixels.x()) > std::abs(pixels.y()) || (pixels.isNull() && std::abs(angle.x()) > std::abs(angle.y()))) {
-        d->setAxis(panned(m_axis, pixels.isNull() ? -angle.x() / 120.0 * 90 : -pixels.x()));
-    } else {
-        const int step = pixels.isNull() ? static_cast<int>(std::lround(notches * d->lanePitch())) : pixels.y();
-        verticalScrollBar()->setValue(verticalScrollBar()->value() - step);
-    }
+    if (step.zoom != 1)
+        zoomBy(step.zoom, event->position().x());
+    else if (step.pan != 0)
+        d->setAxis(panned(m_axis, step.pan));
+    else
+        verticalScrollBar()->setValue(verticalScrollBar()->value() - step.scroll);
 }
 
 bool TimelineView::viewportEvent(QEvent* event)

@@ -8,6 +8,7 @@
 #include "gui/panels/inspector.h"
 #include "gui/panels/notelist.h"
 #include "gui/panels/runerrors.h"
+#include "gui/panels/words.h"
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
@@ -114,12 +115,13 @@ private Q_SLOTS:
         QCOMPARE(fixture.document().overlay()->step, 2);
         QCOMPARE(errors.stepPicker()->currentIndex(), 0);
         QCOMPARE(errors.stepPicker()->count(), 2 + 4);
-        QVERIFY2(errors.verdict().contains(QLatin1String("slower blocks on device 2")), qPrintable(errors.verdict()));
+        const QString slow = QStringLiteral("slower blocks on ") + deviceLabel(fixture.document().design(), 2);
+        QVERIFY2(errors.verdict().contains(slow), qPrintable(errors.verdict()));
         QVERIFY2(errors.verdict().contains(QLatin1String("is the slowest")), qPrintable(errors.verdict()));
 
         // The largest cause comes first, and choosing it chooses its blocks, all on that device.
         CauseTable* causes = errors.causes();
-        QVERIFY(causes->topLevelItem(0)->text(0).startsWith(QLatin1String("slower blocks on device 2")));
+        QVERIFY(causes->topLevelItem(0)->text(0).startsWith(slow));
         causes->setCurrentItem(causes->topLevelItem(0));
         const std::vector<Block> chosen = fixture.window.timeline().selectedBlocks();
         QVERIFY(chosen.size() > 4);

@@ -49,6 +49,7 @@ TraceData launches()
             addActivity(data, stream, ActivityKind::Kernel, device == 0 ? "gemm" : "slow gemm", start, start + 5'000 + device * 3'000, correlation);
         }
     }
+    data.flows.push_back({1, 2, 15'000, 32'000}); // from the end of the first gemm to the third slow one
     TraceCounter counter;
     counter.device = 0;
     counter.name = "GPU memory";
@@ -143,6 +144,40 @@ private Q_SLOTS:
         QVERIFY(fixture.view().selection() == fixture.slice("gemm"));
         QTest::keyClick(&fixture.view(), Qt::Key_BracketLeft);
         QVERIFY(fixture.view().selection() == launch);
+    }
+
+    void arrowsOfTheTraceLeadOnAndBack()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.isOpen());
+        fixture.view().select(fixture.slice("gemm"));
+        QTest::keyClick(&fixture.view(), Qt::Key_BracketRight);
+        QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", 2));
+        fixture.view().select(fixture.slice("gemm", 1)); // launched as well, and without an arrow
+        QTest::keyClick(&fixture.view(), Qt::Key_BracketRight);
+        QVERIFY(fixture.view().selection() == fixture.slice("gemm", 1));
+    }
+
+    void aTouchpadScrollsLanesAndPansSideways()
+    {
+        Fixture fixture;
+        ActivityView view; // lower than its lanes
+        view.resize(900, 160);
+        view.setTrace(std::make_shared<const StoredActivities>(readActivities(fixture.path.toStdString())));
+        view.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&view));
+        QVERIFY(view.verticalScrollBar()->maximum() > 20);
+        const auto swipe = [&](QPoint pixels) {
+            const QPointF at(view.axis().left + 300, 100);
+            QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), pixels, pixels * 4, Qt::NoButton, Qt::NoModifier, Qt::ScrollUpdate, false);
+            QApplication::sendEvent(view.viewport(), &wheel);
+        };
+        view.showRange(10'000, 20'000);
+        const double start = view.axis().start, pixel = view.axis().nsPerPixel;
+        swipe({-40, 7}); // diagonal: the longer way counts
+        QVERIFY(std::abs(view.axis().start - start - 40 * pixel) < pixel);
+        swipe({3, -20});
+        QCOMPARE(view.verticalScrollBar()->value(), 20);
     }
 
     void searchFindsInOrderOfTimeAndGoesBack()
