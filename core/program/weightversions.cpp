@@ -299,7 +299,7 @@ void WeightTasks::write(TaskId task, BlockIndex index, std::vector<Outgoing>& ou
         else
             outgoing.push_back({task, m_graph.deviceOfBlock[taker], taker, sum, &arrival});
     }
-    if (const BlockIndex next = m_hops.after(index); next != noBlock)
+    if (const BlockIndex next = m_hops.after(index); next != noBlock && m_hops.at(index).buffer != none) // else its U is missing
         handOn(task, device, m_hops.at(index).buffer, next, outgoing);
 }
 

@@ -223,6 +223,24 @@ WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens t
     return grads;
 }
 
+Values featureBagForward(int length, int hidden, Tokens features, const Values& table)
+{
+    Values output(features.size() / length * hidden);
+    for (int f = 0; f < int(features.size()); ++f)
+        for (int i = 0; i < hidden; ++i)
+            output[f / length * hidden + i] += table[features[f] * hidden + i] / std::sqrt(double(length));
+    return output;
+}
+
+Values featureBagWeightGrad(int length, int hidden, int rows, Tokens features, const Values& outputGrad)
+{
+    Values tableGrad(std::size_t(rows) * hidden);
+    for (int f = 0; f < int(features.size()); ++f)
+        for (int i = 0; i < hidden; ++i)
+            tableGrad[features[f] * hidden + i] += outputGrad[f / length * hidden + i] / std::sqrt(double(length));
+    return tableGrad;
+}
+
 CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, Tokens targets, double scale)
 {
     CrossEntropy result{Values(logits.size()), 0};

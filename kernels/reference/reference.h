@@ -46,6 +46,10 @@ Values geluInputGrad(const Values& input, const Values& outputGrad);
 Values embeddingForward(int length, int hidden, Tokens tokens, const Values& table, const Values& positions);
 WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens tokens, const Values& outputGrad);
 
+Values featureBagForward(int length, int hidden, Tokens features, const Values& table);
+/// Of a table of `rows` features.
+Values featureBagWeightGrad(int length, int hidden, int rows, Tokens features, const Values& outputGrad);
+
 struct CrossEntropy {
     Values probabilities;
     double loss = 0; ///< scale · sum over rows

@@ -5,11 +5,13 @@
 
 #include "core/spmd/program.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <random>
-#include <set>
+#include <stdexcept>
 
 namespace pipewright::test {
 
@@ -104,19 +106,52 @@ private:
     std::mt19937 m_random;
 };
 
+/// Relations that hold of a tensor are bits, in the order of Theory::relationsOf(). What a set of them can grow into does
+/// not depend on the other tensors, so it is worked out once.
 class EveryProgram {
 public:
-    explicit EveryProgram(const Theory& theory) : m_theory(theory)
+    explicit EveryProgram(const Theory& theory) : m_theory(theory), m_relations(tensors()), m_steps(tensors()), m_reached(tensors())
     {
         const TensorGraph& graph = theory.graph();
-        for (int t = 0; t < graph.size(); ++t)
+        for (int t = 0; t < graph.size(); ++t) {
+            const auto at = static_cast<std::size_t>(t);
+            m_relations[at] = theory.relationsOf(t);
+            for (const Relation relation : m_relations[at])
+                for (const Step& step : theory.stepsFrom(t, relation))
+                    m_steps[at].push_back({bit(t, relation), bit(t, step.to), priceOf(step.charges)});
             if (graph.node(t).leaf == Leaf::None)
                 m_order.push_back(t);
+        }
+        for (const int node : m_order) {
+            auto& ways = m_ways.emplace_back();
+            for (const Triple& triple : theory.triplesOf(node))
+                ways.push_back({&triple, priceOf(triple.charges)});
+        }
     }
-    double cheapest() { return from(0, {}); }
+    double cheapest() { return from(0, Held(tensors(), 0)); }
 
 private:
-    using Held = std::map<int, std::set<Relation>>;
+    using Bits = std::uint32_t;
+    using Held = std::vector<Bits>; ///< per tensor
+    struct PricedStep {
+        Bits from, to;
+        double price;
+    };
+    struct Way {
+        const Triple* triple;
+        double price;
+    };
+
+    std::size_t tensors() const { return static_cast<std::size_t>(m_theory.graph().size()); }
+
+    Bits bit(int tensor, Relation relation) const
+    {
+        const auto& all = m_relations[static_cast<std::size_t>(tensor)];
+        const auto found = std::find(all.begin(), all.end(), relation);
+        if (found == all.end())
+            throw std::logic_error("a relation that the tensor cannot take");
+        return Bits{1} << (found - all.begin());
+    }
 
     double priceOf(const std::vector<Charge>& charges) const
     {
@@ -127,23 +162,57 @@ private:
     {
         if (position == m_order.size())
             return 0;
-        std::erase_if(held, [&](const auto& entry) {
-            const auto& users = m_theory.consumers()[static_cast<std::size_t>(entry.first)];
-            return users.empty() || users.back() < m_order[position];
-        });
+        for (std::size_t t = 0; t < held.size(); ++t)
+            if (const auto& users = m_theory.consumers()[t]; users.empty() || users.back() < m_order[position])
+                held[t] = 0;
         const auto known = m_known.find({position, held});
         if (known != m_known.end())
             return known->second;
         double best = std::numeric_limits<double>::infinity();
         const int node = m_order[position];
-        for (const Triple& triple : m_theory.triplesOf(node))
-            supply(node, triple, 0, held, priceOf(triple.charges), [&](const Held& supplied, double cost) {
+        for (const Way& way : m_ways[position]) {
+            const Bits result = bit(node, way.triple->result);
+            supply(node, *way.triple, 0, held, way.price, [&](const Held& supplied, double cost) {
                 Held next = supplied;
-                next[node].insert(triple.result);
-                best = std::min(best, cost + from(position + 1, next));
+                next[static_cast<std::size_t>(node)] |= result;
+                best = std::min(best, cost + from(position + 1, std::move(next)));
             });
-        m_known[{position, held}] = best;
+        }
+        m_known[{position, std::move(held)}] = best;
         return best;
+    }
+
+    /// Every set of relations that loads and communications in any order lead to, at its least price.
+    const std::map<Bits, double>& reachedFrom(int tensor, Bits start)
+    {
+        const auto [entry, isNew] = m_reached[static_cast<std::size_t>(tensor)].try_emplace(start);
+        std::map<Bits, double>& reached = entry->second;
+        if (!isNew)
+            return reached;
+        reached[start] = 0;
+        const Leaf leaf = m_theory.graph().node(tensor).leaf;
+        std::vector<PricedStep> loads;
+        if (leaf != Leaf::None)
+            for (const Step& load : m_theory.loadsOf(tensor))
+                loads.push_back({0, bit(tensor, load.to), priceOf(load.charges)});
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const auto& [relations, paid] : std::map(reached)) {
+                const auto take = [&changed, &reached, held = relations, before = paid](const PricedStep& step) {
+                    const double price = before + step.price;
+                    const auto [more, isMore] = reached.emplace(held | step.to, price);
+                    changed = changed || isMore || price < more->second;
+                    more->second = std::min(more->second, price);
+                };
+                if (leaf == Leaf::Input || relations == 0) // a parameter is loaded once
+                    for (const PricedStep& load : loads)
+                        take(load);
+                for (const PricedStep& step : m_steps[static_cast<std::size_t>(tensor)])
+                    if (relations & step.from)
+                        take(step);
+            }
+        }
+        return reached;
     }
 
     template<typename Done>
@@ -153,49 +222,31 @@ private:
             done(held, cost);
             return;
         }
-        const int tensor = m_theory.graph().node(node).operands[operand];
         if (triple.kinds[operand] == Need::Once || triple.kinds[operand] == Need::Factors) {
             supply(node, triple, operand + 1, held, cost, done);
             return;
         }
-        const Leaf leaf = m_theory.graph().node(tensor).leaf;
-        const auto mine = held.find(tensor);
-        const bool some = mine != held.end() && !mine->second.empty();
-        if (some && mine->second.contains(triple.needs[operand])) {
+        const int tensor = m_theory.graph().node(node).operands[operand];
+        const auto at = static_cast<std::size_t>(tensor);
+        const Bits needed = bit(tensor, triple.needs[operand]);
+        if (held[at] & needed) {
             supply(node, triple, operand + 1, held, cost, done);
             return; // to get it a second time can only cost more
         }
-        // Every set of relations that loads and communications in any order lead to, at its least price.
-        std::map<std::set<Relation>, double> reached{{some ? mine->second : std::set<Relation>(), 0}};
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (const auto& [relations, paid] : std::map(reached)) {
-                const auto take = [&, &relations = relations, &paid = paid](const Step& step) {
-                    std::set<Relation> more = relations;
-                    more.insert(step.to);
-                    const double price = paid + priceOf(step.charges);
-                    const auto [entry, isNew] = reached.emplace(std::move(more), price);
-                    changed = changed || isNew || price < entry->second;
-                    entry->second = std::min(entry->second, price);
-                };
-                if (leaf == Leaf::Input || (leaf == Leaf::Parameter && relations.empty()))
-                    for (const Step& load : m_theory.loadsOf(tensor))
-                        take(load);
-                for (const Relation relation : relations)
-                    for (const Step& step : m_theory.stepsFrom(tensor, relation))
-                        take(step);
-            }
-        }
-        for (const auto& [relations, paid] : reached)
-            if (relations.contains(triple.needs[operand])) {
+        for (const auto& [relations, paid] : reachedFrom(tensor, held[at]))
+            if (relations & needed) {
                 Held next = held;
-                next[tensor] = relations;
+                next[at] = relations;
                 supply(node, triple, operand + 1, next, cost + paid, done);
             }
     }
 
     const Theory& m_theory;
     std::vector<int> m_order;
+    std::vector<std::vector<Way>> m_ways; ///< per position
+    std::vector<std::vector<Relation>> m_relations;
+    std::vector<std::vector<PricedStep>> m_steps;
+    std::vector<std::map<Bits, std::map<Bits, double>>> m_reached;
     std::map<std::pair<std::size_t, Held>, double> m_known;
 };
 

@@ -431,6 +431,21 @@ void tst_weightversions::shardedStatesHop()
             }
         }
     QCOMPARE(most, 10);
+    // In the designer any block may be in the tray for a while.
+    const Schedule whole = makeSchedule("cdp-v2", workersOn(WorkerLayout::Sharded, 3, 3, true));
+    CompileOptions incomplete;
+    incomplete.allowMissing = true;
+    for (std::size_t d = 0; d < whole.order.size(); ++d)
+        for (std::size_t i = 0; i < whole.order[d].size(); ++i) {
+            Schedule without = whole;
+            without.order[d].erase(without.order[d].begin() + static_cast<std::ptrdiff_t>(i));
+            try {
+                const Program program = compile(without, tickCosts(3), {}, incomplete);
+                QVERIFY(program.computeCount() < family("cdp-v2", workersOn(WorkerLayout::Sharded, 3, 3, true)).program.computeCount());
+            } catch (const Error& error) {
+                QFAIL(qPrintable(QString("%1: %2").arg(QString::fromStdString(toString(whole.order[d][i]))).arg(error.what())));
+            }
+        }
 }
 
 /// The worker that reads an update's weights first reads them in the very next time step with CDP-v2, two later with

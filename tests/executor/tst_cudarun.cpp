@@ -3,10 +3,10 @@
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/schedules.h"
 #include "core/workload/stagecosts.h"
-#include "core/workload/transformer.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/pretendedgpu.h"
 #include "executor/run.h"
+#include "executor/tinygpt.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -22,23 +22,7 @@ namespace {
 
 Design tinyGpt(std::string_view family, int devices = 2, int microbatches = 4)
 {
-    Design design;
-    design.name = "tiny";
-    design.schedule = makeSchedule(family, test::possibleParameters(*findFamily(family), devices, microbatches));
-    ModelShape shape;
-    shape.layers = 8;
-    shape.hidden = 16;
-    shape.heads = shape.keyValueHeads = 2;
-    shape.headSize = 8;
-    shape.ffn = 32;
-    shape.sequence = 8;
-    shape.microbatchSize = 2;
-    shape.sequencePieces = design.schedule.sequencePieces;
-    shape.tiedHead = !findFamily(family)->updates;
-    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
-    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
-    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
-    return design;
+    return test::tinyGpt(family, devices, microbatches);
 }
 
 CudaSetup setupFor(int devices)

@@ -9,6 +9,10 @@
 #include "executor/run.h"
 #include "gptreference.h"
 
+#include <QTemporaryDir>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
 #include <nlohmann/json.hpp>
 
 using namespace pipewright;
@@ -127,6 +131,74 @@ private Q_SLOTS:
         options.optimizer = UpdateRule::AdamW; // SpecTrain follows SGD alone
         QVERIFY_THROWS_EXCEPTION(Error, runExperiment({designOf("1f1b", 2, 2), designOf("spectrain", 4, 4)}, options));
         QCOMPARE(finished, 0);
+    }
+
+    void databasesOfOtherVersionsAreTakenOn()
+    {
+        const QTemporaryDir folder;
+        const std::string path = folder.filePath("old.db").toStdString();
+        const auto execute = [&](const char* sql) {
+            SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(sql);
+        };
+        // Without a column that came later, and with one that is unknown.
+        execute("CREATE TABLE EXPERIMENT_RUNS (id INTEGER PRIMARY KEY, design TEXT NOT NULL, rule TEXT NOT NULL,"
+                "optimizer TEXT NOT NULL, seed INTEGER NOT NULL, devices INTEGER NOT NULL, stages INTEGER NOT NULL,"
+                "microbatchesPerUpdate INTEGER NOT NULL, room TEXT, finalLoss REAL, heldBackLoss REAL, heldBackAccuracy REAL,"
+                "updatesPerSecond REAL, peakBytes INTEGER)");
+        execute("INSERT INTO EXPERIMENT_RUNS VALUES (NULL, 'before', 'vanilla', 'sgd', 1, 2, 2, 1, 'here', 3, 3, 0, 9, 512)");
+        ExperimentRecord record;
+        record.design = "after";
+        record.rule = "pipedream";
+        record.optimizer = "adamw";
+        record.predictedUpdatesPerSecond = 4;
+        record.peakBytes = 1024;
+        record.losses = {2, 1};
+        record.weights.resize(2);
+        record.weights[1].stage = 1;
+        for (int time = 0; time < 2; ++time) // the second finds a file of its own
+            ExperimentStore(path).add(record);
+        SQLite::Database database(path);
+        SQLite::Statement rows(database, "SELECT design, room, predictedUpdatesPerSecond, peakBytes FROM EXPERIMENT_RUNS ORDER BY id");
+        QVERIFY(rows.executeStep());
+        QCOMPARE(rows.getColumn(1).getString(), std::string("here"));
+        QVERIFY(rows.getColumn(2).isNull());
+        QVERIFY(rows.executeStep());
+        QCOMPARE(rows.getColumn(0).getString(), std::string("after"));
+        QVERIFY(rows.getColumn(1).isNull());
+        QCOMPARE(rows.getColumn(2).getDouble(), 4.0);
+        QCOMPARE(rows.getColumn(3).getInt(), 1024);
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM EXPERIMENT_LOSSES").getInt(), 4);
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM EXPERIMENT_STAGES").getInt(), 4);
+    }
+
+    void databasesOfOthersAreRefused_data()
+    {
+        QTest::addColumn<QByteArray>("table");
+        QTest::addColumn<QByteArray>("said");
+        QTest::newRow("something else") << QByteArray("CREATE TABLE EXPERIMENT_RUNS (id INTEGER PRIMARY KEY, design TEXT)")
+                                        << QByteArray("no column rule");
+        QTest::newRow("a later version")
+            << QByteArray("CREATE TABLE EXPERIMENT_LOSSES (run INTEGER NOT NULL, updateNumber INTEGER NOT NULL, loss REAL,"
+                          "unit TEXT NOT NULL, PRIMARY KEY (run, updateNumber)) WITHOUT ROWID")
+            << QByteArray("wants a value for unit");
+    }
+
+    void databasesOfOthersAreRefused()
+    {
+        QFETCH(QByteArray, table);
+        QFETCH(QByteArray, said);
+        const QTemporaryDir folder;
+        const std::string path = folder.filePath("other.db").toStdString();
+        SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(table.constData());
+        try {
+            ExperimentStore store(path);
+            QFAIL("it was taken on");
+        } catch (const Error& error) {
+            QVERIFY2(QByteArray(error.what()).contains(said), error.what());
+            QVERIFY(!error.diagnostics().front().hint.empty());
+        }
+        SQLite::Database database(path); // as it was
+        QCOMPARE(database.execAndGet("SELECT count(*) FROM sqlite_master WHERE type = 'table'").getInt(), 1);
     }
 
     void unequalUpdatesAndModelsAreWarnedOf()

@@ -2,14 +2,12 @@
 // Several processes' worth of ranks in one, with sockets between them: meetings, failures, lost ranks, whole
 // runs; and how a process finds out which rank it is.
 #include "core/predict/predict.h"
-#include "core/schedules.h"
-#include "core/workload/stagecosts.h"
-#include "core/workload/transformer.h"
 #include "executor/mpi/launch.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/run.h"
+#include "executor/tinygpt.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -51,24 +49,6 @@ std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadli
             std::make_unique<RankHub>(std::move(meshes[static_cast<std::size_t>(r)]), limit);
     });
     return all;
-}
-
-Design tinyGpt(std::string_view family, int devices)
-{
-    Design design;
-    design.schedule = makeSchedule(family, test::possibleParameters(*findFamily(family), devices, 8));
-    ModelShape shape;
-    shape.layers = 8;
-    shape.hidden = 32;
-    shape.heads = shape.keyValueHeads = 2;
-    shape.headSize = 16;
-    shape.ffn = 64;
-    shape.sequence = 16;
-    shape.microbatchSize = 2;
-    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
-    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
-    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
-    return design;
 }
 
 } // namespace
@@ -162,7 +142,7 @@ private slots:
     {
         QFETCH(QByteArray, family);
         QFETCH(int, devices);
-        const Design design = tinyGpt(family.toStdString(), devices);
+        const Design design = test::tinyGpt(family.toStdString(), devices, 8);
         RunOptions options;
         options.steps = 4;
         options.checkMemory = true;
@@ -214,7 +194,7 @@ private slots:
         QFETCH(int, kind);
         QFETCH(QString, culprit);
         const QTemporaryDir folder;
-        const Design design = tinyGpt("1f1b", 3);
+        const Design design = test::tinyGpt("1f1b", 3, 8);
         RunOptions options;
         options.steps = 6;
         options.deadline = 500'000'000;

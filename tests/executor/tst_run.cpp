@@ -2,10 +2,9 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/schedules.h"
-#include "core/workload/stagecosts.h"
-#include "core/workload/transformer.h"
 #include "executor/gradientcheck.h"
 #include "executor/run.h"
+#include "executor/tinygpt.h"
 #include "executor/training/textdata.h"
 #include "sanitized.h"
 #include "traces/tracereader.h"
@@ -19,39 +18,16 @@ using namespace pipewright;
 
 namespace {
 
-/// As many devices and microbatches as given, or a few more where the family asks for them.
-Schedule scheduleOf(std::string_view family, int devices, int microbatches)
-{
-    return makeSchedule(family, test::possibleParameters(*findFamily(family), devices, microbatches));
-}
-
-/// A GPT small enough for a test, cut into the family's stages.
 Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
 {
-    Design design;
-    design.name = "tiny";
-    design.schedule = scheduleOf(family, devices, microbatches);
-    ModelShape shape;
-    shape.layers = 8;
-    shape.hidden = 32;
-    shape.heads = shape.keyValueHeads = 2;
-    shape.headSize = 16;
-    shape.ffn = 64;
-    shape.sequence = 16;
-    shape.microbatchSize = 2;
-    shape.sequencePieces = design.schedule.sequencePieces;
-    shape.tiedHead = !findFamily(family)->updates;
-    design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
-    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
-    design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
-    return design;
+    return test::tinyGpt(family, devices, microbatches);
 }
 
 /// Costs by hand, without a model.
 Design costsOnly(std::string_view family, int devices = 4)
 {
     Design design;
-    design.schedule = scheduleOf(family, devices, 8);
+    design.schedule = test::scheduleOf(family, devices, 8);
     design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19}, design.schedule.stages(),
                                 design.schedule.chunks());
     return design;

@@ -4,6 +4,7 @@
 #include "kernels/crossentropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/featurebag.h"
 #include "kernels/gelu.h"
 #include "kernels/layernorm.h"
 #include "kernels/reference/reference.h"
@@ -242,6 +243,21 @@ private slots:
         QVERIFY(distance(y, reference::embeddingForward(length, hidden, tokens, table, positions)) < tolerance);
         QVERIFY(distance(dTable, expected.weight) < tolerance);
         QVERIFY(distance(dPositions, expected.bias) < tolerance);
+    }
+
+    void featureBagMatchesItsReference()
+    {
+        const int length = 7, hidden = 19, rows = 11;
+        const auto features = someTokens(3 * length, rows, 1); // more than there are rows: some come twice in a bag
+        const Values table = someValues(rows * hidden, 2), dy = someValues(3 * hidden, 3), before = someValues(rows * hidden, 4);
+        std::vector<float> y(dy.size(), NAN), dTable = single(before);
+        kernels::featureBagForward(length, hidden, features, single(table), y);
+        kernels::featureBagWeightGrad(length, hidden, features, single(dy), dTable);
+        QVERIFY(distance(y, reference::featureBagForward(length, hidden, features, table)) < tolerance);
+        Values expected = reference::featureBagWeightGrad(length, hidden, rows, features, dy);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] += before[i]; // it adds to what is there
+        QVERIFY(distance(dTable, expected) < tolerance);
     }
 
     void crossEntropyMatchesItsReference()
