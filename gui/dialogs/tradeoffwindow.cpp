@@ -5,6 +5,7 @@
 #include "gui/panels/tradeoffplot.h"
 #include "gui/panels/words.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -137,6 +138,13 @@ void TradeOffWindow::showEvent(QShowEvent* event)
     if (!m_running && (m_points.empty() || isStale()))
         start();
     m_plot->setFocus();
+}
+
+void TradeOffWindow::changeEvent(QEvent* event)
+{
+    QDialog::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        refreshList(); // its rows hold colours of their own
 }
 
 bool TradeOffWindow::isStale() const

@@ -20,8 +20,8 @@ namespace {
 
 enum Column { Title, Bubble, Memory };
 constexpr int rowHeight = 26;
-constexpr int bubbleWidth = 50;
-constexpr int memoryWidth = 54;
+constexpr int bubbleWidth = 48;
+constexpr int memoryWidth = 53;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1;
 
@@ -62,7 +62,7 @@ public:
         const bool title = index.column() == Title;
         painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
         painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal) : Theme::numbers(TextSize::Small));
-        const QRect text = option.rect.adjusted(title ? 12 : 0, 0, title ? 0 : -6, 0);
+        const QRect text = option.rect.adjusted(title ? 10 : 0, 0, title ? 0 : -6, 0);
         painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter,
                           painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
         painter->restore();

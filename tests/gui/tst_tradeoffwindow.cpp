@@ -157,6 +157,17 @@ private Q_SLOTS:
         QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
     }
 
+    void theListIsReadInTheLookThatItIsSwitchedTo()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        Theme::light().apply(*qApp);
+        for (int row = 0; row < fixture.window->list()->topLevelItemCount(); ++row) {
+            const QColor text = fixture.window->list()->topLevelItem(row)->foreground(0).color();
+            QVERIFY(text == Theme::light().text || text == Theme::light().dim);
+        }
+    }
+
     void closingWaitsForNoWorkUnderWay()
     {
         // All threads are held up: a window that waited for its work would never be gone.
