@@ -407,7 +407,9 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
     if (found.trials.empty())
         std::rethrow_exception(failure);
     std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.value < b.value; });
-    if (options.search.timeLimit.count() == 0 || options.search.stop.stop_requested())
+    const bool cancelled = options.search.stop.stop_requested();
+    found.result.cancelled = cancelled;
+    if (options.search.timeLimit.count() == 0 || cancelled)
         return found;
     if (!found.result.proved) {
         const Schedule hint = found.result.schedule;
@@ -424,6 +426,7 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
         if (next.value <= found.result.value)
             best.front() = std::move(next);
     }
+    found.result.cancelled = options.search.stop.stop_requested();
     return found;
 }
 

@@ -86,9 +86,9 @@ bool ProofByParts::goOn(const std::function<bool()>& stop)
                                   ? m_model.updates[static_cast<std::size_t>(m_model.deviceOfStage[0])]
                                   : 0;
     m_incumbent.proveBound(m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
-                           fmt::format("constraint programming found that of every {} microbatches stage 0 starts the first "
-                                       "at least {} before the next {}, {}, and that the last {} take it at least {}",
-                                       m_each, formatDuration(m_eachSearch->least()), m_each,
+                           fmt::format("constraint programming found that a forward of stage 0 and the one {} microbatches "
+                                       "later are at least {} apart, which counts {}, and that the last {} need at least {}",
+                                       m_each, formatDuration(m_eachSearch->least()),
                                        m_parts == 1 ? "once" : fmt::format("{} times", m_parts), m_last,
                                        formatDuration(m_lastSearch->least())));
     return false;
