@@ -33,6 +33,8 @@ Design makeDesign(const NewDesign& choice)
     parameters.group = choice.group;
     parameters.pieces = choice.pieces;
     parameters.memoryLimit = choice.memoryLimit;
+    parameters.layout = choice.layout;
+    parameters.workers = choice.workers;
     // Families that search want the times of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= choice.workload.shape.layers) {
         std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));

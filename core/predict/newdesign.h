@@ -19,6 +19,8 @@ struct NewDesign {
     int microbatches = 8;
     std::optional<int> chunks, group, pieces;
     std::optional<double> memoryLimit;
+    WorkerLayout layout = WorkerLayout::Pipeline; ///< of data parallel families
+    std::optional<int> workers;                   ///< likewise, where the devices do not say it
 };
 
 /// Throws Error with what is impossible about it.

@@ -47,10 +47,11 @@ EditResult placeBlock(const Schedule& schedule, const Block& block, int index,
 /// Takes blocks out of the order, back to the tray.
 EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks);
 /// The earliest index of its device at which `block` can stand behind everything it depends on, were all
-/// blocks equally long, and behind the same pass of earlier microbatches where that is possible; -1 when there is none (its inputs are unplaced), with the reason in `why` if given.
+/// blocks equally long, and behind the same pass of earlier microbatches where that is possible; -1 when there is none
+/// (its inputs are unplaced), with the reason in `why` if given.
 int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why = nullptr);
-/// Replaces full backwards by their two halves, the weight gradient right behind the input gradient; given blocks that are no
-/// placed full backwards are passed over. Pins move to the first half. O(blocks).
+/// Replaces full backwards by their two halves, the weight gradient right behind the input gradient; given blocks that
+/// are no placed full backwards are passed over. Pins move to the first half. O(blocks).
 EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips = {});
 /// The way back: where both halves of a given block's backward are placed, the whole one takes the place of the input gradient.
 EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips = {});

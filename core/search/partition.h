@@ -7,8 +7,8 @@
 // hides less. A lower bound rules most candidates out before a schedule is made. The best few are searched in full.
 // Where a placement has no more than 64 cuts (those of the devices' orders counted, where they differ), all are looked
 // at instead, and in a design of up to 300 blocks each is searched in full, as far as time allows, unless its bound
-// rules it out: the result is then the best of all cuts that the search of orders gives. One candidate costs O(blocks); there are some hundred to
-// some ten thousand.
+// rules it out: the result is then the best of all cuts that the search of orders gives. One candidate costs O(blocks);
+// there are some hundred to some ten thousand.
 #pragma once
 
 #include "core/search/placement.h"

@@ -98,7 +98,8 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
-    for (QSpinBox* spin : {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces})
+    connect(m_layout, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
+    for (QSpinBox* spin : {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
@@ -114,7 +115,7 @@ NewScheduleDialog::~NewScheduleDialog()
 QWidget* NewScheduleDialog::buildForm()
 {
     auto* widget = new QWidget(this);
-    auto* form = new QFormLayout(widget);
+    auto* form = m_form = new QFormLayout(widget);
     form->setContentsMargins(0, 0, 0, 0);
     form->setHorizontalSpacing(16);
     form->setVerticalSpacing(9);
@@ -145,6 +146,19 @@ QWidget* NewScheduleDialog::buildForm()
     m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
     m_pieces->setSpecialValueText(tr("%1, where a family cuts sequences").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
+    m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
+    m_layout->setToolTip(tr("As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
+                            "Sharded states: each stage's weights are kept once and hop to whoever works on it next."));
+    const std::pair<WorkerLayout, QString> layouts[] = {{WorkerLayout::Pipeline, tr("as a pipeline")},
+                                                        {WorkerLayout::Workers, tr("one device per worker")},
+                                                        {WorkerLayout::Sharded, tr("per worker, sharded states")},
+                                                        {WorkerLayout::Triangle, tr("triangle of devices")},
+                                                        {WorkerLayout::Single, tr("all on one device")}};
+    for (const auto& [layout, name] : layouts)
+        m_layout->addItem(name, int(layout));
+    m_workers = makeSpin(0, maxDevices, 0, tr("Workers"), widget);
+    m_workers->setSpecialValueText(tr("as the devices say"));
+    m_workers->setToolTip(tr("Workers of data parallel training, and stages; on one device they must be named"));
     m_group->setToolTip(tr("Interleaving: microbatches that go through a chunk before the next chunk's turn"));
 
     form->addRow(makeHeading(tr("Model")));
@@ -161,6 +175,8 @@ QWidget* NewScheduleDialog::buildForm()
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
     addRow(form, tr("Pieces"), m_pieces);
+    addRow(form, tr("Placed"), m_layout);
+    addRow(form, tr("Workers"), m_workers);
     return widget;
 }
 
@@ -207,6 +223,10 @@ void NewScheduleDialog::takeFamily()
         m_group->setEnabled(family->chunksSelectable);
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
         m_pieces->setEnabled(family->cutsSequences);
+        for (QWidget* field : {static_cast<QWidget*>(m_layout), static_cast<QWidget*>(m_workers)})
+            m_form->setRowVisible(field, family->dataParallel);
+        for (QWidget* field : {m_chunks, m_group, m_pieces}) // which these families never have
+            m_form->setRowVisible(field, !family->dataParallel);
         const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
         if (!family->cutsSequences)
             m_pieces->setValue(0);
@@ -234,6 +254,11 @@ NewDesign NewScheduleDialog::choice() const
         choice.group = m_group->value();
     if (m_pieces->value() > 0)
         choice.pieces = m_pieces->value();
+    if (const Family* family = findFamily(choice.family); family && family->dataParallel) {
+        choice.layout = static_cast<WorkerLayout>(m_layout->currentData().toInt());
+        if (m_workers->value() > 0)
+            choice.workers = m_workers->value();
+    }
     return choice;
 }
 

@@ -15,6 +15,7 @@
 
 class QComboBox;
 class QDialogButtonBox;
+class QFormLayout;
 class QLabel;
 class QSpinBox;
 
@@ -62,6 +63,9 @@ private:
     QSpinBox* m_chunks;
     QSpinBox* m_group;
     QSpinBox* m_pieces;
+    QComboBox* m_layout;
+    QSpinBox* m_workers;
+    QFormLayout* m_form;
     FactList* m_numbers;
     QLabel* m_state;
     QLabel* m_faults;

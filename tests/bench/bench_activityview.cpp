@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on looking at other tools' traces, software rendering at 1920 x 1080: ten million slices open from the
 // store and are painted within 1 s, and 99 of 100 frames of a pan or zoom take less than 16 ms. One iteration is
-// one frame; the counters p50 and p99 are milliseconds of processor time. Everything that TraceWindow keeps of ten
+// one frame (bench/frames.h). Everything that TraceWindow keeps of ten
 // million records, tables and times of the devices included, leaves the process below 1 GB.
+#include "bench/frames.h"
 #include "core/base/freedmemory.h"
 #include "gui/theme.h"
 #include "gui/timeline/activityview.h"
@@ -15,8 +16,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <map>
 
@@ -25,13 +24,6 @@ using namespace pipewright;
 namespace {
 
 constexpr int frames = 300;
-
-double cpuMilliseconds()
-{
-    timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
 
 const std::string& traceOf(std::size_t slices, TraceData (*make)(std::size_t, int) = test::manyKernels, int lanes = 64)
 {
@@ -75,17 +67,13 @@ void move(benchmark::State& state, void (*step)(ActivityView&, int frame))
         std::make_shared<const StoredActivities>(readActivities(traceOf(static_cast<std::size_t>(state.range(0))))));
     view.show();
     QApplication::processEvents();
-    std::vector<double> times;
+    Frames times(state);
     int frame = 0;
-    for (auto _ : state) {
-        const double before = cpuMilliseconds();
-        step(view, frame++);
-        view.viewport()->repaint();
-        times.push_back(cpuMilliseconds() - before);
-    }
-    std::sort(times.begin(), times.end());
-    state.counters["p50"] = times[times.size() / 2];
-    state.counters["p99"] = times[times.size() * 99 / 100];
+    for (auto _ : state)
+        times.take([&] {
+            step(view, frame++);
+            view.viewport()->repaint();
+        });
 }
 
 void pan(benchmark::State& state)
@@ -139,8 +127,8 @@ void openedWithItsTables(benchmark::State& state)
 
 BENCHMARK(openedWithItsTables)->Arg(10'000'000)->Iterations(2)->Unit(benchmark::kMillisecond);
 BENCHMARK(firstPaint)->Arg(10'000'000)->Iterations(3)->Unit(benchmark::kMillisecond);
-BENCHMARK(pan)->Arg(10'000'000)->Iterations(frames)->Unit(benchmark::kMillisecond);
-BENCHMARK(zoom)->Arg(10'000'000)->Iterations(frames)->Unit(benchmark::kMillisecond);
+BENCHMARK(pan)->Arg(10'000'000)->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(zoom)->Arg(10'000'000)->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(addUp)->Arg(10'000'000)->Iterations(5)->Unit(benchmark::kMillisecond);
 
 } // namespace

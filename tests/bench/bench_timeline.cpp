@@ -2,8 +2,9 @@
 // The bounds on the timeline, software rendering at 1920 x 1080: with 1,000,000 blocks 99 of 100 frames of a
 // pan or zoom take less than 16 ms and the first less than 1 s; with 100,000 blocks, 8 ms; and a mouse move
 // that drags a block among 200,000 shows in the lanes, the numbers and the charts within 16 ms. Nothing keeps
-// the window from answering for more than 100 ms, the drop of a block among a million included. One iteration is one frame; the counters p50, p99 and max are
-// milliseconds, cpu50 and cpu99 without what other programs took.
+// the window from answering for more than 100 ms, the drop of a block among a million included. One iteration is one
+// frame (bench/frames.h).
+#include "bench/frames.h"
 #include "core/base/freedmemory.h"
 #include "core/predict/orderpreview.h"
 #include "core/schedule/families/family.h"
@@ -61,48 +62,6 @@ Design designOf(int microbatches, const char* family = "zb-h1")
     }
     return design;
 }
-
-/// Takes the time of each frame and hands the percentiles to Google Benchmark.
-class Frames {
-public:
-    explicit Frames(benchmark::State& state) : m_state(state) {}
-    ~Frames()
-    {
-        m_state.counters["p50"] = percentile(m_wall, 0.50);
-        m_state.counters["p99"] = percentile(m_wall, 0.99);
-        m_state.counters["max"] = percentile(m_wall, 1);
-        m_state.counters["cpu50"] = percentile(m_cpu, 0.50);
-        m_state.counters["cpu99"] = percentile(m_cpu, 0.99);
-    }
-    double last() const { return m_wall.back(); }
-    template<typename Frame>
-    void take(Frame frame)
-    {
-        const auto start = std::chrono::steady_clock::now();
-        const double cpu = threadTime();
-        frame();
-        m_cpu.push_back((threadTime() - cpu) * 1e3);
-        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-        m_wall.push_back(taken.count() * 1e3);
-        m_state.SetIterationTime(taken.count());
-    }
-
-private:
-    static double threadTime()
-    {
-        timespec now{};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-    }
-    static double percentile(std::vector<double> values, double share)
-    {
-        std::sort(values.begin(), values.end());
-        const auto index = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-        return values.empty() ? 0 : values[std::clamp<std::size_t>(index, 1, values.size()) - 1];
-    }
-    benchmark::State& m_state;
-    std::vector<double> m_wall, m_cpu;
-};
 
 /// Counts the paints of a widget: a frame is over when there was one.
 class Paints : public QObject {

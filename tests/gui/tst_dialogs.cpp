@@ -110,6 +110,41 @@ private Q_SLOTS:
         QVERIFY(dialog.design().workload);
     }
 
+    void workersArePlacedInEveryWay()
+    {
+        NewScheduleDialog dialog;
+        dialog.show();
+        auto* family = named<QComboBox>(dialog, "Family");
+        auto* layout = named<QComboBox>(dialog, "Where the workers' blocks run");
+        auto* workers = named<QSpinBox>(dialog, "Workers");
+        QVERIFY(!layout->isVisible());
+        family->setCurrentIndex(family->findData(QStringLiteral("cdp-v2")));
+        QVERIFY(layout->isVisible() && workers->isVisible() && !named<QSpinBox>(dialog, "Pieces")->isVisible());
+        QPushButton* create = button(dialog, QStringLiteral("Create"));
+        const auto place = [&](WorkerLayout where, int devices) {
+            layout->setCurrentIndex(layout->findData(int(where)));
+            named<QSpinBox>(dialog, "Devices")->setValue(devices);
+        };
+        place(WorkerLayout::Sharded, 4);
+        QTRY_VERIFY(create->isEnabled());
+        QVERIFY(dialog.design().schedule.shardedStates);
+        QCOMPARE(dialog.design().schedule.stages(), 4);
+        place(WorkerLayout::Triangle, 10);
+        QTRY_VERIFY(create->isEnabled());
+        QCOMPARE(dialog.design().schedule.devices(), 10);
+        QCOMPARE(dialog.design().schedule.stages(), 4);
+        // One device does not say how many work on it.
+        place(WorkerLayout::Single, 1);
+        QTRY_VERIFY(named<QLabel>(dialog, "What is wrong")->text().contains(QLatin1String("--workers")));
+        QVERIFY(!create->isEnabled());
+        workers->setValue(4);
+        QTRY_VERIFY(create->isEnabled());
+        QCOMPARE(dialog.design().schedule.devices(), 1);
+        QCOMPARE(dialog.design().schedule.stages(), 4);
+        family->setCurrentIndex(family->findData(QStringLiteral("1f1b")));
+        QVERIFY(!layout->isVisible());
+    }
+
     void anImpossibleScheduleCannotBeCreatedAndSaysWhy()
     {
         NewScheduleDialog dialog;
