@@ -144,7 +144,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
     m_group->setSpecialValueText(tr("as many as devices"));
     m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
-    m_pieces->setSpecialValueText(tr("%1, where a family cuts sequences").arg(defaultSequencePieces));
+    m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
     m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
     m_layout->setToolTip(tr("As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
