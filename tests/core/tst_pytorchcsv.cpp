@@ -203,6 +203,9 @@ private slots:
 
     void thereAreNoEmptyCellsAndNoUpdates()
     {
+        const QRegularExpression known(R"(^\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\d+$|^\(\d+F\d+;\d+B\d+\)OVERLAP_F_B$|)"
+                                       R"(^\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$)"),
+            between("[,\n]");
         for (const auto& [name, schedule] : allSchedules()) {
             Design design = designOf(schedule);
             for (StageCosts& stage : design.costs.stages)
@@ -214,9 +217,8 @@ private slots:
                     QCOMPARE(csv.count(QString(once).arg(stage)), 1);
             for (const char* transfer : {"F", "B"})
                 QCOMPARE(csv.count(QString("WAIT_SEND_%1").arg(transfer)), csv.count(QString("RECV_%1").arg(transfer)));
-            for (const QString& cell : csv.split(QRegularExpression("[,\n]"), Qt::SkipEmptyParts))
-                QVERIFY2(QRegularExpression("^\\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\\d+$|^\\(\\d+F\\d+;\\d+B\\d+\\)OVERLAP_F_B$|^\\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$").match(cell).hasMatch(),
-                         qPrintable(cell));
+            for (const QString& cell : csv.split(between, Qt::SkipEmptyParts))
+                QVERIFY2(known.match(cell).hasMatch(), qPrintable(cell));
         }
     }
 
