@@ -17,6 +17,15 @@ QString text(const Block& block)
     return QString::fromStdString(toString(block));
 }
 
+/// A legal result's schedule in the design's place; else the design as it is, with what forbids the edit.
+Document::Edit editOf(const Design& design, EditResult result, const QString& text)
+{
+    Document::Edit edit{design, std::move(result.diagnostics), text};
+    if (!hasErrors(edit.diagnostics))
+        edit.design.schedule = std::move(result.schedule);
+    return edit;
+}
+
 // Blocks know nothing of the order that is stated of transfers; compiling says whether the two agree.
 Document::Edit checked(Document::Edit edit, const Design& present)
 {
@@ -35,12 +44,9 @@ Document::Edit checked(Document::Edit edit, const Design& present)
 
 Document::Edit Document::tryMoveBlock(const Block& block, int index) const
 {
-    EditResult result = pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics),
-              tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
+    return checked(editOf(m_design, pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips),
+                          tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))),
+                   m_design);
 }
 
 Document::Edit Document::tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const
@@ -101,52 +107,36 @@ Document::Edit Document::withBlockPlaced(const Design& design, const Block& bloc
 
 Document::Edit Document::tryUnplace(const std::vector<Block>& blocks) const
 {
-    EditResult result = unplaceBlocks(m_design.schedule, blocks);
-    Edit edit{m_design, std::move(result.diagnostics),
-              blocks.size() == 1 ? tr("Return %1 to the tray").arg(text(blocks.front()))
-                                 : tr("Return %n blocks to the tray", nullptr, static_cast<int>(blocks.size()))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return edit;
+    return editOf(m_design, unplaceBlocks(m_design.schedule, blocks),
+                  blocks.size() == 1 ? tr("Return %1 to the tray").arg(text(blocks.front()))
+                                     : tr("Return %n blocks to the tray", nullptr, static_cast<int>(blocks.size())));
 }
 
 Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) const
 {
-    EditResult result = pinBlock(m_design.schedule, block, earliestStart);
-    Edit edit{m_design, std::move(result.diagnostics),
-              earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block))};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return edit;
+    return editOf(m_design, pinBlock(m_design.schedule, block, earliestStart),
+                  earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block)));
 }
 
 Document::Edit Document::trySplitBackwards(const std::vector<Block>& blocks) const
 {
-    EditResult result = splitBackwards(m_design.schedule, blocks, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics),
-              blocks.size() == 1 ? tr("Split %1 into its halves").arg(text(blocks.front())) : tr("Split backwards into their halves")};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
+    return checked(editOf(m_design, splitBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
+                          blocks.size() == 1 ? tr("Split %1 into its halves").arg(text(blocks.front())) : tr("Split backwards into their halves")),
+                   m_design);
 }
 
 Document::Edit Document::tryMergeBackwards(const std::vector<Block>& blocks) const
 {
-    EditResult result = mergeBackwards(m_design.schedule, blocks, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics),
-              blocks.size() == 1 ? tr("Merge %1 with its other half").arg(text(blocks.front())) : tr("Merge the halves of backwards")};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
+    return checked(editOf(m_design, mergeBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
+                          blocks.size() == 1 ? tr("Merge %1 with its other half").arg(text(blocks.front())) : tr("Merge the halves of backwards")),
+                   m_design);
 }
 
 Document::Edit Document::tryRipple(const Block& block, int places) const
 {
-    EditResult result = rippleBlock(m_design.schedule, block, places, m_design.dataflow.skips);
-    Edit edit{m_design, std::move(result.diagnostics), tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)};
-    if (!hasErrors(edit.diagnostics))
-        edit.design.schedule = std::move(result.schedule);
-    return checked(std::move(edit), m_design);
+    return checked(editOf(m_design, rippleBlock(m_design.schedule, block, places, m_design.dataflow.skips),
+                          tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)),
+                   m_design);
 }
 
 Document::Edit Document::tryComplete() const

@@ -3,8 +3,8 @@
 # Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, and runs the
 # executor and the search under the thread sanitizer, all libraries under the address and undefined-behaviour
 # sanitizers with some seconds of fuzzing for every parser (where there is clang), and then, without sanitizers, the
-# designer, the command line, the maths once more, and the plugin for GPUs. Where python3 has PyTorch, it runs our schedules. Ends
-# with the runner's own summary; fails when any part fails.
+# designer, the command line, the maths once more, and the plugin for GPUs. Where python3 has PyTorch, it runs our
+# schedules. Ends with the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 set -euo pipefail
