@@ -106,6 +106,11 @@ public:
     /// Between the host's memory and the device's, behind what `stream` was given. Return when it is done.
     virtual void write(Stream& stream, Region to, const void* from) = 0;
     virtual void read(Stream& stream, Region from, void* to) = 0;
+    /// From another device of the same backend to this one, in the order of `stream`, which is this one's. What is read
+    /// must be there by then: the other's stream is not waited for.
+    virtual void fetch(Stream& stream, Region to, const Device& owner, Region from) = 0;
+    /// Whether maths of this device reads the other's memory as if it were its own.
+    virtual bool reaches(const Device& other) const = 0;
 };
 
 /// One side of a transfer. The regions, the event and what they refer to stay valid until the link is reset.
@@ -156,6 +161,7 @@ struct LinkOptions {
 };
 
 class Peers;
+class Communicator;
 
 class Backend {
 public:
@@ -175,6 +181,9 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
+    /// One group of all devices, in their order; empty when they have no way of their own to move data together.
+    /// Throws Error when one was asked for and cannot be had.
+    virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();
 };
 
 } // namespace pipewright

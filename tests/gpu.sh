@@ -83,6 +83,24 @@ for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --g
     grep -q '"dropped_records":0' "$name.out" || fail "$case dropped records"
 done
 
+say; say "== stages shared by mixed devices: synthesised programs against one device on the host"
+# The two devices of each model share one GPU by slices, or have one each.
+shares=$bundle/share/pipewright/experiments/mixed-speed
+for model in mlp transformer experts; do
+    for link in copy nccl; do
+        [ "$link" != nccl ] || [ "$gpus" -ge 2 ] || { say "$model, nccl: not supported here, needs two GPUs"; continue; }
+        [ "$(left)" -gt 20 ] || { say "$model, $link: left out, the time is up"; continue; }
+        name=shared-$model-$link
+        if timeout 60 "$program" shard "$shares/$model.json" --run --backend cuda --link "$link" --json >"$name.out" 2>"$name.err"; then
+            say "$model, $link: passed, loss $(value loss <"$name.out") of $(value reference_loss <"$name.out"), gradients off by $(value gradient_error <"$name.out"), $(value verified <"$name.out") properties"
+        else
+            fail "$model, $link: $(head -n 2 "$name.err" | tr '\n' ' ')"
+        fi
+    done
+done
+"$program" shard "$shares/mlp.json" --calibrate shared-measured.json --backend cuda --force --json >shared-measured.out 2>shared-measured.err &&
+    say "rates and collectives of this machine's GPUs are in shared-measured.json" || fail "calibrating shared stages: $(head -n 1 shared-measured.err)"
+
 say; say "== fidelity: calibrated on this machine, then predicted and measured again (errors relative to measured)"
 for family in gpipe 1f1b eager-1f1b interleaved-1f1b looped-bfs zb-h1 zb-h2 zb-v v-half v-min 1f1b-v chimera hanayo dualpipe dualpipe-v; do
     name=fidelity-$family

@@ -4,11 +4,13 @@
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudaclock.h"
 #include "executor/cuda/cudaoperations.h"
+#include "executor/cuda/ncclgroup.h"
 #include "executor/cuda/nccllink.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <span>
 
 namespace pipewright {
@@ -72,6 +74,18 @@ public:
     void read(Stream& stream, Region from, void* to) override
     {
         move(stream, to, -1, from.data, m_gpu.index, from.bytes);
+    }
+    void fetch(Stream& stream, Region to, const Device& owner, Region from) override
+    {
+        if (to.bytes > 0)
+            m_gpu.check(m_gpu.table->copy(to.data, m_gpu.index, from.data,
+                                          static_cast<const CudaDevice&>(owner).m_gpu.index, to.bytes,
+                                          static_cast<CudaStream&>(stream).handle()),
+                        "copy");
+    }
+    bool reaches(const Device& other) const override
+    {
+        return static_cast<const CudaDevice&>(other).m_gpu.index == m_gpu.index;
     }
 
 private:
@@ -143,6 +157,25 @@ public:
             sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
         }
         return std::make_unique<CudaLink>(sender, receiver, options);
+    }
+    std::vector<std::unique_ptr<Communicator>> createCommunicators() override
+    {
+        const bool asked = m_setup.transport == CudaTransport::Nccl;
+        if (m_setup.transport == CudaTransport::Copy || (!asked && m_setup.nccl.empty()))
+            return {};
+        std::set<int> gpus;
+        for (const CudaGpu& gpu : m_gpus)
+            gpus.insert(gpu.index);
+        if (gpus.size() < m_gpus.size()) {
+            if (!asked)
+                return {};
+            throw Error("--link", fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only",
+                                              m_gpus.size(), gpus.size()),
+                        "use --link copy, or one GPU for each device");
+        }
+        if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
+            return {};
+        return joinNccl(m_gpus);
     }
 
 private:

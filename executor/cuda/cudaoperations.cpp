@@ -119,6 +119,10 @@ public:
              logitsGrad.data());
     }
 
+    std::size_t attentionSaved(const AttentionShape& shape) const override
+    {
+        return shape.tokens() * static_cast<std::size_t>(shape.heads);
+    }
     void attentionForward(const AttentionShape& shape, Read query, Read key, Read value, Values saved, Values output,
                           const EarlierPieces&) const override
     {
@@ -168,6 +172,7 @@ public:
         call(m_table.predictAdam, settings.beta1, settings.beta2, settings.epsilon, step, distance, first.data(),
              second.data(), parameters.data(), count(parameters));
     }
+    void tensor(const kernels::TensorCall& what) const override { call(m_table.tensor, &what); }
 
 private:
     template<typename Function, typename... Arguments>

@@ -73,8 +73,6 @@ NcclLink::~NcclLink()
 {
     m_fromOwner.drain();
     m_toOwner.drain();
-    if (m_aborted)
-        return;
     m_from.table->ncclClose(m_sender);
     m_to.table->ncclClose(m_receiver);
 }

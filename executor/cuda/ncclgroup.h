@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Groups of GPUs that NCCL connects: one communicator for all of them, made and joined by the calling thread as one
+// group. Each member is then used by the one thread of its GPU.
+#pragma once
+
+#include "executor/collectives.h"
+#include "executor/cuda/cudalink.h"
+
+#include <span>
+
+namespace pipewright {
+
+/// NCCL has been opened, and no GPU is there twice. Throws Error when they cannot be connected.
+std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus);
+
+} // namespace pipewright
