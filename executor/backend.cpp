@@ -10,4 +10,9 @@ std::vector<std::unique_ptr<Communicator>> Backend::createCommunicators()
     return {};
 }
 
+std::unique_ptr<PairSum> Backend::createPairSum(int, int, std::size_t)
+{
+    return nullptr;
+}
+
 } // namespace pipewright

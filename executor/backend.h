@@ -162,6 +162,7 @@ struct LinkOptions {
 
 class Peers;
 class Communicator;
+class PairSum;
 
 class Backend {
 public:
@@ -184,6 +185,8 @@ public:
     /// One group of all devices, in their order; empty when they have no way of their own to move data together.
     /// Throws Error when one was asked for and cannot be had.
     virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();
+    /// So many sums of two devices' values in a step. Null: the two exchange them over links and add up themselves.
+    virtual std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums);
 };
 
 } // namespace pipewright

@@ -31,4 +31,20 @@ public:
     virtual void abort() = 0;
 };
 
+/// Two devices of which each holds some values, and both are to have their sum: the reductions of replicas' gradients
+/// and of shared parameters, while the devices go on with something else.
+class PairSum {
+public:
+    virtual ~PairSum() = default;
+    /// One side of sum `index`, in whatever order either side comes to its sums. Does not wait for the other side. What
+    /// `stream` was given before makes the values; they are the sum when `done` has happened, and untouched until then.
+    virtual void post(std::size_t index, int device, Stream& stream, const Posting& posting) = 0;
+    /// As a link's, of sums that are over; called by the thread of the first device.
+    virtual void finished(std::vector<Copied>&) = 0;
+    /// Forgets all postings; only between steps.
+    virtual void reset() = 0;
+    /// From any thread: gives up what is under way.
+    virtual void abort() = 0;
+};
+
 } // namespace pipewright

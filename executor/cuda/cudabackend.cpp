@@ -6,6 +6,7 @@
 #include "executor/cuda/cudaoperations.h"
 #include "executor/cuda/ncclgroup.h"
 #include "executor/cuda/nccllink.h"
+#include "executor/cuda/ncclsum.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -176,6 +177,14 @@ public:
         if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
             return {};
         return joinNccl(m_gpus);
+    }
+    std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
+    {
+        const CudaGpu &a = m_gpus.at(static_cast<std::size_t>(first)), &b = m_gpus.at(static_cast<std::size_t>(second));
+        if (m_setup.transport != CudaTransport::Nccl || a.index == b.index)
+            return nullptr;
+        return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
+                                         std::array{&owner(a.index), &owner(b.index)}, sums);
     }
 
 private:

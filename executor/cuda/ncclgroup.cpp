@@ -76,6 +76,7 @@ private:
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus)
 {
     std::vector<std::unique_ptr<Communicator>> members;
+    std::vector<void*> handles;
     const CudaGpu& first = gpus.front();
     std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
     first.check(first.table->ncclName(name), "name a group of NCCL");
@@ -86,8 +87,10 @@ std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpu
         void* member = nullptr;
         gpu.check(gpu.table->ncclJoin(gpu.index, name, rank, ranks, 0, &member), "join the others through NCCL");
         members.push_back(std::make_unique<NcclMember>(gpu, member));
+        handles.push_back(member);
     }
     first.check(first.table->ncclGroup(0), "be connected by NCCL");
+    first.check(first.table->ncclWarmUp(handles.data(), ranks), "be connected by NCCL");
     return members;
 }
 

@@ -109,6 +109,8 @@ typedef struct PipewrightCudaTable {
     int (*ncclName)(uint8_t name[PIPEWRIGHT_NCCL_NAME]);
     int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
                     int32_t multiprocessors, void** member); /* at most so many for a transfer; 0: as NCCL likes */
+    /* Once, when all have joined: NCCL connects at the first use, which would then count. Of this process's members. */
+    int (*ncclWarmUp)(void* const* members, int32_t count);
     int (*ncclAllReduce)(void* member, const float* from, float* to, int64_t count, void* stream);
     int (*ncclAllGather)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
     int (*ncclReduceScatter)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);

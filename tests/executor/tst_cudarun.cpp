@@ -3,9 +3,12 @@
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/schedules.h"
 #include "core/workload/stagecosts.h"
+#include "core/program/compile.h"
 #include "executor/cuda/cudabackend.h"
+#include "executor/plan.h"
 #include "executor/pretendedgpu.h"
 #include "executor/run.h"
+#include "executor/timedwork.h"
 #include "executor/tinygpt.h"
 #include "traces/tracereader.h"
 
@@ -77,6 +80,7 @@ private slots:
         QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
         QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
         QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
+        QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true;
         QTest::addRow("NCCL, four devices on two GPUs, captured")
             << QByteArray("interleaved-1f1b") << 4 << nccl << true;
     }
@@ -89,7 +93,7 @@ private slots:
         const Design design = tinyGpt(family.toStdString(), devices);
         RunOptions options = onPretendedGpus(CudaTransport(transport));
         options.captureBlocks = graphs;
-        const int launchesBefore = pretended::graphLaunches;
+        const int launchesBefore = pretended::graphLaunches, sumsBefore = pretended::collectives;
         const RunResult gpu = run(design, options);
         QCOMPARE(gpu.backend, std::string("cuda"));
         QCOMPARE(gpu.maths, std::string("training"));
@@ -100,22 +104,67 @@ private slots:
             static_cast<int>(std::accumulate(design.schedule.order.begin(), design.schedule.order.end(), std::size_t{0},
                                              [](std::size_t sum, const auto& list) { return sum + list.size(); }));
         QCOMPARE(pretended::graphLaunches - launchesBefore, graphs ? 2 * blocks : 0);
+        // Whatever two GPUs add up, NCCL adds up, both taking part.
+        QCOMPARE(pretended::collectives > sumsBefore, CudaTransport(transport) == CudaTransport::Nccl);
+        QCOMPARE(pretended::disagreements.load(), 0);
         RunOptions onHost;
         onHost.steps = 3;
         QCOMPARE(gpu.losses, run(design, onHost).losses);
     }
 
+    /// So that a stage's gradients are added up while the device still works on another stage.
+    void sumsArePostedRightBehindTheLastBlockOfTheirStage()
+    {
+        const Design design = trainableDesign(tinyGpt("chimera", 4, 8));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        std::vector<std::vector<BufferLife>> lives;
+        for (int d = 0; d < 4; ++d)
+            lives.push_back(lifetimes(program, d));
+        TimedWork work({}, TimedWork::Pace::Virtual);
+        const Plan plan = planRun(program, std::vector<Region>(program.buffers.size()), lives, work);
+        int beside = 0, posted = 0, late = 0; // late: behind another sum of the same values
+        for (std::size_t d = 0; d < plan.devices.size(); ++d) {
+            const DevicePlan& device = plan.devices[d];
+            std::size_t lastBlock = 0;
+            for (std::size_t i = 0; i < device.instructions.size(); ++i)
+                if (device.instructions[i].kind == InstructionKind::Compute)
+                    lastBlock = i;
+            for (std::size_t i = 0; i < device.instructions.size(); ++i) {
+                late += device.instructions[i].postsSum;
+                for (auto p = device.instructions[i].posts.begin; p < device.instructions[i].posts.end; ++p) {
+                    const TaskId sum = plan.sums[device.posts[p]].task;
+                    const auto& [root, other] = plan.reductions.at(sum);
+                    const Task& block = program.tasks[device.instructions[i].task];
+                    const Buffer& own = program.tasks[sum].device == int(d) ? *root.description : *other.description;
+                    QCOMPARE(int(block.stage), int(own.stage));
+                    for (std::size_t later = i + 1; later < device.instructions.size(); ++later)
+                        if (device.instructions[later].kind == InstructionKind::Compute) {
+                            const Task& after = program.tasks[device.instructions[later].task];
+                            QVERIFY(after.stage != own.stage || after.replica != own.replica);
+                        }
+                    ++posted;
+                    beside += i < lastBlock;
+                }
+            }
+        }
+        QCOMPARE(posted + late, 2 * int(plan.sums.size()));
+        QVERIFY2(beside >= 4, qPrintable(QString("%1 of %2").arg(beside).arg(posted)));
+    }
+
     void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions_data()
     {
         QTest::addColumn<QByteArray>("family");
-        for (const char* family : {"pipedream", "pipedream-2bw", "spectrain"})
-            QTest::newRow(family) << QByteArray(family);
+        QTest::addColumn<bool>("nccl");
+        for (const char* family : {"pipedream", "pipedream-2bw", "pipeoptim", "spectrain", "xpipe", "dp", "cdp-v1", "cdp-v2"})
+            for (const bool nccl : {false, true})
+                QTest::addRow("%s, %s", family, nccl ? "NCCL" : "copies") << QByteArray(family) << nccl;
     }
     void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions()
     {
         QFETCH(QByteArray, family);
+        QFETCH(bool, nccl);
         const Design design = tinyGpt(family.toStdString());
-        RunOptions options = onPretendedGpus();
+        RunOptions options = onPretendedGpus(nccl ? CudaTransport::Nccl : CudaTransport::Copy);
         options.captureBlocks = true; // not of these: every step predicts from another version
         const RunResult gpu = run(design, options);
         RunOptions onHost;

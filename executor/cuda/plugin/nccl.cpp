@@ -8,6 +8,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <vector>
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
@@ -104,33 +105,46 @@ int group(int32_t begin)
                  : nccl.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 
+/// Memory and a stream of a GPU, for warming up.
+struct Place {
+    int make(int32_t gpu, int64_t bytes)
+    {
+        device = gpu;
+        int code = check(cudaSetDevice(device));
+        code = code ? code : check(cudaMalloc(&data, static_cast<size_t>(bytes)));
+        code = code ? code : check(cudaMemset(data, 0, static_cast<size_t>(bytes)));
+        return code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    }
+    int finish(bool waits)
+    {
+        cudaSetDevice(device);
+        const int code = waits ? check(cudaStreamSynchronize(stream)) : 0;
+        if (stream)
+            cudaStreamDestroy(stream);
+        cudaFree(data);
+        return code;
+    }
+    int32_t device = 0;
+    void* data = nullptr;
+    cudaStream_t stream = nullptr;
+};
+
 /// One small and one large transfer: NCCL has a protocol for each.
 int warmUp(End& sender, End& receiver)
 {
     constexpr int64_t large = 1 << 20;
-    struct Place {
-        void* data = nullptr;
-        cudaStream_t stream = nullptr;
-    } places[2];
-    const int32_t devices[] = {sender.device, receiver.device};
-    int code = 0;
-    for (int i = 0; i < 2 && code == 0; ++i) {
-        code = check(cudaSetDevice(devices[i]));
-        code = code ? code : check(cudaMalloc(&places[i].data, large));
-        code = code ? code : check(cudaStreamCreateWithFlags(&places[i].stream, cudaStreamNonBlocking));
-    }
+    Place from, to;
+    int code = from.make(sender.device, large);
+    code = code ? code : to.make(receiver.device, large);
     for (const int64_t bytes : {int64_t{256}, large}) {
         code = code ? code : group(1);
-        code = code ? code : send(&sender, places[0].data, bytes, places[0].stream);
-        code = code ? code : receive(&receiver, places[1].data, bytes, places[1].stream);
+        code = code ? code : send(&sender, from.data, bytes, from.stream);
+        code = code ? code : receive(&receiver, to.data, bytes, to.stream);
         code = code ? code : group(0);
     }
-    for (int i = 0; i < 2; ++i) {
-        cudaSetDevice(devices[i]);
-        if (code == 0)
-            code = check(cudaStreamSynchronize(places[i].stream));
-        cudaStreamDestroy(places[i].stream);
-        cudaFree(places[i].data);
+    for (Place* place : {&from, &to}) {
+        const int finished = place->finish(code == 0);
+        code = code ? code : finished;
     }
     return code;
 }
@@ -234,6 +248,29 @@ int reduce(void* member, const float* from, float* to, int64_t count, int32_t ro
                       "ncclReduce");
 }
 
+/// A small and a large sum: NCCL has a protocol for each.
+int warmUpGroup(void* const* members, int32_t count)
+{
+    constexpr int64_t large = 1 << 18;
+    std::vector<Place> places(static_cast<size_t>(count));
+    int code = 0;
+    for (int32_t i = 0; i < count && code == 0; ++i)
+        code = places[static_cast<size_t>(i)].make(of(members[i]).device, large * sizeof(float));
+    for (const int64_t elements : {int64_t{64}, large}) {
+        code = code ? code : group(1);
+        for (int32_t i = 0; i < count && code == 0; ++i) {
+            auto* data = static_cast<float*>(places[static_cast<size_t>(i)].data);
+            code = allReduce(members[i], data, data, elements, places[static_cast<size_t>(i)].stream);
+        }
+        code = code ? code : group(0);
+    }
+    for (Place& place : places) {
+        const int finished = place.finish(code == 0);
+        code = code ? code : finished;
+    }
+    return code;
+}
+
 int abort(void* end)
 {
     if (of(end).aborted.exchange(true))
@@ -295,6 +332,10 @@ int join(int32_t, const uint8_t*, int32_t, int32_t, int32_t, void**)
 {
     return without();
 }
+int warmUpGroup(void* const*, int32_t)
+{
+    return without();
+}
 int allReduce(void*, const float*, float*, int64_t, void*)
 {
     return without();
@@ -337,6 +378,7 @@ void addNccl(PipewrightCudaTable& table)
     table.ncclGroup = group;
     table.ncclName = nameGroup;
     table.ncclJoin = join;
+    table.ncclWarmUp = warmUpGroup;
     table.ncclAllReduce = allReduce;
     table.ncclAllGather = allGather;
     table.ncclReduceScatter = reduceScatter;
