@@ -30,6 +30,7 @@ struct Capabilities {
     /// Things happen that no thread of this process does (streams run by themselves, data is under way). When
     /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
+    bool streamsAttention = false; ///< its attention keeps one number per query and head, not the probabilities
 };
 
 /// Memory of one device, given back on destruction. Aligned to at least 64 bytes; contents undefined.

@@ -13,5 +13,5 @@ typedef struct PipewrightTensorCall {
     const float* in[5];    /* null: not used */
     float* out;
     float* scratch;        /* of Route: zeros, one per group and expert */
-    int32_t* whole;        /* of WholeNumbers, instead of `out` */
+    int32_t* whole;        /* of WholeNumbers instead of `out`; of FeatureBag the features, which are read */
 } PipewrightTensorCall;

@@ -171,6 +171,25 @@ PIPEWRIGHT_ITEM(LookUpGrad, 1, c.size[1])
     }
 }
 
+// size: rows, width, features of a row. Of the table: the sum over a row's features, scaled.
+PIPEWRIGHT_ITEM(FeatureBag, c.size[0], c.size[1])
+{
+    const std::int32_t* features = c.whole + o * c.size[2];
+    for (std::int64_t i = begin; i < end; ++i) {
+        float sum = 0;
+        for (std::int64_t f = 0; f < c.size[2]; ++f)
+            sum += c.in[0][features[f] * c.size[1] + i];
+        c.out[o * c.size[1] + i] = sum * c.number;
+    }
+}
+// Of the result's gradient; adds to the table's.
+PIPEWRIGHT_ITEM(FeatureBagGrad, 1, c.size[1])
+{
+    for (std::int64_t f = 0; f < c.size[0] * c.size[2]; ++f)
+        for (std::int64_t i = begin; i < end; ++i)
+            c.out[c.whole[f] * c.size[1] + i] += c.number * c.in[0][f / c.size[2] * c.size[1] + i];
+}
+
 // size: elements, of a head, times. Every head so many times in a row; and the sum over them.
 PIPEWRIGHT_EACH(RepeatHeads, a[i / (c.size[1] * c.size[2]) * c.size[1] + i % c.size[1]])
 PIPEWRIGHT_ITEM(FoldHeads, 1, c.size[0])

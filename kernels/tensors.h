@@ -14,7 +14,7 @@ namespace pipewright::kernels {
     use(CopyBlocks) use(Scale) use(Add) use(Multiply) use(Relu) use(ReluGrad) use(Silu) use(SiluGrad)   \
         use(FillFrom) use(ScaleBy) use(WholeNumbers) use(AddRepeated) use(SumRepeated) use(SumParts) use(RowLogSum)    \
             use(RowDot) use(Softmax) use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(InverseRms) use(RmsNorm) \
-                use(RmsNormInputGrad) use(RmsNormWeightGrad) use(LookUp) use(LookUpGrad) use(RepeatHeads)              \
+                use(RmsNormInputGrad) use(RmsNormWeightGrad) use(LookUp) use(LookUpGrad) use(FeatureBag) use(FeatureBagGrad) use(RepeatHeads)              \
                     use(FoldHeads) use(Route) use(RouteGrad) use(Dispatch) use(DispatchGrad) use(Combine)              \
                         use(CombineSlotsGrad) use(CombineWeightsGrad)
 

@@ -46,7 +46,7 @@ public:
     {
     }
     std::string name() const override { return m_name; }
-    Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true}; }
+    Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true, .streamsAttention = true}; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
         return std::make_unique<CudaAllocation>(m_gpu, bytes, m_index);

@@ -3,6 +3,7 @@
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/schedules.h"
 #include "core/workload/stagecosts.h"
+#include "core/predict/designbuilder.h"
 #include "core/program/compile.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/plan.h"
@@ -263,6 +264,81 @@ private slots:
         RunOptions options = onPretendedGpus();
         options.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
         CONTAINS(failureOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
+    }
+
+    void devicesThatTakeTurnsHandTheirStatesOn_data()
+    {
+        QTest::addColumn<bool>("sharded");
+        QTest::addColumn<bool>("nccl");
+        for (const bool sharded : {false, true})
+            for (const bool nccl : {false, true})
+                QTest::addRow("%s, %s", sharded ? "sharded" : "workers", nccl ? "NCCL" : "copies") << sharded << nccl;
+    }
+    /// Whoever updates a stage keeps its states, and what others read of them comes over links.
+    void devicesThatTakeTurnsHandTheirStatesOn()
+    {
+        QFETCH(bool, sharded);
+        QFETCH(bool, nccl);
+        FamilyParameters p;
+        p.devices = 3;
+        p.microbatches = 6;
+        p.layout = sharded ? WorkerLayout::Sharded : WorkerLayout::Workers;
+        Design design = tinyGpt("cdp-v2", 3, 6);
+        design.schedule = makeSchedule("cdp-v2", p);
+        QCOMPARE(design.schedule.shardedStates, sharded);
+        design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+        design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
+        const RunResult gpu = run(design, onPretendedGpus(nccl ? CudaTransport::Nccl : CudaTransport::Copy));
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        RunOptions onHost;
+        onHost.steps = 3;
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
+    }
+
+    void attentionKeepsOneNumberPerQueryOnAGpu()
+    {
+        Design design = tinyGpt("1f1b");
+        RunOptions onHost;
+        onHost.steps = 2;
+        RunOptions onGpus = onPretendedGpus();
+        onGpus.steps = 2;
+        const RunResult host = run(design, onHost), gpu = run(design, onGpus);
+        const auto told = [](const RunResult& result) {
+            return std::any_of(result.notes.begin(), result.notes.end(),
+                               [](const Diagnostic& note) { return note.where == "model.attention"; });
+        };
+        QVERIFY(!told(host));
+        QVERIFY(told(gpu));
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        for (std::size_t d = 0; d < 2; ++d)
+            QVERIFY(gpu.peakBytes[d] < host.peakBytes[d]);
+        // A design that is written for a GPU says so beforehand; on the host it needs more.
+        design.workload->shape.attention = AttentionMemory::Streamed;
+        design.workload = makeWorkload(design.workload->shape, design.workload->optimizer, "test");
+        const RunResult written = run(design, onGpus), back = run(design, onHost);
+        QVERIFY(!told(written));
+        QVERIFY(told(back));
+        QCOMPARE(written.peakBytes, gpu.peakBytes);
+        QCOMPARE(back.peakBytes, host.peakBytes);
+        for (const RunResult& result : {gpu, written, back})
+            QCOMPARE(result.losses, host.losses);
+    }
+
+    void aClassifierTrainsToTheBitsOfTheReference()
+    {
+        DesignRequest request;
+        request.family = "chimera";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = "byte-mlp";
+        request.microbatchSize = 2;
+        const Design design = makeDesign(request);
+        RunOptions onHost;
+        onHost.steps = 3;
+        const RunResult gpu = run(design, onPretendedGpus());
+        QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
     }
 
     void piecesOfSequencesAreRefusedWithTheRemedy()

@@ -174,7 +174,8 @@ void checkAttention()
 
 /// One operation of kernels/tensors.h: the host does the items one by one, the GPU all at once.
 template <kernels::TensorOperation operation>
-void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs, std::size_t outputs)
+void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs, std::size_t outputs,
+                 std::vector<std::int32_t> whole = {})
 {
     using Item = kernels::TensorItem<operation>;
     const std::vector<float> before = single(someValues(outputs, 99));
@@ -190,6 +191,7 @@ void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<
         call.in[i] = inputs[i].empty() ? nullptr : inputs[i].data();
     call.out = expected.data();
     call.scratch = counted.data();
+    call.whole = whole.data();
     const kernels::TensorItems items = Item::count(call);
     for (std::int64_t o = 0; o < items.outer; ++o)
         Item::run(call, o, 0, items.inner);
@@ -200,7 +202,9 @@ void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<
             onGpu.in[i] = inputs[i].empty() ? nullptr : there.emplace_back(std::make_unique<Floats>(inputs[i]))->span().data();
         Floats out(start), scratch(std::vector<float>(counters, 0.0f));
         onGpu.out = out.span().data();
+        Memory<std::int32_t> numbers(whole);
         onGpu.scratch = scratch.span().data();
+        onGpu.whole = numbers.span().data();
         gpu::tensor(nullptr, onGpu);
         return out.read();
     });
@@ -241,6 +245,9 @@ void checkTensors()
         tokens.push_back(float(token));
     checkTensor<LookUp>("look up", {rows, columns, 10, 30}, {tokens, some(30 * columns, 6)}, x.size());
     checkTensor<LookUpGrad>("look up grad", {rows, columns, 10, 30}, {tokens, y}, std::size_t(30 * columns));
+    std::vector<std::int32_t> features = someTokens(std::size_t(rows * 7), 40, 13);
+    checkTensor<FeatureBag>("bag of features", {rows, columns, 7}, {some(40 * columns, 14)}, x.size(), features);
+    checkTensor<FeatureBagGrad>("bag of features grad", {rows, columns, 7}, {y}, std::size_t(40 * columns), features);
     checkTensor<RepeatHeads>("repeat heads", {all, 5, 2}, {some(all / 2, 7)}, x.size());
     checkTensor<FoldHeads>("fold heads", {all / 2, 5, 2}, {x}, std::size_t(all / 2));
     const std::int64_t groups = 3, group = 17, experts = 5, capacity = 6, width = 40;
