@@ -95,7 +95,8 @@ private:
         if (bytes > 0)
             m_gpu.check(m_gpu.table->copy(to, toGpu, from, fromGpu, bytes, static_cast<CudaStream&>(stream).handle()),
                         "copy");
-        stream.synchronize();
+        // The host's memory is the caller's again afterwards, so this waits even for an interrupted stream.
+        static_cast<CudaStream&>(stream).finish();
     }
 
     CudaGpu m_gpu;

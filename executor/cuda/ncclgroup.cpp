@@ -73,24 +73,43 @@ private:
 
 } // namespace
 
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors)
+{
+    const CudaGpu& first = gpus.front();
+    const PipewrightCudaTable& table = *first.table;
+    const int ranks = static_cast<int>(gpus.size());
+    std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
+    first.check(table.ncclName(name), "name a group of NCCL");
+    first.check(table.ncclGroup(1), "begin a group of NCCL");
+    std::vector<void*> members;
+    std::string why;
+    for (int rank = 0; rank < ranks && why.empty(); ++rank) {
+        void* member = nullptr;
+        const CudaGpu& gpu = gpus[static_cast<std::size_t>(rank)];
+        if (table.ncclJoin(gpu.index, name, rank, ranks, multiprocessors, &member) != 0)
+            why = table.lastError();
+        else
+            members.push_back(member);
+    }
+    // The group ends whatever happened: this thread's next calls of NCCL would wait for its end.
+    if (table.ncclGroup(0) != 0 && why.empty())
+        why = table.lastError();
+    if (why.empty() && table.ncclWarmUp(members.data(), ranks) != 0)
+        why = table.lastError();
+    if (why.empty())
+        return members;
+    for (void* member : members) {
+        table.ncclAbort(member);
+        table.ncclClose(member);
+    }
+    throw Error("GPU " + std::to_string(first.index), "cannot be connected by NCCL: " + why, "use --link copy");
+}
+
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus)
 {
     std::vector<std::unique_ptr<Communicator>> members;
-    std::vector<void*> handles;
-    const CudaGpu& first = gpus.front();
-    std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
-    first.check(first.table->ncclName(name), "name a group of NCCL");
-    first.check(first.table->ncclGroup(1), "begin a group of NCCL");
-    const int ranks = static_cast<int>(gpus.size());
-    for (int rank = 0; rank < ranks; ++rank) {
-        const CudaGpu& gpu = gpus[static_cast<std::size_t>(rank)];
-        void* member = nullptr;
-        gpu.check(gpu.table->ncclJoin(gpu.index, name, rank, ranks, 0, &member), "join the others through NCCL");
-        members.push_back(std::make_unique<NcclMember>(gpu, member));
-        handles.push_back(member);
-    }
-    first.check(first.table->ncclGroup(0), "be connected by NCCL");
-    first.check(first.table->ncclWarmUp(handles.data(), ranks), "be connected by NCCL");
+    for (void* member : joinGroup(gpus, 0))
+        members.push_back(std::make_unique<NcclMember>(gpus[members.size()], member));
     return members;
 }
 

@@ -10,6 +10,10 @@
 
 namespace pipewright {
 
+/// The handles of the GPUs' ranks in a group of their own, connected and warmed up; at most so many multiprocessors for
+/// an operation, 0: as NCCL likes. Throws Error, after which the calling thread may go on to use NCCL.
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors);
+
 /// NCCL has been opened, and no GPU is there twice. Throws Error when they cannot be connected.
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus);
 

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudaclock.h"
+#include "executor/cuda/ncclgroup.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +12,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::int32_t multiprocessors = 4; // that a sum takes away from the maths beside it
+constexpr int multiprocessors = 4; // that a sum takes away from the maths beside it
 
 CudaEvent& cudaEvent(Event* event)
 {
@@ -25,14 +26,8 @@ NcclSum::NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::a
     : m_devices(devices), m_gpus(gpus), m_owners(owners), m_sums(sums)
 {
     const PipewrightCudaTable& table = *gpus[0].table;
-    std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
-    gpus[0].check(table.ncclName(name), "name a group of NCCL");
-    gpus[0].check(table.ncclGroup(1), "begin a group of NCCL");
-    for (std::size_t i = 0; i < 2; ++i)
-        gpus[i].check(table.ncclJoin(gpus[i].index, name, static_cast<std::int32_t>(i), 2, multiprocessors,
-                                     &m_members[i]),
-                      "join another GPU through NCCL");
-    gpus[0].check(table.ncclGroup(0), "be connected by NCCL");
+    const std::vector<void*> members = joinGroup(gpus, multiprocessors);
+    std::copy(members.begin(), members.end(), m_members.begin());
     for (std::size_t i = 0; i < 2; ++i) {
         gpus[i].check(table.createStream(gpus[i].index, gpus[i].slice, &m_streams[i]), "create a stream");
         for (auto& sides : m_sums)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/place.h"
 
+#include "core/base/diagnostic.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -78,6 +80,15 @@ Place::Place(Device& device)
     : m_device(device), m_stream(device.createStream()), m_operations(device.createOperations(*m_stream)),
       m_pool(std::make_shared<Pool>(device))
 {
+}
+
+Place::~Place()
+{
+    try {
+        m_stream->resume();
+        m_stream->synchronize();
+    } catch (const Error&) { // nothing runs on a device that fails
+    }
 }
 
 std::shared_ptr<void> Place::memory(std::size_t bytes, std::byte*& data)

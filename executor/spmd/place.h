@@ -25,6 +25,7 @@ struct Tensor {
 class Place {
 public:
     explicit Place(Device& device);
+    ~Place(); ///< waits for what was issued, also when it was interrupted: it works in this memory
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 

@@ -288,6 +288,22 @@ void checkProducts(gpu::Products& products, const char* name, gpu::Precision pre
     });
 }
 
+/// Tensors are packed without gaps: factors and results begin anywhere.
+void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, double tolerance)
+{
+    const kernels::LinearShape shape{96, 64, 72};
+    const Values x = someValues(std::size_t(96) * 64, 1), w = someValues(std::size_t(72) * 64, 2);
+    Floats input(x.size() + 1), weight(w.size() + 3), output(std::size_t(96) * 72 + 5);
+    const std::vector<float> xs = single(x), ws = single(w);
+    require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
+    require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
+    check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), tolerance, [&] {
+        products.linearForward(nullptr, precision, shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5));
+        std::vector<float> all = output.read();
+        return std::vector<float>(all.begin() + 5, all.end());
+    });
+}
+
 void measureProduct(gpu::Products& products, gpu::Precision precision, const char* name)
 {
     const int size = 8192, repeats = 10;
@@ -333,6 +349,8 @@ int main()
     } else {
         checkProducts(fast, "fp32", gpu::Precision::Float32, 1e-5);
         checkProducts(fast, "bf16", gpu::Precision::BFloat16, 2e-2);
+        checkUnalignedProduct(fast, gpu::Precision::Float32, 1e-5);
+        checkUnalignedProduct(fast, gpu::Precision::BFloat16, 2e-2);
         measureProduct(fast, gpu::Precision::Float32, "fp32");
         measureProduct(fast, gpu::Precision::BFloat16, "bf16");
     }
