@@ -14,6 +14,7 @@ out=${1:?tests/gpu.sh OUT [BUNDLE]}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 bundle=${2:-}
+[ ! -d "$bundle" ] || bundle=$(cd "$bundle" && pwd)
 [ -n "$bundle" ] || [ ! -x "$root/bin/pipewright" ] || bundle=$root # this script is part of a bundle
 report=$out/report.txt
 failed=0
