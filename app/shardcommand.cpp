@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/gpus.h"
 #include "app/shardrun.h"
 #include "app/table.h"
 
@@ -7,6 +8,7 @@
 #include "core/formats/graphfile.h"
 #include "core/spmd/shardplan.h"
 #include "core/spmd/shards.h"
+#include "executor/host/hostbackend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,18 +45,26 @@ struct ShardCommandOptions {
             ->type_name("SET");
         command.add_option("--alternatives", alternatives, "so many runners-up (5)")->type_name("N");
         command.add_flag("--run", run,
-                         "also run it here, one thread per device at its emulated rate: compare every property, the "
-                         "loss and the gradients with a single device, and measure it beside the common ways");
+                         "also run it here, compare every property, the loss and the gradients with a single device, "
+                         "and measure it beside the common ways");
+        command.add_option("--backend", backend,
+                           "with --run or --calibrate: host (one thread per device, in a run at its emulated rate), or "
+                           "cuda (a GPU or a slice of one for each)")
+            ->type_name("NAME");
+        command.add_option("--link", link, "with --backend cuda: auto, copy or nccl (auto)")->type_name("WAY");
+        command.add_option("--cuda-libraries", libraries, "folders of NVIDIA's libraries")->type_name("FOLDER");
         command.add_option("--steps", steps, "with --run: timed steps of every way (3)")->type_name("N");
         command
             .add_option("--calibrate", calibrate,
-                        "measure this host's threads and collectives as the cluster's devices, write the file with "
+                        "measure the backend's devices and collectives as the cluster's devices, write the file with "
                         "them, and do nothing else")
             ->type_name("FILE");
         command.add_flag("--force", force, "with --calibrate: replace the file");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate;
+    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host",
+                      link = "auto";
+    std::vector<std::string> libraries;
     std::int64_t maxExpansions = 1'000'000;
     int alternatives = 5, steps = 3, stage = -1;
     bool json = false, run = false, force = false;
@@ -248,13 +258,34 @@ void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
     others.print();
 }
 
+/// Null: the host, as it is by itself. Throws Error with the reason when there is no GPU to run on.
+std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const GraphFile& file)
+{
+    if (given.backend != "host" && given.backend != "cuda")
+        throw Error("--backend", fmt::format("\"{}\" is none that shared stages run on", given.backend),
+                    "use one of host, cuda");
+    if (given.link != "auto" && given.link != "copy" && given.link != "nccl")
+        throw Error("--link", fmt::format("\"{}\" is no way between GPUs", given.link), "use one of auto, copy, nccl");
+    if (given.backend == "host")
+        return nullptr;
+    if (!given.run && given.calibrate.empty())
+        throw Error("--backend", "nothing runs without --run or --calibrate", "add one of them");
+    GpuChoice choice;
+    choice.shares = file.cluster.gpus;
+    choice.link = given.link;
+    choice.libraries = given.libraries;
+    return cudaBackend(choice)(static_cast<int>(file.cluster.devices.size()));
+}
+
 int shard(const ShardCommandOptions& given)
 {
     if (given.steps < 1 || given.steps > 1000)
         throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
     const GraphFile file = given.stage >= 0 ? readStageFile(given.file, given.stage) : readGraphFile(given.file);
+    const std::unique_ptr<Backend> backend = backendFor(given, file);
     if (!given.calibrate.empty()) {
-        calibrateHost(file, given.calibrate, given.force, given.json);
+        const auto host = backend ? nullptr : createHostBackend(static_cast<int>(file.cluster.devices.size()));
+        calibrateShares(file, backend ? *backend : *host, given.calibrate, given.force, given.json);
         return exitSuccess;
     }
     const Machine machine = locatedMachine(file);
@@ -264,7 +295,7 @@ int shard(const ShardCommandOptions& given)
     const std::vector<Alternative> common = commonWays(file.graph, machine, options);
     std::optional<ShardRun> run;
     if (given.run)
-        run = runPlan(file, machine, plan, common, given.steps);
+        run = runPlan(file, machine, plan, common, given.steps, backend.get());
     if (given.json) {
         Json object = toJson(file, machine, plan, runners, common);
         if (run)

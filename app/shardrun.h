@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What `shard --run` and `shard --calibrate` do: run programs on the host and say how it went.
+// What `shard --run` and `shard --calibrate` do: run programs on the host or on GPUs and say how it went.
 #pragma once
 
 #include "app/command.h"
@@ -15,16 +15,18 @@ struct ShardRun {
     spmd::SingleRun single;
     spmd::SpmdRun checked;
     std::vector<spmd::MeasuredWay> ways; ///< the plan, then the common ways
+    std::string backend;
     bool passed() const { return checked.failures.empty() && spmd::gradientError(checked, single) < 1e-3; }
 };
 
-/// Checked without waiting for emulated devices, then timed without checks. Throws Error.
+/// Checked without waiting for emulated devices, then timed without checks: on the host at the rates of the file's
+/// devices, on `backend` as fast as it is. Throws Error.
 ShardRun runPlan(const GraphFile& file, const spmd::Machine& machine, const spmd::ShardPlan& plan,
-                 const std::vector<spmd::Alternative>& common, int steps);
+                 const std::vector<spmd::Alternative>& common, int steps, Backend* backend);
 Json toJson(const ShardRun& run);
 void print(const ShardRun& run);
 
-/// Measures as many threads as the file's cluster has devices and writes the file with what came out.
-void calibrateHost(GraphFile file, const std::string& path, bool overwrite, bool json);
+/// Measures the backend's devices, as many as the file's cluster has, and writes the file with what came out.
+void calibrateShares(GraphFile file, Backend& backend, const std::string& path, bool overwrite, bool json);
 
 } // namespace pipewright::app

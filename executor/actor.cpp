@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/clock.h"
+#include "executor/collectives.h"
 
 #include <algorithm>
 #include <chrono>
@@ -63,8 +64,11 @@ bool Actor::walk()
         makeProgress();
         if (m_run.stopped.load(std::memory_order_relaxed) || (m_hasFaults && !strike(i)))
             return false;
-        if (!execute(m_plan->instructions[i]))
+        const PlannedInstruction& instruction = m_plan->instructions[i];
+        if (!execute(instruction))
             return false;
+        for (std::uint32_t post = instruction.posts.begin; post < instruction.posts.end; ++post)
+            postSum(static_cast<int>(m_plan->posts[post]));
     }
     return true;
 }
@@ -97,6 +101,7 @@ bool Actor::settle()
     for (std::size_t link = 0; link < m_run.links.size(); ++link)
         if (m_run.plan.links[link].to == m_device)
             recordFinished(static_cast<int>(link));
+    recordSums();
     return true;
 }
 
@@ -203,6 +208,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     return true;
 }
 
+/// With a sum of the backend's own the inbox stays empty: the sum is made in place, maybe since long.
 bool Actor::reduce(const PlannedInstruction& instruction)
 {
     const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
@@ -218,6 +224,14 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         &m_run.stopped,
         m_operations.get()};
     acquire(instruction);
+    if (sumOf(instruction.sum)) {
+        if (instruction.postsSum)
+            postSum(instruction.sum);
+        if (!waitFor(State::WaitsForArrival, instruction.receive))
+            return false;
+        releaseTransient(instruction);
+        return true;
+    }
     Nanoseconds start = now();
     const std::size_t startPlace = m_stopwatch ? mark() : 0;
     if (instruction.send < 0) {
@@ -247,6 +261,40 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
     return true;
+}
+
+/// Null: there is none, or the two devices exchange the values and add up themselves.
+PairSum* Actor::sumOf(int sum) const
+{
+    return sum < 0 || m_run.sums.empty() ? nullptr
+                                         : m_run.sums[m_run.plan.sums[static_cast<std::size_t>(sum)].pair].get();
+}
+
+/// The own values are complete: the sum may be made from now on.
+void Actor::postSum(int sum)
+{
+    PairSum* pair = sumOf(sum);
+    if (!pair || m_linksStalled)
+        return;
+    const PlannedSum& what = m_run.plan.sums[static_cast<std::size_t>(sum)];
+    const auto fromRoot = static_cast<std::size_t>(what.exchange), fromOther = fromRoot + 1;
+    const bool isRoot = m_run.program->tasks[what.task].device == m_device;
+    // What arrives at this device is the sum, in the place of what it would have sent.
+    pair->post(what.index, m_device, *m_stream,
+               {what.task, m_run.plan.exchanges[isRoot ? fromRoot : fromOther].source,
+                m_run.arrived[isRoot ? fromOther : fromRoot].get(), 0, false});
+}
+
+/// By the first device of each pair.
+void Actor::recordSums()
+{
+    m_finished.clear();
+    for (std::size_t pair = 0; pair < m_run.sums.size(); ++pair)
+        if (m_run.sums[pair] && m_run.plan.sumPairs[pair].first == m_device)
+            m_run.sums[pair]->finished(m_finished);
+    for (const Copied& sum : m_finished)
+        m_run.recorder->record(m_device, TaskRecord{sum.task, m_run.step, m_run.program->tasks[sum.task].device,
+                                                    sum.start, sum.end});
 }
 
 bool Actor::waitForPin(Nanoseconds earliestStart)

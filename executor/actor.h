@@ -58,6 +58,7 @@ struct RunState {
     Plan plan;
     std::vector<Region> regions;
     std::vector<std::unique_ptr<Link>> links;
+    std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: exchanged over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per exchange
     StageWork* work = nullptr;
     Recorder* recorder = nullptr;                      ///< may be null
@@ -110,6 +111,9 @@ private:
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
+    PairSum* sumOf(int sum) const;
+    void postSum(int sum);
+    void recordSums();
     bool send(int exchange);
     bool receive(int exchange);
     bool stampSend(std::size_t exchange);

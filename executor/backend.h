@@ -30,6 +30,7 @@ struct Capabilities {
     /// Things happen that no thread of this process does (streams run by themselves, data is under way). When
     /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
+    bool streamsAttention = false; ///< its attention keeps one number per query and head, not the probabilities
 };
 
 /// Memory of one device, given back on destruction. Aligned to at least 64 bytes; contents undefined.
@@ -106,6 +107,11 @@ public:
     /// Between the host's memory and the device's, behind what `stream` was given. Return when it is done.
     virtual void write(Stream& stream, Region to, const void* from) = 0;
     virtual void read(Stream& stream, Region from, void* to) = 0;
+    /// From another device of the same backend to this one, in the order of `stream`, which is this one's. What is read
+    /// must be there by then: the other's stream is not waited for.
+    virtual void fetch(Stream& stream, Region to, const Device& owner, Region from) = 0;
+    /// Whether maths of this device reads the other's memory as if it were its own.
+    virtual bool reaches(const Device& other) const = 0;
 };
 
 /// One side of a transfer. The regions, the event and what they refer to stay valid until the link is reset.
@@ -156,6 +162,8 @@ struct LinkOptions {
 };
 
 class Peers;
+class Communicator;
+class PairSum;
 
 class Backend {
 public:
@@ -175,6 +183,11 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
+    /// One group of all devices, in their order; empty when they have no way of their own to move data together.
+    /// Throws Error when one was asked for and cannot be had.
+    virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();
+    /// So many sums of two devices' values in a step. Null: the two exchange them over links and add up themselves.
+    virtual std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums);
 };
 
 } // namespace pipewright

@@ -56,6 +56,8 @@ public:
     /// own := own + theirs, element by element. Addition commutes, so both owners get the same bits. With
     /// `both`, theirs := the sum as well (the two owners are on one device).
     virtual void reduce(const TaskContext& context, Region own, Region theirs, bool both) = 0;
+    /// Whether that is all reduce() does, so that whoever can may do it instead.
+    virtual bool addsUp() const { return false; }
 };
 
 inline constexpr double noLoss = std::numeric_limits<double>::quiet_NaN();

@@ -16,7 +16,7 @@ class Planner {
 public:
     Planner(const Program& program, std::span<const Region> regions, StageWork& work)
         : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
-          m_arrivalOfBuffer(program.buffers.size(), -1), m_partner(overlapPartners(program))
+          m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1), m_partner(overlapPartners(program))
     {
     }
 
@@ -130,6 +130,13 @@ private:
         const Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
         m_exchangeOfTask[id] = addExchange(id, task.device, task.peer, {fromRoot}, {otherInbox});
         addExchange(id, task.peer, task.device, {fromOther}, {rootInbox});
+        const std::pair devices = std::minmax(task.device, task.peer);
+        const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
+        if (isNew)
+            m_plan.sumPairs.push_back({devices.first, devices.second, 0});
+        m_sumOfTask[id] = static_cast<int>(m_plan.sums.size());
+        m_plan.sums.push_back(
+            {id, found->second, m_plan.sumPairs[found->second].sums++, m_exchangeOfTask[id]});
     }
 
     DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
@@ -139,6 +146,7 @@ private:
         const auto& instructions = m_program.devices[static_cast<std::size_t>(device)].instructions;
         std::uint32_t nextLifetime = 0;
         std::size_t live = 0;
+        std::vector<std::pair<std::size_t, std::uint32_t>> posts; // instruction, sum
         for (std::uint32_t i = 0; i < instructions.size(); ++i) {
             const Instruction& instruction = instructions[i];
             PlannedInstruction planned;
@@ -172,6 +180,8 @@ private:
             case InstructionKind::Reduce:
                 planReduce(planned, device);
                 addViews(plan, planned, device);
+                if (planned.sum >= 0)
+                    placePost(plan, planned, device, posts);
                 break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
@@ -186,7 +196,48 @@ private:
             }
             plan.instructions.push_back(planned);
         }
+        std::stable_sort(posts.begin(), posts.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (const auto& [instruction, sum] : posts) {
+            PlannedInstruction::Range& range = plan.instructions[instruction].posts;
+            if (range.begin == range.end)
+                range.begin = static_cast<std::uint32_t>(plan.posts.size());
+            plan.posts.push_back(sum);
+            range.end = static_cast<std::uint32_t>(plan.posts.size());
+        }
         return plan;
+    }
+
+    /// The own values are complete behind the last block of their stage, and from there on the other device's may come,
+    /// beside the blocks of other stages; unless an earlier reduction changes them.
+    void placePost(const DevicePlan& plan, PlannedInstruction& planned, int device,
+                   std::vector<std::pair<std::size_t, std::uint32_t>>& posts) const
+    {
+        const auto& [root, other] = m_plan.reductions.at(planned.task);
+        const BufferView& own = m_program.tasks[planned.task].device == device ? root : other;
+        const auto touches = [&](const PlannedInstruction& before) {
+            if (before.task == none)
+                return false;
+            const Task& task = m_program.tasks[before.task];
+            return (before.kind == InstructionKind::Compute || before.kind == InstructionKind::Update)
+                   && task.stage == own.description->stage && task.replica == own.description->replica;
+        };
+        const auto changes = [&](const PlannedInstruction& before) {
+            if (before.kind != InstructionKind::Reduce)
+                return false;
+            const auto& [first, second] = m_plan.reductions.at(before.task);
+            return first.id == own.id || second.id == own.id;
+        };
+        planned.postsSum = true;
+        for (std::size_t i = plan.instructions.size(); i-- > 0;) {
+            if (changes(plan.instructions[i]))
+                return;
+            if (touches(plan.instructions[i])) {
+                planned.postsSum = false;
+                posts.emplace_back(i, static_cast<std::uint32_t>(planned.sum));
+                return;
+            }
+        }
     }
 
     void planReduce(PlannedInstruction& planned, int device)
@@ -194,6 +245,7 @@ private:
         const int fromRoot = m_exchangeOfTask[planned.task];
         if (fromRoot < 0)
             return;
+        planned.sum = m_sumOfTask[planned.task];
         const bool isRoot = m_program.tasks[planned.task].device == device;
         planned.send = isRoot ? fromRoot : fromRoot + 1;
         planned.receive = isRoot ? fromRoot + 1 : fromRoot;
@@ -238,8 +290,10 @@ private:
     StageWork& m_work;
     std::vector<int> m_exchangeOfTask;
     std::vector<int> m_arrivalOfBuffer;
+    std::vector<int> m_sumOfTask;
     std::vector<TaskId> m_partner; ///< see overlapPartners()
     std::map<std::pair<int, int>, int> m_linkOfPair;
+    std::map<std::pair<int, int>, std::size_t> m_pairOfDevices;
     std::map<TaskId, Nanoseconds> m_pins;
     Plan m_plan;
 };

@@ -39,6 +39,9 @@ struct PlannedInstruction {
     BufferId freed = none;  ///< Free only; none: it only waits
     int send = -1;          ///< exchange sent here; for a Free: the send to wait for
     int receive = -1;       ///< exchange received here
+    int sum = -1;           ///< Reduce with another device: index into Plan::sums
+    bool postsSum = false;  ///< and where its own values are posted only here
+    Range posts;            ///< into DevicePlan::posts: sums of which the own values are complete behind this
     Nanoseconds earliestStart = 0; ///< a pin, from the beginning of the step
 };
 
@@ -47,6 +50,7 @@ struct DevicePlan {
     std::vector<BufferLife> lifetimes;
     std::vector<BufferView> views;
     std::vector<std::uint32_t> arrivals;
+    std::vector<std::uint32_t> posts; ///< indices into Plan::sums
     std::size_t mostLive = 0; ///< buffers at one time
 };
 
@@ -56,10 +60,24 @@ struct PlannedLink {
     Bytes largest = 0; ///< bytes of the largest exchange
 };
 
+/// A reduction of two devices as one operation, which a backend may have: see Backend::createPairSum.
+struct PlannedSum {
+    TaskId task = none;
+    std::size_t pair = 0;  ///< index into Plan::sumPairs
+    std::size_t index = 0; ///< among those of the pair
+    int exchange = -1;     ///< what the root would send; what the other would send is the next one
+};
+struct SumPair {
+    int first = -1, second = -1;
+    std::size_t sums = 0;
+};
+
 struct Plan {
     std::vector<DevicePlan> devices;
     std::vector<Exchange> exchanges;
     std::vector<PlannedLink> links;
+    std::vector<PlannedSum> sums;
+    std::vector<SumPair> sumPairs;
     /// Gradient sums of the two owners, per Reduce task.
     std::map<TaskId, std::pair<BufferView, BufferView>> reductions;
 };

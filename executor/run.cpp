@@ -100,6 +100,14 @@ std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
     return options.deviceMemory > 0 ? createHostBackend(devices, options.deviceMemory) : createHostBackend(devices);
 }
 
+Workload withAttention(const Workload& workload, AttentionMemory memory)
+{
+    ModelShape shape = workload.shape;
+    if (shape.architecture != Architecture::Classifier)
+        shape.attention = memory;
+    return makeWorkload(shape, workload.optimizer, workload.source);
+}
+
 Nanoseconds median(std::vector<Nanoseconds> times)
 {
     if (times.empty())
@@ -134,6 +142,8 @@ public:
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
+        if (m_trains)
+            fitAttention();
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));
@@ -141,8 +151,7 @@ public:
         }
         m_result.backend = m_backend->name();
         m_result.devices = m_backend->devices();
-        for (const Program::Device& device : m_program.devices)
-            m_result.predictedPeakBytes.push_back(device.peakBytes);
+        m_result.predictedPeakBytes = predictedPeaks();
         makeWork();
         m_result.maths = m_work->name();
     }
@@ -178,6 +187,40 @@ public:
     }
 
 private:
+    /// The plan is for what the devices' attention keeps.
+    void fitAttention()
+    {
+        const AttentionMemory wanted =
+            m_backend->device(0).capabilities().streamsAttention ? AttentionMemory::Streamed : AttentionMemory::Stored;
+        Workload& workload = *m_design.workload;
+        if (workload.shape.attention == wanted || workload.shape.architecture == Architecture::Classifier)
+            return;
+        const std::vector<Bytes> before = predictedPeaks();
+        workload = withAttention(workload, wanted);
+        applyBytes(workload, m_design.layersPerStage, m_design.costs);
+        m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
+        const std::vector<Bytes> after = predictedPeaks();
+        for (std::size_t d = 0; d < after.size(); ++d)
+            if (after[d] != before[d]) {
+                m_result.notes.push_back(
+                    {Severity::Note, "model.attention",
+                     fmt::format("these devices {} attention's probabilities: device {} needs {} instead of {}",
+                                 wanted == AttentionMemory::Streamed ? "do not keep" : "keep", d, formatSize(after[d]),
+                                 formatSize(before[d])),
+                     fmt::format("write \"attention\": \"{}\" in the model for a prediction of this",
+                                 wanted == AttentionMemory::Streamed ? "streamed" : "stored")});
+                return;
+            }
+    }
+
+    std::vector<Bytes> predictedPeaks() const
+    {
+        std::vector<Bytes> peaks;
+        for (const Program::Device& device : m_program.devices)
+            peaks.push_back(device.peakBytes);
+        return peaks;
+    }
+
     void makeWork()
     {
         if (!m_trains) {
@@ -362,7 +405,8 @@ private:
     void checkGradients()
     {
         m_trainingWork->fetch(BufferKind::Gradients);
-        SequentialTrainer reference(*m_design.workload, m_design.layersPerStage, m_program.microbatches,
+        // On the host, whose attention keeps its probabilities.
+        SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage, m_program.microbatches,
                                     m_training->optimizer, *m_training->data, m_options.seed);
         reference.startAt(m_options.steps - 1, m_lastParameters);
         reference.step(accumulationOrder(m_program));

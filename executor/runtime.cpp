@@ -2,6 +2,7 @@
 #include "executor/runtime.h"
 
 #include "executor/clock.h"
+#include "executor/collectives.h"
 
 #include <algorithm>
 #include <new>
@@ -121,6 +122,10 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
         m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to)
                                   ? m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings})
                                   : nullptr);
+    for (const SumPair& pair : m_run.plan.sumPairs)
+        m_run.sums.push_back(m_run.work->addsUp() && m_backend.isLocal(pair.first) && m_backend.isLocal(pair.second)
+                                 ? m_backend.createPairSum(pair.first, pair.second, pair.sums)
+                                 : nullptr);
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         m_actorOfDevice.push_back(m_actors.size());
         if (!m_backend.isLocal(static_cast<int>(d)))
@@ -176,6 +181,9 @@ StepOutcome Runtime::runStep(int step)
     for (const auto& link : m_run.links)
         if (link)
             link->reset();
+    for (const auto& sum : m_run.sums)
+        if (sum)
+            sum->reset();
     for (const auto* events : {&m_run.arrived, &m_run.sent})
         for (const auto& event : *events)
             if (event)
@@ -353,6 +361,9 @@ void Runtime::stopActors()
     for (const auto& link : m_run.links)
         if (link)
             link->abort();
+    for (const auto& sum : m_run.sums)
+        if (sum)
+            sum->abort();
     for (std::atomic<bool>& left : m_run.leftLink) {
         left.store(true, std::memory_order_release);
         left.notify_all();

@@ -150,8 +150,10 @@ void TrainingWork::preparePlaces()
 /// Of one microbatch, on a device of its own memory.
 Region TrainingWork::textOn(const Place& place, std::size_t microbatch, bool targets) const
 {
-    const std::size_t bytes = m_tokens.front().size() * sizeof(std::int32_t);
-    return {place.memory->region().data + (2 * microbatch + targets) * bytes, static_cast<Bytes>(bytes)};
+    // A classifier has fewer targets than it reads bytes; each has a place of the same size.
+    const std::size_t slot = m_tokens.front().size() * sizeof(std::int32_t);
+    return {place.memory->region().data + (2 * microbatch + targets) * slot,
+            static_cast<Bytes>((targets ? m_targets : m_tokens).front().size() * sizeof(std::int32_t))};
 }
 
 Region TrainingWork::lossesOn(const Place& place) const

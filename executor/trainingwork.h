@@ -39,6 +39,7 @@ public:
     void update(const TaskContext& context) override;
     Region sharedPart(const Task& reduce, const BufferView& gradients) override;
     void reduce(const TaskContext& context, Region own, Region theirs, bool both) override;
+    bool addsUp() const override { return true; }
 
     /// Of a program with U blocks: what was really read.
     const VersionedWeights& versions() const { return m_versions; }

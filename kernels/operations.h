@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "kernels/optimizers.h"
+#include "kernels/tensors.h"
 
 #include <cstdint>
 #include <memory>
@@ -61,8 +62,9 @@ public:
                                        std::span<const std::int32_t> targets, float scale,
                                        std::span<float> logitsGrad) const = 0;
 
-    /// `saved` is between the two passes the device's own: the host keeps probabilities there, a GPU one number per
-    /// query and head. It and `scratch` have shape.scores() elements.
+    /// Elements of `saved` and `scratch` below. `saved` is between the two passes the device's own: the host keeps
+    /// probabilities there, a GPU one number per query and head.
+    virtual std::size_t attentionSaved(const AttentionShape& shape) const = 0;
     virtual void attentionForward(const AttentionShape& shape, std::span<const float> query, std::span<const float> key,
                                   std::span<const float> value, std::span<float> saved, std::span<float> output,
                                   const EarlierPieces& earlier) const = 0;
@@ -88,6 +90,9 @@ public:
     virtual void predictAdam(const AdamWSettings& settings, int step, float distance,
                              std::span<const float> firstMoment, std::span<const float> secondMoment,
                              std::span<float> parameters) const = 0;
+
+    /// The small operations of shared stages; only ones that tensors.h names.
+    virtual void tensor(const TensorCall& call) const = 0;
 };
 
 /// At once, on the calling thread.

@@ -14,6 +14,7 @@ out=${1:?tests/gpu.sh OUT [BUNDLE]}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 bundle=${2:-}
+[ ! -d "$bundle" ] || bundle=$(cd "$bundle" && pwd)
 [ -n "$bundle" ] || [ ! -x "$root/bin/pipewright" ] || bundle=$root # this script is part of a bundle
 report=$out/report.txt
 failed=0
@@ -72,16 +73,47 @@ run() {
 }
 
 say; say "== training against the sequential reference on the host (relative error of the worst gradient)"
-for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --graphs" "zb-h1 --graphs" "1f1b --bf16" "1f1b --link copy" "1f1b --link nccl"; do
-    family=${case%% *} options=${case#"$family"} name=train-${case// /}
-    case $options in *nccl*) [ "$gpus" -ge 2 ] || { say "$case: needs two GPUs"; continue; } ;; esac
-    "$program" new "$family" --devices 4 --microbatches 8 --model byte-gpt -o "$name.json" --force >/dev/null 2>"$name.err" ||
+# A word @MODEL is the model. Of weights that are updated amid a step there is no such error; their reads are checked.
+for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --graphs" "zb-h1 --graphs" "1f1b --bf16" "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b @byte-mlp" "chimera @byte-mlp" "pipedream-2bw" "pipeoptim" "dp" "cdp-v2"; do
+    family=${case%% *} options=${case#"$family"} name=train-${case// /} model=byte-gpt
+    case $options in *nccl*) [ "$gpus" -ge 2 ] || { say "$case: not supported here, needs two GPUs"; continue; } ;; esac
+    case $options in *@*) model=${options#*@} options= ;; esac
+    "$program" new "$family" --devices 4 --microbatches 8 --model "$model" -o "$name.json" --force >/dev/null 2>"$name.err" ||
         { fail "$case: $(head -n 1 "$name.err")"; continue; }
     # shellcheck disable=SC2086
     run "$name" "$name.json" --steps 5 $options || continue
-    say "$case: $(value max_relative_error <"$name.out"), loss $(sed -n 's/.*"loss":\[\([^]]*\)\].*/\1/p' "$name.out")"
+    say "$case: passed, error $(value max_relative_error <"$name.out"), loss $(sed -n 's/.*"loss":\[\([^]]*\)\].*/\1/p' "$name.out")"
     grep -q '"dropped_records":0' "$name.out" || fail "$case dropped records"
+    peaks=$(sed -n 's/.*"peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")
+    [ "$peaks" = "$(sed -n 's/.*"predicted_peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")" ] || fail "$case: its peaks $peaks are not the predicted ones"
 done
+"$program" new seq1f1b --devices 4 --microbatches 8 --model byte-gpt -o pieces.json --force >/dev/null 2>pieces.err
+if timeout 60 "$program" run pieces.json --backend cuda --progress none --steps 1 >/dev/null 2>pieces.err; then
+    fail "seq1f1b: ran, and pieces of sequences have no kernel on a GPU"
+else
+    say "seq1f1b: not supported, $(head -n 1 pieces.err)"
+fi
+
+say; say "== stages shared by mixed devices: synthesised programs against one device on the host"
+# The two devices of each model share one GPU by slices, or have one each.
+shares=$bundle/share/pipewright/experiments/mixed-speed
+for model in mlp transformer experts; do
+    for link in copy nccl; do
+        [ "$link" != nccl ] || [ "$gpus" -ge 2 ] || { say "$model, nccl: not supported here, needs two GPUs"; continue; }
+        [ "$(left)" -gt 20 ] || { say "$model, $link: left out, the time is up"; continue; }
+        name=shared-$model-$link
+        if timeout 60 "$program" shard "$shares/$model.json" --run --backend cuda --link "$link" --json >"$name.out" 2>"$name.err"; then
+            say "$model, $link: passed, loss $(value loss <"$name.out") of $(value reference_loss <"$name.out"), gradients off by $(value gradient_error <"$name.out"), $(value verified <"$name.out") properties"
+        else
+            fail "$model, $link: $(head -n 2 "$name.err" | tr '\n' ' ')"
+        fi
+    done
+done
+if "$program" shard "$shares/mlp.json" --calibrate shared-measured.json --backend cuda --force --json >shared-measured.out 2>shared-measured.err; then
+    say "calibration: passed, rates and collectives of this machine's GPUs are in shared-measured.json"
+else
+    fail "calibrating shared stages: $(head -n 1 shared-measured.err)"
+fi
 
 say; say "== fidelity: calibrated on this machine, then predicted and measured again (errors relative to measured)"
 for family in gpipe 1f1b eager-1f1b interleaved-1f1b looped-bfs zb-h1 zb-h2 zb-v v-half v-min 1f1b-v chimera hanayo dualpipe dualpipe-v; do

@@ -18,7 +18,8 @@ const std::initializer_list<NamedValue<Architecture>> architectures{
     {"decoder", Architecture::Decoder}, {"encoder", Architecture::Encoder}, {"vision", Architecture::Vision}, {"classifier", Architecture::Classifier}};
 const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{
-    {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed}};
+    {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed},
+    {"streamed", AttentionMemory::Streamed}};
 const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
     {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},

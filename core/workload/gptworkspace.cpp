@@ -27,8 +27,9 @@ bool formsInputGradient(Pass pass)
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass)
 {
     const std::int64_t hidden = shape.tokens() * shape.hidden;
+    const std::int64_t perQuery = shape.attention == AttentionMemory::Streamed ? 1 : shape.sequence;
     if (kind == LayerKind::Transformer && formsInputGradient(pass))
-        return {{"d.ln", hidden}, {"d.scores", shape.heads * shape.sequence * shape.tokens()}};
+        return {{"d.ln", hidden}, {"d.scores", shape.heads * perQuery * shape.tokens()}};
     if ((kind == LayerKind::Head || kind == LayerKind::Mlp) && formsInputGradient(pass))
         return {{"d.ln", hidden}};
     return {};

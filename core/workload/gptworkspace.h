@@ -24,7 +24,7 @@ struct WorkspaceTensor {
 };
 
 /// With sbh = sequence * microbatch * hidden (a classifier: microbatch * hidden):
-///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch
+///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch, streamed heads * sequence * microbatch
 ///   Head, Mlp, input gradient    d.ln: sbh
 /// and nothing else; the backward pass as the input gradient. Of a piece of a sequence its share of each.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);

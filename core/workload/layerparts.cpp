@@ -38,6 +38,10 @@ void keepAttentionCore(const ModelShape& shape, Layer& layer)
     if (shape.attention == AttentionMemory::Recomputed)
         return;
     Keeper keep = keeper(shape, layer);
+    if (shape.attention == AttentionMemory::Streamed) {
+        keep.untilInputGrad("attention.probabilities", shape.heads * shape.tokens());
+        return;
+    }
     const std::int64_t scores = shape.heads * shape.sequence * shape.tokens(); // heads * s^2 * b
     keep.untilInputGrad("attention.probabilities", scores);
     if (shape.dropout) {

@@ -14,6 +14,7 @@ inline constexpr int bytesOf(DataType type) { return type == DataType::Fp32 ? 4 
 enum class AttentionMemory {
     Stored,     ///< the s x s matrices are kept for the backward pass
     Recomputed, ///< they are not (selective recomputation, flash attention)
+    Streamed,   ///< one number per query and head is, from which a pass makes them again: what training on a GPU keeps
 };
 
 /// What stands before and after the transformer layers.

@@ -88,7 +88,7 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(shape.bias && (classifier || shape.queryKeyValueBias), "bias", "the built-in layers have biases", "switch them on");
     if (classifier)
         return reasons; // it has no attention
-    need(shape.attention == AttentionMemory::Stored, "attention", "attention is not recomputed here", "use stored");
+    need(shape.attention != AttentionMemory::Recomputed, "attention", "attention is not recomputed here", "use stored or streamed");
     need(shape.keyValueHeads == shape.heads, "key_value_heads", "grouped-query attention is not built in", "use as many as heads");
     need(shape.heads * shape.headSize == shape.hidden, "head_size", "heads x head_size is not hidden", "make them equal");
     need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in", "use 0");

@@ -4,11 +4,14 @@
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudaclock.h"
 #include "executor/cuda/cudaoperations.h"
+#include "executor/cuda/ncclgroup.h"
 #include "executor/cuda/nccllink.h"
+#include "executor/cuda/ncclsum.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <span>
 
 namespace pipewright {
@@ -43,7 +46,7 @@ public:
     {
     }
     std::string name() const override { return m_name; }
-    Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true}; }
+    Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true, .streamsAttention = true}; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
         return std::make_unique<CudaAllocation>(m_gpu, bytes, m_index);
@@ -73,6 +76,18 @@ public:
     {
         move(stream, to, -1, from.data, m_gpu.index, from.bytes);
     }
+    void fetch(Stream& stream, Region to, const Device& owner, Region from) override
+    {
+        if (to.bytes > 0)
+            m_gpu.check(m_gpu.table->copy(to.data, m_gpu.index, from.data,
+                                          static_cast<const CudaDevice&>(owner).m_gpu.index, to.bytes,
+                                          static_cast<CudaStream&>(stream).handle()),
+                        "copy");
+    }
+    bool reaches(const Device& other) const override
+    {
+        return static_cast<const CudaDevice&>(other).m_gpu.index == m_gpu.index;
+    }
 
 private:
     void move(Stream& stream, void* to, int toGpu, const void* from, int fromGpu, Bytes bytes)
@@ -80,7 +95,8 @@ private:
         if (bytes > 0)
             m_gpu.check(m_gpu.table->copy(to, toGpu, from, fromGpu, bytes, static_cast<CudaStream&>(stream).handle()),
                         "copy");
-        stream.synchronize();
+        // The host's memory is the caller's again afterwards, so this waits even for an interrupted stream.
+        static_cast<CudaStream&>(stream).finish();
     }
 
     CudaGpu m_gpu;
@@ -143,6 +159,33 @@ public:
             sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
         }
         return std::make_unique<CudaLink>(sender, receiver, options);
+    }
+    std::vector<std::unique_ptr<Communicator>> createCommunicators() override
+    {
+        const bool asked = m_setup.transport == CudaTransport::Nccl;
+        if (m_setup.transport == CudaTransport::Copy || (!asked && m_setup.nccl.empty()))
+            return {};
+        std::set<int> gpus;
+        for (const CudaGpu& gpu : m_gpus)
+            gpus.insert(gpu.index);
+        if (gpus.size() < m_gpus.size()) {
+            if (!asked)
+                return {};
+            throw Error("--link", fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only",
+                                              m_gpus.size(), gpus.size()),
+                        "use --link copy, or one GPU for each device");
+        }
+        if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
+            return {};
+        return joinNccl(m_gpus);
+    }
+    std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
+    {
+        const CudaGpu &a = m_gpus.at(static_cast<std::size_t>(first)), &b = m_gpus.at(static_cast<std::size_t>(second));
+        if (m_setup.transport != CudaTransport::Nccl || a.index == b.index)
+            return nullptr;
+        return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
+                                         std::array{&owner(a.index), &owner(b.index)}, sums);
     }
 
 private:

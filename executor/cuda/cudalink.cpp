@@ -68,15 +68,25 @@ bool CudaStream::wait(Event& event)
 /// Asks again and again instead of waiting in the driver, where nothing could interrupt it.
 bool CudaStream::synchronize()
 {
-    for (;;) {
-        if (m_interrupted.load(std::memory_order_acquire))
-            return false;
-        std::int32_t done = 0;
-        m_gpu.check(m_gpu.table->streamDone(m_handle, &done), "run what was issued");
-        if (done)
+    while (!m_interrupted.load(std::memory_order_acquire)) {
+        if (done())
             return true;
         std::this_thread::sleep_for(pollInterval);
     }
+    return false;
+}
+
+void CudaStream::finish()
+{
+    while (!done())
+        std::this_thread::sleep_for(pollInterval);
+}
+
+bool CudaStream::done() const
+{
+    std::int32_t done = 0;
+    m_gpu.check(m_gpu.table->streamDone(m_handle, &done), "run what was issued");
+    return done != 0;
 }
 
 bool CudaStream::spend(Nanoseconds time)

@@ -33,6 +33,7 @@ public:
 
     bool wait(Event& event) override;
     bool synchronize() override;
+    void finish(); ///< as synchronize(), but nothing interrupts it
     bool spend(Nanoseconds time) override;
     void interrupt() override;
     void resume() override { m_interrupted.store(false, std::memory_order_release); }
@@ -42,6 +43,8 @@ public:
     const CudaGpu& gpu() const { return m_gpu; }
 
 private:
+    bool done() const;
+
     CudaGpu m_gpu;
     void* m_handle = nullptr;
     SharedStreamSignal m_signal = std::make_shared<StreamSignal>();

@@ -3,6 +3,8 @@
 
 #include "core/base/diagnostic.h"
 
+#include <cmath>
+
 namespace pipewright {
 
 namespace {
@@ -104,8 +106,14 @@ public:
              tableGrad.data(), count(tableGrad), positionsGrad.data());
     }
 
-    void featureBagForward(int, int, Tokens, Read, Values) const override { refuseClassifier(); }
-    void featureBagWeightGrad(int, int, Tokens, Read, Values) const override { refuseClassifier(); }
+    void featureBagForward(int length, int hidden, Tokens features, Read table, Values output) const override
+    {
+        callBag(kernels::TensorOperation::FeatureBag, length, hidden, features, table, output);
+    }
+    void featureBagWeightGrad(int length, int hidden, Tokens features, Read outputGrad, Values tableGrad) const override
+    {
+        callBag(kernels::TensorOperation::FeatureBagGrad, length, hidden, features, outputGrad, tableGrad);
+    }
 
     void crossEntropyForward(int rows, int classes, Values logits, Tokens targets, float scale,
                              Values loss) const override
@@ -119,6 +127,10 @@ public:
              logitsGrad.data());
     }
 
+    std::size_t attentionSaved(const AttentionShape& shape) const override
+    {
+        return shape.tokens() * static_cast<std::size_t>(shape.heads);
+    }
     void attentionForward(const AttentionShape& shape, Read query, Read key, Read value, Values saved, Values output,
                           const EarlierPieces&) const override
     {
@@ -168,6 +180,7 @@ public:
         call(m_table.predictAdam, settings.beta1, settings.beta2, settings.epsilon, step, distance, first.data(),
              second.data(), parameters.data(), count(parameters));
     }
+    void tensor(const kernels::TensorCall& what) const override { call(m_table.tensor, &what); }
 
 private:
     template<typename Function, typename... Arguments>
@@ -176,9 +189,18 @@ private:
         m_gpu.check(function(m_maths, arguments...), "compute");
     }
 
-    [[noreturn]] static void refuseClassifier()
+    void callBag(kernels::TensorOperation operation, int length, int hidden, Tokens features, Read in, Values out) const
     {
-        throw Error("model", "the classifier's bag of features is not computed on a GPU", "use --backend host");
+        kernels::TensorCall what{};
+        what.operation = static_cast<std::int32_t>(operation);
+        what.number = 1 / std::sqrt(static_cast<float>(length));
+        what.size[0] = count(features) / length;
+        what.size[1] = hidden;
+        what.size[2] = length;
+        what.in[0] = in.data();
+        what.out = out.data();
+        what.whole = const_cast<std::int32_t*>(features.data()); // read only
+        tensor(what);
     }
 
     static PipewrightCudaAttention plainShape(const AttentionShape& shape)

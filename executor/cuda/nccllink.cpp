@@ -25,15 +25,22 @@ void NcclOwner::makeRoom(std::size_t jobs)
     m_jobs.resize(m_jobs.size() + jobs);
 }
 
-void NcclOwner::post(NcclLink& link, std::size_t index, bool sends)
+void NcclOwner::push(const Job& job)
+{
+    if (m_count == m_jobs.size())
+        throw Error("link", "more transfers than were announced");
+    m_jobs[(m_first + m_count++) % m_jobs.size()] = job;
+}
+
+void NcclOwner::post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::size_t index)
 {
     {
-        const std::lock_guard lock(m_mutex);
-        if (m_count == m_jobs.size())
-            throw Error("link", "more transfers than were announced");
-        m_jobs[(m_first + m_count++) % m_jobs.size()] = {&link, index, sends};
+        const std::scoped_lock lock(first.m_mutex, second.m_mutex);
+        first.push({&work, index, true});
+        second.push({&work, index, false});
     }
-    m_changed.notify_all();
+    first.m_changed.notify_all();
+    second.m_changed.notify_all();
 }
 
 void NcclOwner::drain()
@@ -53,7 +60,7 @@ void NcclOwner::work()
         --m_count;
         m_working = true;
         lock.unlock();
-        job.link->issue(job.index, job.sends);
+        job.work->issue(job.index, job.first);
         lock.lock();
         m_working = false;
         m_changed.notify_all();
@@ -73,8 +80,6 @@ NcclLink::~NcclLink()
 {
     m_fromOwner.drain();
     m_toOwner.drain();
-    if (m_aborted)
-        return;
     m_from.table->ncclClose(m_sender);
     m_to.table->ncclClose(m_receiver);
 }
@@ -83,8 +88,7 @@ void NcclLink::move(std::size_t index)
 {
     throwIfFailed(); // of an earlier one
     noteCopy(index);
-    m_fromOwner.post(*this, index, true);
-    m_toOwner.post(*this, index, false);
+    NcclOwner::post(m_fromOwner, m_toOwner, *this, index);
 }
 
 void NcclLink::issue(std::size_t index, bool sends)

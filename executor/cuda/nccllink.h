@@ -13,7 +13,13 @@
 
 namespace pipewright {
 
-class NcclLink;
+/// Something of which both sides are to be issued, each by the owner of its GPU.
+class NcclWork {
+public:
+    virtual ~NcclWork() = default;
+    /// On the owner's thread. Throws nothing.
+    virtual void issue(std::size_t index, bool first) = 0;
+};
 
 /// The one thread of a GPU that calls NCCL.
 class NcclOwner {
@@ -25,16 +31,19 @@ public:
 
     /// Room for so many more jobs at a time; before the first step.
     void makeRoom(std::size_t jobs);
-    void post(NcclLink& link, std::size_t index, bool sends);
+    /// Both sides at one time: whatever two GPUs have in common stands in the same order in the queues of both, since
+    /// kernels of NCCL that start in different orders may wait for each other for ever.
+    static void post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::size_t index);
     /// Until nothing is queued and nothing is being issued.
     void drain();
 
 private:
     struct Job {
-        NcclLink* link = nullptr;
+        NcclWork* work = nullptr;
         std::size_t index = 0;
-        bool sends = false;
+        bool first = false;
     };
+    void push(const Job& job);
     void work();
 
     std::mutex m_mutex; ///< guards what follows
@@ -45,7 +54,7 @@ private:
     std::thread m_thread;
 };
 
-class NcclLink final : public CudaLink {
+class NcclLink final : public CudaLink, private NcclWork {
 public:
     /// The owners must outlive it. Throws Error when the two GPUs cannot be connected. Stores no sends: all of them
     /// rendezvous, and none is made slower.
@@ -58,10 +67,8 @@ public:
     void abort() override;
 
 private:
-    friend class NcclOwner;
     void move(std::size_t index) override;
-    /// On the owner's thread.
-    void issue(std::size_t index, bool sends);
+    void issue(std::size_t index, bool sends) override;
     void fail(std::exception_ptr why);
     void throwIfFailed();
 

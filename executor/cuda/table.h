@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 2 };
+enum { PIPEWRIGHT_CUDA_ABI = 3, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -49,6 +49,8 @@ typedef struct PipewrightGpuActivity {
     const char* name;       /* valid during the call; never null */
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
+
+typedef struct PipewrightTensorCall PipewrightTensorCall; /* kernels/tensorcall.h */
 
 typedef struct PipewrightCudaTable {
     uint32_t abi;                   /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
@@ -102,7 +104,21 @@ typedef struct PipewrightCudaTable {
     int (*ncclSend)(void* sender, const void* data, int64_t bytes, void* stream);
     int (*ncclReceive)(void* receiver, void* data, int64_t bytes, void* stream);
     int (*ncclGroup)(int32_t begin); /* what is between 1 and 0 is issued as one */
-    int (*ncclAbort)(void* end);     /* from any thread; also frees it */
+    /* A communicator of many, of which each process joins the ranks of its own GPUs: with the name that one of them made
+       and told the others. Returns when all have come; several ranks of one thread join as one group. */
+    int (*ncclName)(uint8_t name[PIPEWRIGHT_NCCL_NAME]);
+    int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
+                    int32_t multiprocessors, void** member); /* at most so many for a transfer; 0: as NCCL likes */
+    /* Once, when all have joined: NCCL connects at the first use, which would then count. Of this process's members. */
+    int (*ncclWarmUp)(void* const* members, int32_t count);
+    int (*ncclAllReduce)(void* member, const float* from, float* to, int64_t count, void* stream);
+    int (*ncclAllGather)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
+    int (*ncclReduceScatter)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
+    int (*ncclBroadcast)(void* member, float* data, int64_t count, int32_t root, void* stream);
+    int (*ncclReduce)(void* member, const float* from, float* to, int64_t count, int32_t root, void* stream);
+    int (*ncclSendTo)(void* member, int32_t rank, const void* data, int64_t bytes, void* stream);
+    int (*ncclReceiveFrom)(void* member, int32_t rank, void* data, int64_t bytes, void* stream);
+    int (*ncclAbort)(void* end); /* from any thread: what is under way ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
     /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. */
@@ -149,6 +165,7 @@ typedef struct PipewrightCudaTable {
                           float* parameters, int64_t count);
     int (*predictAdam)(void* maths, float beta1, float beta2, float epsilon, int32_t step, float distance,
                        const float* first, const float* second, float* parameters, int64_t count);
+    int (*tensor)(void* maths, const PipewrightTensorCall* call); /* the operations of kernels/tensors.h */
 } PipewrightCudaTable;
 
 typedef const PipewrightCudaTable* (*PipewrightCudaEntry)(void);

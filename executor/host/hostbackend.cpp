@@ -80,6 +80,8 @@ public:
         if (from.bytes > 0)
             std::memcpy(to, from.data, static_cast<std::size_t>(from.bytes));
     }
+    void fetch(Stream& stream, Region to, const Device&, Region from) override { read(stream, from, to.data); }
+    bool reaches(const Device&) const override { return true; }
 
 private:
     int m_index;

@@ -22,6 +22,8 @@ public:
     }
     void write(Stream& stream, Region to, const void* from) override { m_host.write(stream, to, from); }
     void read(Stream& stream, Region from, void* to) override { m_host.read(stream, from, to); }
+    void fetch(Stream& stream, Region to, const Device&, Region from) override { m_host.read(stream, from, to.data); }
+    bool reaches(const Device& other) const override { return m_local && &other == this; }
 
 private:
     Device& m_host;

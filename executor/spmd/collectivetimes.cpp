@@ -4,12 +4,13 @@
 #include "core/spmd/machine.h"
 #include "core/spmd/shards.h"
 #include "executor/spmd/exchange.h"
-#include "executor/spmd/nodemaths.h"
-#include "executor/spmd/spmdrun.h"
+#include "executor/spmd/onedevice.h"
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -46,11 +47,30 @@ std::vector<std::vector<double>> skewsFor(int devices)
     return shares;
 }
 
-void onThreads(int devices, const std::function<void(int)>& work)
+/// One thread per device. Throws what the first one threw that failed.
+void onThreads(Exchange& exchange, const std::function<void(int)>& work)
 {
-    std::vector<std::jthread> threads;
-    for (int d = 0; d < devices; ++d)
-        threads.emplace_back(work, d);
+    std::mutex mutex;
+    std::exception_ptr failure;
+    {
+        std::vector<std::jthread> threads;
+        for (int d = 0; d < exchange.devices(); ++d)
+            threads.emplace_back([&, d] {
+                try {
+                    work(d);
+                } catch (const Stopped&) { // because of another
+                } catch (...) {
+                    {
+                        const std::lock_guard lock(mutex);
+                        if (!failure)
+                            failure = std::current_exception();
+                    }
+                    exchange.fail();
+                }
+            });
+    }
+    if (failure)
+        std::rethrow_exception(failure);
 }
 
 /// One collective on the pieces that the shares make of a square-ish tensor.
@@ -70,25 +90,25 @@ public:
                 devices * largest / static_cast<double>(m_rows), seconds};
     }
 
-    void run(int device, Exchange& exchange) const
+    /// Seconds from when all devices have what it starts from.
+    double run(int device, Place& place, Exchange& exchange) const
     {
-        const auto at = static_cast<std::size_t>(device);
-        const std::int64_t first = std::accumulate(m_lengths.begin(), m_lengths.begin() + device, std::int64_t(0));
-        const HostTensor whole({m_rows, columns}), piece({m_lengths[at], columns});
+        const Cut rows{0, m_lengths, m_kind == Collective::GroupedBroadcast || m_kind == Collective::GroupedReduce};
+        const Tensor whole = place.zeros({m_rows, columns}), piece = place.zeros({rows.length(device), columns});
+        place.synchronize();
         exchange.wait();
+        const auto from = Clock::now();
         switch (m_kind) {
         case Collective::AllGather:
-        case Collective::GroupedBroadcast: exchange.allGather(device, piece, 0); break;
+        case Collective::GroupedBroadcast: exchange.allGather(device, piece, rows); break;
         case Collective::AllReduce: exchange.allReduce(device, whole); break;
         case Collective::ReduceScatter:
-        case Collective::GroupedReduce: exchange.reduceScatter(device, whole, 0, first, m_lengths[at]); break;
-        case Collective::AllToAll: {
-            const std::int64_t column =
-                std::accumulate(m_columnLengths.begin(), m_columnLengths.begin() + device, std::int64_t(0));
-            exchange.allToAll(device, piece, 0, 1, column, m_columnLengths[at]);
-            break;
+        case Collective::GroupedReduce: exchange.reduceScatter(device, whole, rows); break;
+        case Collective::AllToAll: exchange.allToAll(device, piece, rows, {1, m_columnLengths}); break;
         }
-        }
+        place.synchronize();
+        exchange.wait();
+        return secondsSince(from);
     }
 
 private:
@@ -98,18 +118,15 @@ private:
     std::vector<std::int64_t> m_lengths, m_columnLengths;
 };
 
-double timeOf(const TimedCollective& collective, int devices, int repetitions)
+double timeOf(const TimedCollective& collective, const std::vector<std::unique_ptr<Place>>& places, Exchange& exchange,
+              int repetitions)
 {
-    Exchange exchange(devices);
     std::vector<double> times;
-    onThreads(devices, [&](int device) {
+    onThreads(exchange, [&](int device) {
         for (int i = 0; i <= repetitions; ++i) {
-            exchange.wait();
-            const auto from = Clock::now();
-            collective.run(device, exchange);
-            exchange.wait();
+            const double seconds = collective.run(device, *places[static_cast<std::size_t>(device)], exchange);
             if (device == 0 && i > 0)
-                times.push_back(secondsSince(from));
+                times.push_back(seconds);
         }
     });
     return medianOf(std::move(times));
@@ -117,7 +134,7 @@ double timeOf(const TimedCollective& collective, int devices, int repetitions)
 
 } // namespace
 
-HostTimes measureHost(const TensorGraph& graph, int devices, const HostTimesOptions& options)
+DeviceTimes measureDevices(const TensorGraph& graph, Backend& backend, const DeviceTimesOptions& options)
 {
     if (Diagnostics found = whyNotRunnable(graph); !found.empty())
         throw Error(std::move(found));
@@ -127,17 +144,25 @@ HostTimes measureHost(const TensorGraph& graph, int devices, const HostTimesOpti
     if (!(flops > 0))
         throw Error(graph.name, "a model without matrix products says nothing about a device's rate",
                     "calibrate with a model that has linear layers");
-    HostTimes times;
+    DeviceTimes times;
+    const int devices = backend.devices();
     const LeafValues leaves = randomLeaves(graph, 1);
+    std::vector<std::unique_ptr<Place>> places;
+    std::vector<Place*> pointers;
+    for (int d = 0; d < devices; ++d)
+        pointers.push_back(places.emplace_back(std::make_unique<Place>(backend.device(d))).get());
+    const auto exchange = createExchange(pointers, backend.createCommunicators());
     std::vector<std::vector<double>> seconds(static_cast<std::size_t>(devices));
-    Exchange start(devices);
-    onThreads(devices, [&](int device) {
+    onThreads(*exchange, [&](int device) {
+        const auto at = static_cast<std::size_t>(device);
+        OneDevice whole(*places[at], graph, leaves);
         for (int i = 0; i <= options.repetitions; ++i) {
-            start.wait();
+            exchange->wait();
             const auto from = Clock::now();
-            runSingle(graph, leaves);
+            whole.step();
+            places[at]->synchronize();
             if (i > 0)
-                seconds[static_cast<std::size_t>(device)].push_back(secondsSince(from));
+                seconds[at].push_back(secondsSince(from));
         }
     });
     for (std::vector<double>& own : seconds)
@@ -146,12 +171,12 @@ HostTimes measureHost(const TensorGraph& graph, int devices, const HostTimesOpti
         for (const std::int64_t elements : options.elements)
             for (const std::vector<double>& shares : skewsFor(devices)) {
                 const TimedCollective collective(static_cast<Collective>(kind), elements, shares);
-                times.samples.push_back(collective.sample(timeOf(collective, devices, options.repetitions)));
+                times.samples.push_back(collective.sample(timeOf(collective, places, *exchange, options.repetitions)));
             }
     return times;
 }
 
-Cluster calibrated(Cluster cluster, const HostTimes& times)
+Cluster calibrated(Cluster cluster, const DeviceTimes& times)
 {
     for (std::size_t d = 0; d < times.rates.size(); ++d) {
         cluster.devices[d].peakFlops = times.rates[d];

@@ -3,7 +3,7 @@
 
 #include "core/spmd/shards.h"
 
-#include <numeric>
+#include <algorithm>
 #include <thread>
 
 namespace pipewright::spmd {
@@ -12,11 +12,21 @@ namespace {
 
 constexpr auto shortestSleep = std::chrono::milliseconds(1);
 
+/// Whether the program chose to move pieces of exact sizes at this site.
+bool pieceByPiece(const Instruction& instruction, bool forwards)
+{
+    return std::any_of(instruction.charges.begin(), instruction.charges.end(), [forwards](const Charge& charge) {
+        return charge.communicates && (charge.pass == Pass::Forward) == forwards
+               && (charge.collective == Collective::GroupedBroadcast || charge.collective == Collective::GroupedReduce);
+    });
+}
+
 } // namespace
 
-DeviceActor::DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
+DeviceActor::DeviceActor(int device, Place& place, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
                          const SpmdRunOptions& options)
-    : m_device(device), m_theory(theory), m_graph(theory.graph()), m_leaves(leaves), m_exchange(exchange),
+    : m_device(device), m_place(place), m_theory(theory), m_graph(theory.graph()), m_leafValues(leaves),
+      m_exchange(exchange),
       m_emulate(options.emulateSpeed), m_check(options.check != nullptr)
 {
 }
@@ -36,25 +46,57 @@ void DeviceActor::startClock()
 
 void DeviceActor::finish()
 {
+    m_place.synchronize();
     if (m_emulate)
         std::this_thread::sleep_until(m_exchange.clock(m_device));
 }
 
+void DeviceActor::fetch(const Property& loss)
+{
+    const auto all = [this](const std::map<Property, Tensor>& from, std::map<Property, HostTensor>& to) {
+        for (const auto& [property, tensor] : from)
+            to[property] = m_place.get(tensor);
+    };
+    all(m_parameterGradients, m_fetched.parameterGradients);
+    if (!m_check) {
+        m_fetched.values[loss] = m_place.get(m_values.at(loss));
+        return;
+    }
+    all(m_values, m_fetched.values);
+    all(m_seen, m_fetched.gradients);
+}
+
 const HostTensor* DeviceActor::gradient(const Property& property) const
 {
-    const auto found = m_seen.find(property);
-    return found == m_seen.end() ? nullptr : &found->second;
+    const auto found = m_fetched.gradients.find(property);
+    return found == m_fetched.gradients.end() ? nullptr : &found->second;
+}
+
+Cut DeviceActor::cutOf(const Property& property, bool pieceByPiece) const
+{
+    return {property.relation.dim, shardLengths(m_theory, property.tensor, property.relation), pieceByPiece};
 }
 
 std::int64_t DeviceActor::firstOf(const Property& property) const
 {
-    const auto lengths = shardLengths(m_theory, property.tensor, property.relation);
-    return std::accumulate(lengths.begin(), lengths.begin() + m_device, std::int64_t(0));
+    return cutOf(property).first(m_device);
 }
 
 std::int64_t DeviceActor::lengthOf(const Property& property) const
 {
-    return shardLengths(m_theory, property.tensor, property.relation)[static_cast<std::size_t>(m_device)];
+    return cutOf(property).length(m_device);
+}
+
+/// A whole one, or the device's own piece; brought there when it is first asked for.
+const Tensor& DeviceActor::leaf(const Property& property)
+{
+    const auto found = m_leaves.find(property);
+    if (found != m_leaves.end())
+        return found->second;
+    const HostTensor& whole = m_leafValues.at(property.tensor);
+    const bool piece = property.relation.kind == RelationKind::Gather;
+    return m_leaves[property] =
+               m_place.put(piece ? spmd::cut(whole, property.relation.dim, firstOf(property), lengthOf(property)) : whole);
 }
 
 Shape DeviceActor::shapeOf(const Property& property) const
@@ -135,29 +177,23 @@ void DeviceActor::forward(const Instruction& instruction)
 {
     const Property& to = instruction.after;
     if (instruction.computes()) {
-        m_values[to] = spmd::forward(m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
+        m_values[to] = spmd::forward(m_place, m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
         passComputing(instruction, true);
         return;
     }
-    const bool piece = to.relation.kind == RelationKind::Gather;
     if (instruction.action == Action::Load) {
-        const HostTensor& whole = m_leaves.at(to.tensor);
-        m_values[to] = piece ? cut(whole, to.relation.dim, firstOf(to), lengthOf(to)) : whole;
+        m_values[to] = leaf(to);
         return;
     }
     const Property& from = instruction.before.front();
-    const HostTensor& mine = m_values.at(from);
+    const Tensor& mine = m_values.at(from);
+    const bool exact = pieceByPiece(instruction, true);
     switch (instruction.action) {
-    case Action::AllGather: m_values[to] = m_exchange.allGather(m_device, mine, from.relation.dim); break;
+    case Action::AllGather: m_values[to] = m_exchange.allGather(m_device, mine, cutOf(from, exact)); break;
     case Action::AllReduce: m_values[to] = m_exchange.allReduce(m_device, mine); break;
-    case Action::ReduceScatter:
-        m_values[to] = m_exchange.reduceScatter(m_device, mine, to.relation.dim, firstOf(to), lengthOf(to));
-        break;
-    case Action::AllToAll:
-        m_values[to] =
-            m_exchange.allToAll(m_device, mine, from.relation.dim, to.relation.dim, firstOf(to), lengthOf(to));
-        break;
-    case Action::Slice: m_values[to] = cut(mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
+    case Action::ReduceScatter: m_values[to] = m_exchange.reduceScatter(m_device, mine, cutOf(to, exact)); break;
+    case Action::AllToAll: m_values[to] = m_exchange.allToAll(m_device, mine, cutOf(from), cutOf(to)); break;
+    case Action::Slice: m_values[to] = cut(m_place, mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
     case Action::Load: break;
     }
     passMoving(instruction, true);
@@ -169,7 +205,7 @@ void DeviceActor::backwardStart(const Property& loss)
 {
     HostTensor one{Shape{}};
     one.data.front() = loss.relation.kind == RelationKind::Reduce || m_device == 0 ? 1.0f : 0.0f;
-    m_gradients[loss] = std::move(one);
+    m_gradients[loss] = m_place.put(one);
 }
 
 bool DeviceActor::differentiable(int tensor) const
@@ -177,12 +213,12 @@ bool DeviceActor::differentiable(int tensor) const
     return m_graph.node(tensor).leaf != Leaf::Input;
 }
 
-HostTensor DeviceActor::takeGradient(const Property& property)
+Tensor DeviceActor::takeGradient(const Property& property)
 {
     const auto found = m_gradients.find(property);
-    HostTensor gradient; // zeros when nothing came back this way
+    Tensor gradient; // zeros when nothing came back this way
     if (found == m_gradients.end()) {
-        gradient = HostTensor(shapeOf(property));
+        gradient = m_place.zeros(shapeOf(property));
     } else {
         gradient = std::move(found->second);
         m_gradients.erase(found);
@@ -192,11 +228,11 @@ HostTensor DeviceActor::takeGradient(const Property& property)
     return gradient;
 }
 
-void DeviceActor::addGradient(const Property& property, HostTensor gradient)
+void DeviceActor::addGradient(const Property& property, Tensor gradient)
 {
     const auto [found, isNew] = m_gradients.try_emplace(property, std::move(gradient));
     if (!isNew)
-        accumulate(found->second, gradient);
+        accumulate(m_place, found->second, gradient);
 }
 
 void DeviceActor::storeParameterGradient(const Instruction& load)
@@ -204,7 +240,7 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
     const Property& stored = load.after;
     if (m_parameterGradients.contains(stored))
         return;
-    HostTensor gradient = takeGradient(stored);
+    Tensor gradient = takeGradient(stored);
     if (stored.relation.kind == RelationKind::Identity && !load.unreduced) {
         gradient = m_exchange.allReduce(m_device, gradient);
         passMoving(load, false);
@@ -213,16 +249,17 @@ void DeviceActor::storeParameterGradient(const Instruction& load)
 }
 
 /// Everyone gathers the rows of the input and of the result's gradient, and makes the whole weight gradient of them.
-void DeviceActor::backwardWithFactors(const Instruction& instruction, const HostTensor& grad)
+void DeviceActor::backwardWithFactors(const Instruction& instruction, const Tensor& grad)
 {
-    const int dim = instruction.after.relation.dim;
-    const HostTensor rows = m_exchange.allGather(m_device, m_values.at(instruction.before[0]), dim);
-    const HostTensor grads = m_exchange.allGather(m_device, grad, dim);
+    const bool exact = pieceByPiece(instruction, false);
+    const Property& input = instruction.before[0];
+    const Tensor rows = m_exchange.allGather(m_device, m_values.at(input), cutOf(input, exact));
+    const Tensor grads = m_exchange.allGather(m_device, grad, cutOf(instruction.after, exact));
     passMoving(instruction, false);
     Operands operands = operandsOf(instruction);
     operands[0] = &rows;
     const Node& node = m_graph.node(instruction.tensor);
-    std::vector<HostTensor> found = spmd::backward(node, operands, HostTensor(node.shape), grads);
+    std::vector<Tensor> found = spmd::backward(m_place, node, operands, m_place.make(node.shape), grads);
     for (std::size_t o = 1; o < found.size(); ++o)
         addGradient(instruction.before[o], std::move(found[o]));
 }
@@ -237,10 +274,10 @@ void DeviceActor::backward(const Instruction& instruction)
     }
     if (!differentiable(to.tensor))
         return; // a slice of an input
-    const HostTensor grad = takeGradient(to);
+    const Tensor grad = takeGradient(to);
     if (instruction.computes()) {
         const bool factors = rules()[static_cast<std::size_t>(instruction.rule)].factors();
-        auto found = spmd::backward(m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to), grad,
+        auto found = spmd::backward(m_place, m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to), grad,
                                     partOf(instruction));
         for (std::size_t o = 0; o < found.size(); ++o)
             if (differentiable(instruction.before[o].tensor) && !(factors && o > 0)) {
@@ -256,19 +293,17 @@ void DeviceActor::backward(const Instruction& instruction)
         return;
     }
     const Property& from = instruction.before.front();
+    const bool exact = pieceByPiece(instruction, false);
     switch (instruction.action) {
     case Action::AllGather:
-        addGradient(from, m_exchange.reduceScatter(m_device, grad, from.relation.dim, firstOf(from), lengthOf(from)));
+        addGradient(from, m_exchange.reduceScatter(m_device, grad, cutOf(from, exact)));
         break;
     case Action::AllReduce: addGradient(from, m_exchange.allReduce(m_device, grad)); break;
-    case Action::ReduceScatter: addGradient(from, m_exchange.allGather(m_device, grad, to.relation.dim)); break;
-    case Action::AllToAll:
-        addGradient(from, m_exchange.allToAll(m_device, grad, to.relation.dim, from.relation.dim, firstOf(from),
-                                              lengthOf(from)));
-        break;
+    case Action::ReduceScatter: addGradient(from, m_exchange.allGather(m_device, grad, cutOf(to, exact))); break;
+    case Action::AllToAll: addGradient(from, m_exchange.allToAll(m_device, grad, cutOf(to), cutOf(from))); break;
     case Action::Slice: {
-        HostTensor whole(m_graph.node(from.tensor).shape);
-        paste(whole, grad, to.relation.dim, firstOf(to));
+        Tensor whole = m_place.zeros(m_graph.node(from.tensor).shape);
+        paste(m_place, whole, grad, to.relation.dim, firstOf(to));
         addGradient(from, std::move(whole));
         break;
     }

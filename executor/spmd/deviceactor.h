@@ -18,47 +18,58 @@ namespace pipewright::spmd {
 
 class DeviceActor {
 public:
-    DeviceActor(int device, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
+    DeviceActor(int device, Place& place, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
                 const SpmdRunOptions& options);
 
     void begin();      ///< forgets the step before
     void startClock(); ///< all devices are about to start
-    void finish();     ///< until the step would have ended
+    void finish();     ///< until the step has ended, or would have
     void forward(const Instruction& instruction);
     void backwardStart(const Property& loss);
     void backward(const Instruction& instruction);
 
-    const HostTensor& value(const Property& property) const { return m_values.at(property); }
+    /// Brings to the host what is asked for below: of the last step the loss and the parameters' gradients, and in
+    /// checking mode everything.
+    void fetch(const Property& loss);
+    const HostTensor& value(const Property& property) const { return m_fetched.values.at(property); }
     /// In checking mode: what came back to a property; null for inputs, to which nothing does.
     const HostTensor* gradient(const Property& property) const;
     /// Of parameters, as they are stored.
-    const std::map<Property, HostTensor>& parameterGradients() const { return m_parameterGradients; }
+    const std::map<Property, HostTensor>& parameterGradients() const { return m_fetched.parameterGradients; }
 
 private:
     using Clock = Exchange::Clock;
 
+    Cut cutOf(const Property& property, bool pieceByPiece = false) const;
     std::int64_t firstOf(const Property& property) const;
     std::int64_t lengthOf(const Property& property) const;
     Shape shapeOf(const Property& property) const;
     Operands operandsOf(const Instruction& instruction) const;
     LocalPart partOf(const Instruction& instruction) const;
-    HostTensor takeGradient(const Property& property);
-    void addGradient(const Property& property, HostTensor gradient);
+    Tensor takeGradient(const Property& property);
+    void addGradient(const Property& property, Tensor gradient);
     bool differentiable(int tensor) const;
     void storeParameterGradient(const Instruction& load);
-    void backwardWithFactors(const Instruction& instruction, const HostTensor& grad);
+    void backwardWithFactors(const Instruction& instruction, const Tensor& grad);
     void passComputing(const Instruction& instruction, bool forwards);
     void passMoving(const Instruction& instruction, bool forwards);
     void pass(double seconds);
 
+    const Tensor& leaf(const Property& property);
+
     int m_device;
+    Place& m_place;
     const Theory& m_theory;
     const TensorGraph& m_graph;
-    const LeafValues& m_leaves;
+    const LeafValues& m_leafValues;
     Exchange& m_exchange;
     bool m_emulate, m_check;
-    std::map<Property, HostTensor> m_values, m_gradients, m_parameterGradients;
-    std::map<Property, HostTensor> m_seen; ///< gradients, for checking
+    std::map<Property, Tensor> m_leaves; ///< what this device holds of them, from the first step on
+    std::map<Property, Tensor> m_values, m_gradients, m_parameterGradients;
+    std::map<Property, Tensor> m_seen; ///< gradients, for checking
+    struct {
+        std::map<Property, HostTensor> values, gradients, parameterGradients;
+    } m_fetched;
 };
 
 } // namespace pipewright::spmd

@@ -1,45 +1,75 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Collectives among the threads that stand for a stage's devices. Every device shows its tensor, all wait, each
-// reads what it needs and all wait again before anybody goes on: nothing is copied twice, and the sum of a
-// reduction is always taken in the order of the devices, so that everyone gets the same bits. Devices whose
-// piece is empty take part like the others.
+// Collectives among the devices of a shared stage, one thread each, all of which call the same in the same order. A
+// device whose piece is empty takes part like the others, and every device gets the same bits of a sum.
+//
+// Two ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
+// piece by piece as the program chose for the site, and issued without anybody waiting on the host. Everywhere else
+// each shows its tensor, all wait, and each reads what it needs from the others, adding up in the order of the devices.
 //
 // Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
 #pragma once
 
-#include "executor/spmd/hosttensor.h"
+#include "executor/collectives.h"
+#include "executor/spmd/place.h"
 
-#include <barrier>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <vector>
 
 namespace pipewright::spmd {
 
+/// How the devices share a tensor: the lengths of their pieces along a dimension.
+struct Cut {
+    int dim = 0;
+    std::vector<std::int64_t> lengths;
+    bool pieceByPiece = false; ///< grouped broadcasts or reductions of exact sizes, instead of one of padded ones
+
+    std::int64_t first(int device) const;
+    std::int64_t length(int device) const { return lengths[static_cast<std::size_t>(device)]; }
+    std::int64_t whole() const { return first(static_cast<int>(lengths.size())); }
+    std::int64_t largest() const;
+};
+
 class Exchange {
 public:
-    explicit Exchange(int devices);
-
-    int devices() const { return static_cast<int>(m_shown.size()); }
-    /// Waits until all devices are here.
-    void wait() { m_barrier.arrive_and_wait(); }
     using Clock = std::chrono::steady_clock;
+
+    explicit Exchange(std::vector<Place*> places);
+    virtual ~Exchange() = default;
+
+    int devices() const { return static_cast<int>(m_places.size()); }
+    /// Until all devices are here. Throws Stopped when one has failed.
+    void wait();
+    /// Once a device has failed: lets the others go, from any thread.
+    void fail();
     /// The device's own; nobody else reads it but in a collective.
     Clock::time_point& clock(int device) { return m_clocks[static_cast<std::size_t>(device)]; }
 
-    HostTensor allGather(int device, const HostTensor& piece, int dim);
-    HostTensor allReduce(int device, const HostTensor& part);
-    /// The device's own [first, first + length) of the sum.
-    HostTensor reduceScatter(int device, const HostTensor& part, int dim, std::int64_t first, std::int64_t length);
+    virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
+    virtual Tensor allReduce(int device, const Tensor& part) = 0;
+    /// The device's own piece of the sum.
+    virtual Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) = 0;
     /// From pieces along one dimension to pieces along another, or other pieces along the same.
-    HostTensor allToAll(int device, const HostTensor& piece, int from, int to, std::int64_t first, std::int64_t length);
+    virtual Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) = 0;
+
+protected:
+    Place& place(int device) { return *m_places[static_cast<std::size_t>(device)]; }
+    virtual void abort() {}
+
+    std::vector<Place*> m_places;
+    std::vector<Clock::time_point> m_clocks;
 
 private:
-    template<typename Work>
-    HostTensor together(int device, const HostTensor& mine, Work work);
-
-    std::vector<const HostTensor*> m_shown;
-    std::vector<Clock::time_point> m_clocks;
-    std::barrier<> m_barrier;
+    std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    int m_come = 0;
+    std::uint64_t m_round = 0;
+    bool m_failed = false;
 };
+
+/// Through `communicators`, one per place, or, when there are none, by reading each other's memory.
+std::unique_ptr<Exchange> createExchange(std::vector<Place*> places,
+                                         std::vector<std::unique_ptr<Communicator>> communicators);
 
 } // namespace pipewright::spmd

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long a step of a program takes on devices of emulated speed, beside what was predicted: of the program that
-// was chosen, and of the common ways that it is to beat.
+// How long a step of a program takes, on the host's devices of emulated speed or on a backend's own, beside what was
+// predicted: of the program that was chosen, and of the common ways that it is to beat.
 #pragma once
 
 #include "core/spmd/shardplan.h"
@@ -19,11 +19,12 @@ struct MeasuredWay {
     double error() const { return predicted / median() - 1; } ///< relative to what was measured
 };
 
-/// Runs `steps` timed steps without checks. Throws Error as runProgram does.
+/// Runs `steps` timed steps without checks; `backend` null: the host's, emulated. Throws Error as runProgram does.
 MeasuredWay measureWay(const TensorGraph& graph, const Machine& machine, std::string name, const SpmdProgram& program,
-                       const Ratios& ratios, const LeafValues& leaves, int steps);
+                       const Ratios& ratios, const LeafValues& leaves, int steps, Backend* backend = nullptr);
 /// The plan first, by the name of "plan", then the others.
 std::vector<MeasuredWay> measureWays(const TensorGraph& graph, const Machine& machine, const ShardPlan& plan,
-                                     const std::vector<Alternative>& others, const LeafValues& leaves, int steps);
+                                     const std::vector<Alternative>& others, const LeafValues& leaves, int steps,
+                                     Backend* backend = nullptr);
 
 } // namespace pipewright::spmd

@@ -4,23 +4,21 @@
 #include "executor/spmd/expertmaths.h"
 #include "executor/spmd/plainmaths.h"
 
-#include "kernels/attention.h"
-#include "kernels/crossentropy.h"
-#include "kernels/gelu.h"
-#include "kernels/layernorm.h"
-#include "kernels/matmul.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <functional>
 
 namespace pipewright::spmd {
 
 namespace {
 
-using Gradients = std::vector<HostTensor>;
+using Gradients = std::vector<Tensor>;
+using kernels::TensorOperation;
+
+std::int64_t count(const Tensor& tensor)
+{
+    return static_cast<std::int64_t>(tensor.elements());
+}
 
 kernels::LinearShape linearShape(const Operands& in)
 {
@@ -31,107 +29,107 @@ kernels::LinearShape linearShape(const Operands& in)
     return {static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
 }
 
-HostTensor linear(const Node&, const Operands& in, const LocalPart& part)
+Tensor linear(Place& place, const Node&, const Operands& in, const LocalPart& part)
 {
     Shape shape = in[0]->shape;
     shape.back() = in[1]->shape[0];
-    HostTensor out(std::move(shape));
-    if (out.elements() == 0)
-        return out;
     const bool bias = in.size() > 2 && part.countsOnce;
     if (in[1]->elements() == 0) { // no inputs here: nothing but the bias
-        for (std::size_t i = 0; bias && i < out.elements(); ++i)
-            out.data[i] = in[2]->data[i % in[2]->elements()];
+        Tensor out = place.zeros(std::move(shape));
+        if (bias && out.elements() > 0)
+            place.call(TensorOperation::AddRepeated, {count(out), count(*in[2])},
+                       {out.data.data(), in[2]->data.data()}, out.data.data());
         return out;
     }
-    kernels::linearForward(linearShape(in), in[0]->data, in[1]->data,
-                           bias ? std::span<const float>(in[2]->data) : std::span<const float>(), out.data);
+    Tensor out = place.make(std::move(shape));
+    if (out.elements() > 0)
+        place.operations().linearForward(linearShape(in), in[0]->data, in[1]->data,
+                                         bias ? std::span<const float>(in[2]->data) : std::span<const float>(),
+                                         out.data, kernels::Store::Replace);
     return out;
 }
 
-Gradients linearBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients linearBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                     const LocalPart&)
 {
-    Gradients grads{HostTensor(in[0]->shape), HostTensor(in[1]->shape)};
+    Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape)};
     if (in.size() > 2)
-        grads.emplace_back(in[2]->shape);
+        grads.push_back(place.zeros(in[2]->shape));
     if (grad.elements() == 0)
         return grads;
-    const std::span<float> biasGrad = in.size() > 2 ? std::span<float>(grads[2].data) : std::span<float>();
+    const std::span<float> biasGrad = in.size() > 2 ? grads[2].data : std::span<float>();
     if (in[1]->elements() == 0) {
-        for (std::size_t i = 0; !biasGrad.empty() && i < grad.elements(); ++i)
-            biasGrad[i % biasGrad.size()] += grad.data[i];
+        if (!biasGrad.empty())
+            place.call(TensorOperation::SumRepeated, {count(grad), static_cast<std::int64_t>(biasGrad.size())},
+                       {grad.data.data()}, biasGrad.data());
         return grads;
     }
-    kernels::linearInputGrad(linearShape(in), grad.data, in[1]->data, grads[0].data);
-    kernels::linearWeightGrad(linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad);
+    place.operations().linearInputGrad(linearShape(in), grad.data, in[1]->data, grads[0].data);
+    place.operations().linearWeightGrad(linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad);
     return grads;
 }
 
-HostTensor gelu(const Node&, const Operands& in, const LocalPart&)
+Tensor gelu(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    HostTensor out(in[0]->shape);
-    kernels::geluForward(in[0]->data, out.data);
-    return out;
-}
-
-Gradients geluBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
-{
-    Gradients grads{HostTensor(in[0]->shape)};
-    kernels::geluInputGrad(in[0]->data, grad.data, grads[0].data);
-    return grads;
-}
-
-HostTensor layerNorm(const Node&, const Operands& in, const LocalPart&)
-{
-    HostTensor out(in[0]->shape);
-    const int columns = static_cast<int>(in[0]->shape.back());
-    const std::vector<float> zeros(static_cast<std::size_t>(columns), 0.0f);
+    Tensor out = place.make(in[0]->shape);
     if (out.elements() > 0)
-        kernels::layerNormForward(static_cast<int>(out.elements()) / columns, columns, in[0]->data, in[1]->data,
-                                  in.size() > 2 ? in[2]->data : zeros, out.data);
+        place.operations().geluForward(in[0]->data, out.data);
     return out;
 }
 
-Gradients layerNormBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients geluBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad, const LocalPart&)
 {
-    Gradients grads{HostTensor(in[0]->shape), HostTensor(in[1]->shape), HostTensor(in[1]->shape)};
+    Gradients grads{place.make(in[0]->shape)};
+    if (grad.elements() > 0)
+        place.operations().geluInputGrad(in[0]->data, grad.data, grads[0].data);
+    return grads;
+}
+
+Tensor layerNorm(Place& place, const Node&, const Operands& in, const LocalPart&)
+{
+    Tensor out = place.make(in[0]->shape);
+    if (out.elements() == 0)
+        return out;
+    const int columns = static_cast<int>(in[0]->shape.back());
+    const Tensor shift = in.size() > 2 ? *in[2] : place.zeros({columns});
+    place.operations().layerNormForward(static_cast<int>(out.elements()) / columns, columns, in[0]->data, in[1]->data,
+                                        shift.data, out.data);
+    return out;
+}
+
+Gradients layerNormBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                        const LocalPart&)
+{
+    Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape), place.zeros(in[1]->shape)};
     const int columns = static_cast<int>(in[0]->shape.back());
     if (const int rows = static_cast<int>(grad.elements()) / columns; rows > 0) {
-        kernels::layerNormInputGrad(rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data);
-        kernels::layerNormWeightGrad(rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data);
+        place.operations().layerNormInputGrad(rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data);
+        place.operations().layerNormWeightGrad(rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data);
     }
     grads.resize(in.size());
     return grads;
 }
 
-/// Keys and values with one head for each of the queries', as the kernel wants them; and the reverse for gradients.
-HostTensor repeatedHeads(const HostTensor& narrow, std::int64_t headSize, std::int64_t times)
-{
-    Shape shape = narrow.shape;
-    shape.back() *= times;
-    HostTensor wide(std::move(shape));
-    const auto h = static_cast<std::size_t>(headSize), t = static_cast<std::size_t>(times);
-    for (std::size_t i = 0; i < wide.elements(); ++i)
-        wide.data[i] = narrow.data[i / (h * t) * h + i % h];
-    return wide;
-}
-
-HostTensor foldedHeads(std::span<const float> wide, Shape shape, std::int64_t headSize, std::int64_t times)
-{
-    HostTensor narrow(std::move(shape));
-    const auto h = static_cast<std::size_t>(headSize), t = static_cast<std::size_t>(times);
-    for (std::size_t i = 0; i < wide.size(); ++i)
-        narrow.data[i / (h * t) * h + i % h] += wide[i];
-    return narrow;
-}
-
 struct AttentionParts {
     kernels::AttentionShape shape;
     std::int64_t times = 1;
-    HostTensor key, value, probabilities;
+    Tensor key, value, saved, output;
 };
 
-AttentionParts attentionParts(const Node& node, const Operands& in)
+/// Keys and values with one head for each of the queries', as the kernel wants them.
+Tensor repeatedHeads(Place& place, const Tensor& narrow, std::int64_t headSize, std::int64_t times)
+{
+    if (times == 1)
+        return narrow;
+    Shape shape = narrow.shape;
+    shape.back() *= times;
+    Tensor wide = place.make(std::move(shape));
+    place.call(TensorOperation::RepeatHeads, {count(wide), headSize, times}, {narrow.data.data()}, wide.data.data());
+    return wide;
+}
+
+/// Computed, from the beginning.
+AttentionParts attend(Place& place, const Node& node, const Operands& in)
 {
     const auto heads = static_cast<std::int64_t>(node.attributes.at("heads"));
     const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
@@ -140,77 +138,78 @@ AttentionParts attentionParts(const Node& node, const Operands& in)
     parts.times = heads / narrow;
     parts.shape = {static_cast<int>(in[0]->shape[0]), static_cast<int>(in[0]->shape[1]),
                    static_cast<int>(in[0]->shape[2] / headSize), static_cast<int>(headSize)};
-    parts.key = repeatedHeads(*in[1], headSize, parts.times);
-    parts.value = repeatedHeads(*in[2], headSize, parts.times);
-    parts.probabilities = HostTensor({static_cast<std::int64_t>(parts.shape.scores())});
+    parts.key = repeatedHeads(place, *in[1], headSize, parts.times);
+    parts.value = repeatedHeads(place, *in[2], headSize, parts.times);
+    parts.saved = place.make({static_cast<std::int64_t>(place.operations().attentionSaved(parts.shape))});
+    parts.output = place.make(in[0]->shape);
+    place.operations().attentionForward(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data,
+                                        parts.output.data, {});
     return parts;
 }
 
-HostTensor attention(const Node& node, const Operands& in, const LocalPart&)
+Tensor attention(Place& place, const Node& node, const Operands& in, const LocalPart&)
 {
-    HostTensor out(in[0]->shape);
-    if (out.elements() == 0)
-        return out;
-    AttentionParts parts = attentionParts(node, in);
-    kernels::attentionForward(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.probabilities.data,
-                              out.data);
-    return out;
+    return in[0]->elements() == 0 ? place.make(in[0]->shape) : attend(place, node, in).output;
 }
 
-Gradients attentionBack(const Node& node, const Operands& in, const HostTensor&, const HostTensor& grad,
+Gradients attentionBack(Place& place, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart&)
 {
-    Gradients grads{HostTensor(in[0]->shape), HostTensor(in[1]->shape), HostTensor(in[2]->shape)};
     if (grad.elements() == 0)
-        return grads;
-    AttentionParts parts = attentionParts(node, in);
-    HostTensor out(in[0]->shape);
-    kernels::attentionForward(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.probabilities.data,
-                              out.data);
-    std::vector<float> side(3 * out.elements()), scratch(parts.shape.scores());
-    kernels::attentionInputGrad(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.probabilities.data,
-                                grad.data, side, scratch);
-    const auto hidden = static_cast<std::size_t>(parts.shape.hidden());
-    std::array<std::vector<float>, 3> each;
-    for (std::size_t token = 0; token < parts.shape.tokens(); ++token)
-        for (std::size_t which = 0; which < 3; ++which)
-            each[which].insert(each[which].end(),
-                               side.begin() + static_cast<std::ptrdiff_t>((3 * token + which) * hidden),
-                               side.begin() + static_cast<std::ptrdiff_t>((3 * token + which + 1) * hidden));
-    grads[0].data = each[0];
-    grads[1] = foldedHeads(each[1], in[1]->shape, parts.shape.headSize, parts.times);
-    grads[2] = foldedHeads(each[2], in[2]->shape, parts.shape.headSize, parts.times);
+        return {place.zeros(in[0]->shape), place.zeros(in[1]->shape), place.zeros(in[2]->shape)};
+    const AttentionParts parts = attend(place, node, in);
+    Tensor side = place.zeros({static_cast<std::int64_t>(3 * parts.output.elements())});
+    const Tensor scratch = place.make(parts.saved.shape);
+    place.operations().attentionInputGrad(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data,
+                                          parts.output.data, grad.data, side.data, scratch.data, {}, {});
+    const auto tokens = static_cast<std::int64_t>(parts.shape.tokens()), hidden = std::int64_t{parts.shape.hidden()};
+    Gradients grads;
+    for (std::int64_t which = 0; which < 3; ++which) {
+        grads.push_back(place.make(parts.output.shape));
+        place.call(TensorOperation::CopyBlocks, {tokens, hidden, 3 * hidden, hidden},
+                   {side.data.data() + which * hidden}, grads.back().data.data());
+    }
+    for (std::size_t which = 1; which < 3 && parts.times > 1; ++which) {
+        Tensor narrow = place.make(in[which]->shape);
+        place.call(TensorOperation::FoldHeads, {count(narrow), parts.shape.headSize, parts.times},
+                   {grads[which].data.data()}, narrow.data.data());
+        grads[which] = std::move(narrow);
+    }
     return grads;
 }
 
-std::vector<std::int32_t> wholeNumbers(const HostTensor& values)
+/// Turned into probabilities on the way; rows of them.
+int crossEntropyOf(Place& place, const Operands& in, const Place::Whole& targets, Tensor& probabilities, Tensor& loss)
 {
-    return {values.data.begin(), values.data.end()};
+    const int classes = static_cast<int>(in[0]->shape.back()), rows = static_cast<int>(in[0]->elements()) / classes;
+    probabilities = place.make(in[0]->shape);
+    place.operations().copy(std::span<const float>(in[0]->data), probabilities.data);
+    place.operations().crossEntropyForward(rows, classes, probabilities.data, targets.data, 1, loss.data);
+    return rows;
 }
 
-HostTensor crossEntropy(const Node&, const Operands& in, const LocalPart&)
+Tensor crossEntropy(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    HostTensor loss{Shape{}};
-    const int classes = static_cast<int>(in[0]->shape.back());
-    std::vector<float> probabilities = in[0]->data;
-    if (!probabilities.empty())
-        kernels::crossEntropyForward(static_cast<int>(probabilities.size()) / classes, classes, probabilities,
-                                     wholeNumbers(*in[1]), 1, loss.data);
+    Tensor loss = place.zeros(Shape{}), probabilities;
+    if (in[0]->elements() > 0)
+        crossEntropyOf(place, in, place.wholeNumbers(*in[1]), probabilities, loss);
     return loss;
 }
 
-Gradients crossEntropyBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients crossEntropyBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                           const LocalPart&)
 {
-    Gradients grads{HostTensor(in[0]->shape), HostTensor()};
-    const int classes = static_cast<int>(in[0]->shape.back());
-    std::vector<float> probabilities = in[0]->data;
-    if (probabilities.empty())
+    Gradients grads{place.zeros(in[0]->shape), Tensor()};
+    if (in[0]->elements() == 0)
         return grads;
-    const int rows = static_cast<int>(probabilities.size()) / classes;
-    const auto targets = wholeNumbers(*in[1]);
-    float ignored = 0;
-    kernels::crossEntropyForward(rows, classes, probabilities, targets, 1, {&ignored, 1});
-    kernels::crossEntropyInputGrad(rows, classes, probabilities, targets, grad.data.front(), grads[0].data);
+    const Place::Whole targets = place.wholeNumbers(*in[1]);
+    Tensor ignored = place.zeros(Shape{}), probabilities;
+    const int rows = crossEntropyOf(place, in, targets, probabilities, ignored);
+    place.operations().crossEntropyInputGrad(rows, static_cast<int>(in[0]->shape.back()), probabilities.data,
+                                             targets.data, 1, grads[0].data);
+    // How much the loss counts is known to the device alone.
+    place.call(TensorOperation::ScaleBy, {count(grads[0])}, {grads[0].data.data(), grad.data.data()},
+               grads[0].data.data());
     return grads;
 }
 
@@ -247,15 +246,15 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
     return found;
 }
 
-HostTensor forward(const Node& node, const Operands& operands, const LocalPart& part)
+Tensor forward(Place& place, const Node& node, const Operands& operands, const LocalPart& part)
 {
-    return mathsOf(node)->forward(node, operands, part);
+    return mathsOf(node)->forward(place, node, operands, part);
 }
 
-std::vector<HostTensor> backward(const Node& node, const Operands& operands, const HostTensor& result,
-                                 const HostTensor& resultGrad, const LocalPart& part)
+std::vector<Tensor> backward(Place& place, const Node& node, const Operands& operands, const Tensor& result,
+                             const Tensor& resultGrad, const LocalPart& part)
 {
-    return mathsOf(node)->backward(node, operands, result, resultGrad, part);
+    return mathsOf(node)->backward(place, node, operands, result, resultGrad, part);
 }
 
 } // namespace pipewright::spmd

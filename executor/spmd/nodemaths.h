@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The maths of one node on whatever piece of its operands a device holds: shapes are those of the tensors
-// given, so that the same functions run the whole model and any share of it, one of no rows included. Products,
-// attention and norms are the kernels' own; the rest are plain loops.
+// given, so that the same functions run the whole model and any share of it, one of no rows included, on whatever
+// device they lie. Products, attention and norms are the stages' own kernels; the rest are the small operations of
+// kernels/tensors.h.
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "executor/spmd/hosttensor.h"
+#include "executor/spmd/place.h"
 
 #include <vector>
 
@@ -16,16 +17,16 @@ struct LocalPart {
     bool countsOnce = true;    ///< false: leave out the bias, another device adds it
 };
 
-using Operands = std::vector<const HostTensor*>;
+using Operands = std::vector<const Tensor*>;
 
 /// What keeps a graph from running here (an operation without maths).
 Diagnostics whyNotRunnable(const TensorGraph& graph);
 
-HostTensor forward(const Node& node, const Operands& operands, const LocalPart& part = {});
+Tensor forward(Place& place, const Node& node, const Operands& operands, const LocalPart& part = {});
 
 /// Gradients of every operand from that of the result; empty tensors for operands that have none (tokens,
 /// classes, the pattern of a dispatch).
-std::vector<HostTensor> backward(const Node& node, const Operands& operands, const HostTensor& result,
-                                 const HostTensor& resultGrad, const LocalPart& part = {});
+std::vector<Tensor> backward(Place& place, const Node& node, const Operands& operands, const Tensor& result,
+                             const Tensor& resultGrad, const LocalPart& part = {});
 
 } // namespace pipewright::spmd

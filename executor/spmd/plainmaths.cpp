@@ -2,230 +2,200 @@
 #include "executor/spmd/plainmaths.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace pipewright::spmd {
 
 namespace {
 
-using Gradients = std::vector<HostTensor>;
+using Gradients = std::vector<Tensor>;
+using kernels::TensorOperation;
 
-constexpr float rmsNormEpsilon = 1e-5f;
+constexpr std::int64_t sumParts = 1024; ///< that a GPU adds up beside each other
 
-template<typename Function>
-HostTensor mapped(const HostTensor& in, Function function)
+std::int64_t count(const Tensor& tensor)
 {
-    HostTensor out(in.shape);
-    std::transform(in.data.begin(), in.data.end(), out.data.begin(), function);
+    return static_cast<std::int64_t>(tensor.elements());
+}
+
+/// An elementwise operation of one or two operands of one shape.
+Tensor mapped(Place& place, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr, float number = 0)
+{
+    Tensor out = place.make(a.shape);
+    place.call(operation, {count(a)}, {a.data.data(), b ? b->data.data() : nullptr}, out.data.data(), number);
     return out;
 }
 
-template<typename Function>
-HostTensor mapped(const HostTensor& a, const HostTensor& b, Function function)
+Tensor add(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    HostTensor out(a.shape);
-    std::transform(a.data.begin(), a.data.end(), b.data.begin(), out.data.begin(), function);
-    return out;
+    return mapped(place, TensorOperation::Add, *in[0], in[1]);
 }
-
-float sigmoid(float x)
-{
-    return 1 / (1 + std::exp(-x));
-}
-
-HostTensor add(const Node&, const Operands& in, const LocalPart&)
-{
-    return mapped(*in[0], *in[1], std::plus<float>());
-}
-Gradients addBack(const Node&, const Operands&, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients addBack(Place&, const Node&, const Operands&, const Tensor&, const Tensor& grad, const LocalPart&)
 {
     return {grad, grad};
 }
 
-HostTensor multiply(const Node&, const Operands& in, const LocalPart&)
+Tensor multiply(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(*in[0], *in[1], std::multiplies<float>());
+    return mapped(place, TensorOperation::Multiply, *in[0], in[1]);
 }
-Gradients multiplyBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients multiplyBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                       const LocalPart&)
 {
-    return {mapped(grad, *in[1], std::multiplies<float>()), mapped(grad, *in[0], std::multiplies<float>())};
-}
-
-HostTensor scale(const Node& node, const Operands& in, const LocalPart&)
-{
-    const auto factor = static_cast<float>(node.attributes.at("factor"));
-    return mapped(*in[0], [factor](float x) { return factor * x; });
-}
-Gradients scaleBack(const Node& node, const Operands&, const HostTensor&, const HostTensor& grad, const LocalPart& part)
-{
-    return {scale(node, {&grad}, part)};
+    return {mapped(place, TensorOperation::Multiply, grad, in[1]),
+            mapped(place, TensorOperation::Multiply, grad, in[0])};
 }
 
-HostTensor relu(const Node&, const Operands& in, const LocalPart&)
+Tensor scale(Place& place, const Node& node, const Operands& in, const LocalPart&)
 {
-    return mapped(*in[0], [](float x) { return x > 0 ? x : 0; });
+    return mapped(place, TensorOperation::Scale, *in[0], nullptr, static_cast<float>(node.attributes.at("factor")));
 }
-Gradients reluBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients scaleBack(Place& place, const Node& node, const Operands&, const Tensor&, const Tensor& grad,
+                    const LocalPart& part)
 {
-    return {mapped(*in[0], grad, [](float x, float g) { return x > 0 ? g : 0; })};
-}
-
-HostTensor silu(const Node&, const Operands& in, const LocalPart&)
-{
-    return mapped(*in[0], [](float x) { return x * sigmoid(x); });
-}
-Gradients siluBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
-{
-    return {mapped(*in[0], grad, [](float x, float g) { return g * sigmoid(x) * (1 + x * (1 - sigmoid(x))); })};
+    return {scale(place, node, {&grad}, part)};
 }
 
-/// Calls `work(first element, columns)` for every row.
-template<typename Row>
-void forEachRow(const HostTensor& tensor, Row work)
+Tensor relu(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    const auto columns = static_cast<std::size_t>(tensor.shape.back());
-    for (std::size_t first = 0; first < tensor.elements(); first += columns)
-        work(first, columns);
+    return mapped(place, TensorOperation::Relu, *in[0]);
+}
+Gradients reluBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad, const LocalPart&)
+{
+    return {mapped(place, TensorOperation::ReluGrad, *in[0], &grad)};
 }
 
-void softmaxRow(const float* in, float* out, std::size_t n)
+Tensor silu(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    const float highest = *std::max_element(in, in + n);
-    float sum = 0;
-    for (std::size_t i = 0; i < n; ++i)
-        sum += out[i] = std::exp(in[i] - highest);
-    for (std::size_t i = 0; i < n; ++i)
-        out[i] /= sum;
+    return mapped(place, TensorOperation::Silu, *in[0]);
+}
+Gradients siluBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad, const LocalPart&)
+{
+    return {mapped(place, TensorOperation::SiluGrad, *in[0], &grad)};
 }
 
-HostTensor softmax(const Node&, const Operands& in, const LocalPart&)
+struct Rows {
+    std::int64_t rows = 0, columns = 0;
+    explicit Rows(const Tensor& tensor)
+        : rows(tensor.elements() == 0 ? 0 : count(tensor) / tensor.shape.back()), columns(tensor.shape.back())
+    {
+    }
+};
+
+/// One number per row of the first operand.
+Tensor ofRows(Place& place, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
+              const Tensor* columns = nullptr)
 {
-    HostTensor out(in[0]->shape);
-    forEachRow(out,
-               [&](std::size_t at, std::size_t n) { softmaxRow(in[0]->data.data() + at, out.data.data() + at, n); });
+    const Rows is(a);
+    Tensor out = place.make({is.rows});
+    place.call(operation, {is.rows, is.columns},
+               {a.data.data(), b ? b->data.data() : nullptr, columns ? columns->data.data() : nullptr},
+               out.data.data());
     return out;
 }
-Gradients softmaxBack(const Node&, const Operands&, const HostTensor& result, const HostTensor& grad, const LocalPart&)
+
+/// Of rows: what the operation says, in the first operand's shape.
+Tensor inRows(Place& place, TensorOperation operation, std::initializer_list<const Tensor*> in)
 {
-    Gradients grads{HostTensor(grad.shape)};
-    forEachRow(grad, [&](std::size_t at, std::size_t n) {
-        float sum = 0;
-        for (std::size_t i = at; i < at + n; ++i)
-            sum += grad.data[i] * result.data[i];
-        for (std::size_t i = at; i < at + n; ++i)
-            grads[0].data[i] = result.data[i] * (grad.data[i] - sum);
-    });
-    return grads;
+    const Tensor& first = **in.begin();
+    const Rows is(first);
+    Tensor out = place.make(first.shape);
+    const auto at = [&in](std::size_t i) { return i < in.size() ? in.begin()[i]->data.data() : nullptr; };
+    place.call(operation, {is.rows, is.columns}, {at(0), at(1), at(2), at(3), at(4)}, out.data.data());
+    return out;
 }
 
-HostTensor logSoftmax(const Node& node, const Operands& in, const LocalPart& part)
+Tensor softmax(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(softmax(node, in, part), [](float p) { return std::log(p); });
+    const Tensor logSum = ofRows(place, TensorOperation::RowLogSum, *in[0]);
+    return inRows(place, TensorOperation::Softmax, {in[0], &logSum});
 }
-Gradients logSoftmaxBack(const Node&, const Operands&, const HostTensor& result, const HostTensor& grad,
+Gradients softmaxBack(Place& place, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
+                      const LocalPart&)
+{
+    const Tensor dot = ofRows(place, TensorOperation::RowDot, grad, &result);
+    return {inRows(place, TensorOperation::SoftmaxGrad, {&result, &grad, &dot})};
+}
+
+Tensor logSoftmax(Place& place, const Node&, const Operands& in, const LocalPart&)
+{
+    const Tensor logSum = ofRows(place, TensorOperation::RowLogSum, *in[0]);
+    return inRows(place, TensorOperation::LogSoftmax, {in[0], &logSum});
+}
+Gradients logSoftmaxBack(Place& place, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
                          const LocalPart&)
 {
-    Gradients grads{HostTensor(grad.shape)};
-    forEachRow(grad, [&](std::size_t at, std::size_t n) {
-        float sum = 0;
-        for (std::size_t i = at; i < at + n; ++i)
-            sum += grad.data[i];
-        for (std::size_t i = at; i < at + n; ++i)
-            grads[0].data[i] = grad.data[i] - std::exp(result.data[i]) * sum;
-    });
+    const Tensor sum = ofRows(place, TensorOperation::RowDot, grad);
+    return {inRows(place, TensorOperation::LogSoftmaxGrad, {&result, &grad, &sum})};
+}
+
+Tensor rmsNorm(Place& place, const Node&, const Operands& in, const LocalPart&)
+{
+    const Tensor inverse = ofRows(place, TensorOperation::InverseRms, *in[0]);
+    return inRows(place, TensorOperation::RmsNorm, {in[0], &inverse, in[1]});
+}
+Gradients rmsNormBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                      const LocalPart&)
+{
+    const Tensor inverse = ofRows(place, TensorOperation::InverseRms, *in[0]);
+    const Tensor dot = ofRows(place, TensorOperation::RowDot, grad, in[0], in[1]);
+    Gradients grads{inRows(place, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot}),
+                    place.zeros(in[1]->shape)};
+    const Rows is(*in[0]);
+    place.call(TensorOperation::RmsNormWeightGrad, {is.rows, is.columns},
+               {in[0]->data.data(), inverse.data.data(), grad.data.data()}, grads[1].data.data());
     return grads;
 }
 
-float inverseRms(const float* row, std::size_t n)
-{
-    float sum = 0;
-    for (std::size_t i = 0; i < n; ++i)
-        sum += row[i] * row[i];
-    return 1 / std::sqrt(sum / static_cast<float>(n) + rmsNormEpsilon);
-}
-
-HostTensor rmsNorm(const Node&, const Operands& in, const LocalPart&)
-{
-    HostTensor out(in[0]->shape);
-    forEachRow(out, [&](std::size_t at, std::size_t n) {
-        const float inverse = inverseRms(in[0]->data.data() + at, n);
-        for (std::size_t i = 0; i < n; ++i)
-            out.data[at + i] = in[0]->data[at + i] * inverse * in[1]->data[i];
-    });
-    return out;
-}
-Gradients rmsNormBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
-{
-    Gradients grads{HostTensor(in[0]->shape), HostTensor(in[1]->shape)};
-    forEachRow(grad, [&](std::size_t at, std::size_t n) {
-        const float* x = in[0]->data.data() + at;
-        const float inverse = inverseRms(x, n);
-        float sum = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            grads[1].data[i] += grad.data[at + i] * x[i] * inverse;
-            sum += grad.data[at + i] * in[1]->data[i] * x[i];
-        }
-        for (std::size_t i = 0; i < n; ++i)
-            grads[0].data[at + i] =
-                inverse * (grad.data[at + i] * in[1]->data[i] - x[i] * sum * inverse * inverse / static_cast<float>(n));
-    });
-    return grads;
-}
-
-HostTensor embedding(const Node&, const Operands& in, const LocalPart& part)
+Tensor embedding(Place& place, const Node&, const Operands& in, const LocalPart& part)
 {
     Shape shape = in[0]->shape;
     shape.push_back(in[1]->shape[1]);
-    HostTensor out(std::move(shape));
-    const auto width = static_cast<std::size_t>(in[1]->shape[1]);
-    for (std::size_t token = 0; token < in[0]->elements(); ++token)
-        if (const auto row = static_cast<std::int64_t>(in[0]->data[token]) - part.firstRow;
-            row >= 0 && row < in[1]->shape[0])
-            std::copy_n(in[1]->data.data() + static_cast<std::size_t>(row) * width, width,
-                        out.data.data() + token * width);
+    Tensor out = place.make(std::move(shape));
+    place.call(TensorOperation::LookUp, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
+               {in[0]->data.data(), in[1]->data.data()}, out.data.data());
     return out;
 }
-Gradients embeddingBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad,
+Gradients embeddingBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart& part)
 {
-    Gradients grads{HostTensor(), HostTensor(in[1]->shape)};
-    const auto width = static_cast<std::size_t>(in[1]->shape[1]);
-    for (std::size_t token = 0; token < in[0]->elements(); ++token)
-        if (const auto row = static_cast<std::int64_t>(in[0]->data[token]) - part.firstRow;
-            row >= 0 && row < in[1]->shape[0])
-            for (std::size_t i = 0; i < width; ++i)
-                grads[1].data[static_cast<std::size_t>(row) * width + i] += grad.data[token * width + i];
+    Gradients grads{Tensor(), place.zeros(in[1]->shape)};
+    place.call(TensorOperation::LookUpGrad, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
+               {in[0]->data.data(), grad.data.data()}, grads[1].data.data());
     return grads;
 }
 
-HostTensor positions(const Node&, const Operands& in, const LocalPart& part)
+Tensor positions(Place& place, const Node&, const Operands& in, const LocalPart& part)
 {
-    HostTensor out = *in[0];
-    for (std::size_t i = 0; part.countsOnce && i < out.elements(); ++i)
-        out.data[i] += in[1]->data[i % in[1]->elements()];
+    if (!part.countsOnce || in[0]->elements() == 0)
+        return *in[0];
+    Tensor out = place.make(in[0]->shape);
+    place.call(TensorOperation::AddRepeated, {count(out), count(*in[1])}, {in[0]->data.data(), in[1]->data.data()},
+               out.data.data());
     return out;
 }
-Gradients positionsBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients positionsBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                        const LocalPart&)
 {
-    Gradients grads{grad, HostTensor(in[1]->shape)};
-    for (std::size_t i = 0; i < grad.elements(); ++i)
-        grads[1].data[i % in[1]->elements()] += grad.data[i];
+    Gradients grads{grad, place.zeros(in[1]->shape)};
+    if (grad.elements() > 0)
+        place.call(TensorOperation::SumRepeated, {count(grad), count(*in[1])}, {grad.data.data()},
+                   grads[1].data.data());
     return grads;
 }
 
-HostTensor sum(const Node&, const Operands& in, const LocalPart&)
+Tensor sum(Place& place, const Node&, const Operands& in, const LocalPart&)
 {
-    HostTensor out{Shape{}};
-    double total = 0;
-    for (const float value : in[0]->data)
-        total += value;
-    out.data.front() = static_cast<float>(total);
+    Tensor out = place.make(Shape{});
+    const std::int64_t parts = std::min(sumParts, count(*in[0]));
+    const Tensor some = place.make({parts});
+    place.call(TensorOperation::SumParts, {count(*in[0]), parts}, {in[0]->data.data()}, some.data.data());
+    place.call(TensorOperation::SumParts, {parts, 1}, {some.data.data()}, out.data.data());
     return out;
 }
-Gradients sumBack(const Node&, const Operands& in, const HostTensor&, const HostTensor& grad, const LocalPart&)
+Gradients sumBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad, const LocalPart&)
 {
-    Gradients grads{HostTensor(in[0]->shape)};
-    std::fill(grads[0].data.begin(), grads[0].data.end(), grad.data.front());
+    Gradients grads{place.make(in[0]->shape)};
+    place.call(TensorOperation::FillFrom, {count(*in[0])}, {grad.data.data()}, grads[0].data.data());
     return grads;
 }
 

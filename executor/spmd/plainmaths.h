@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Operations that need no kernel of their own, as plain loops; and the form of a table of operations' maths.
+// Operations that are made of small ones; and the form of a table of operations' maths.
 #pragma once
 
 #include "executor/spmd/nodemaths.h"
@@ -11,9 +11,9 @@ namespace pipewright::spmd {
 
 struct NodeMaths {
     std::string_view operation;
-    HostTensor (*forward)(const Node&, const Operands&, const LocalPart&);
-    std::vector<HostTensor> (*backward)(const Node&, const Operands&, const HostTensor& result, const HostTensor& grad,
-                                        const LocalPart&);
+    Tensor (*forward)(Place&, const Node&, const Operands&, const LocalPart&);
+    std::vector<Tensor> (*backward)(Place&, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
+                                    const LocalPart&);
 };
 
 std::span<const NodeMaths> plainMaths();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/spmdrun.h"
 
+#include "executor/host/hostbackend.h"
 #include "executor/spmd/deviceactor.h"
 #include "executor/spmd/nodemaths.h"
+#include "executor/spmd/onedevice.h"
 #include "executor/spmd/propertycheck.h"
 #include "executor/training/counterrandom.h"
 
@@ -10,19 +12,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace pipewright::spmd {
 
 namespace {
-
-void throwUnlessRunnable(const TensorGraph& graph)
-{
-    if (Diagnostics found = whyNotRunnable(graph); !found.empty())
-        throw Error(std::move(found));
-}
 
 /// Of a leaf that holds whole numbers: how many there are to choose from. 0: it holds any.
 std::int64_t classesOf(const TensorGraph& graph, int leaf)
@@ -84,78 +82,114 @@ LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed)
 
 SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves)
 {
-    throwUnlessRunnable(graph);
-    SingleRun run;
-    const auto operandsOf = [&run](const Node& node) {
-        Operands operands;
-        for (const int operand : node.operands)
-            operands.push_back(&run.values[static_cast<std::size_t>(operand)]);
-        return operands;
-    };
-    run.values.reserve(static_cast<std::size_t>(graph.size()));
-    for (int t = 0; t < graph.size(); ++t)
-        run.values.push_back(graph.node(t).leaf == Leaf::None ? forward(graph.node(t), operandsOf(graph.node(t)))
-                                                              : leaves.at(t));
-    run.loss = run.values.back().data.front();
-    std::vector<HostTensor> gradients;
-    for (const HostTensor& value : run.values)
-        gradients.emplace_back(value.shape);
-    gradients.back().data.front() = 1;
-    for (int t = graph.size() - 1; t >= 0; --t) {
-        const Node& node = graph.node(t);
-        if (node.leaf == Leaf::Parameter)
-            run.gradients[t] = gradients[static_cast<std::size_t>(t)];
-        if (node.leaf != Leaf::None)
-            continue;
-        auto found = backward(node, operandsOf(node), run.values[static_cast<std::size_t>(t)],
-                                    gradients[static_cast<std::size_t>(t)]);
-        for (std::size_t o = 0; o < found.size(); ++o)
-            if (graph.node(node.operands[o]).leaf != Leaf::Input) {
-                accumulate(gradients[static_cast<std::size_t>(node.operands[o])], found[o]);
-                run.shares[{t, static_cast<int>(o)}] = std::move(found[o]);
-            }
-    }
-    return run;
+    const auto host = createHostBackend(1);
+    Place place(host->device(0));
+    OneDevice device(place, graph, leaves);
+    device.step();
+    return device.result();
 }
+
+namespace {
+
+/// What one run is made of, and the threads that do it.
+class Devices {
+public:
+    Devices(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves, const SpmdRunOptions& options)
+        : m_program(program), m_options(options)
+    {
+        const int devices = theory.machine().devices();
+        if (!options.backend)
+            m_host = createHostBackend(devices);
+        Backend& backend = options.backend ? *options.backend : *m_host;
+        if (backend.devices() < devices)
+            throw Error("devices", fmt::format("the program is for {}, and there are {}", devices, backend.devices()),
+                        "run it on as many");
+        std::vector<Place*> places;
+        for (int d = 0; d < devices; ++d)
+            places.push_back(m_places.emplace_back(std::make_unique<Place>(backend.device(d))).get());
+        m_exchange = createExchange(places, backend.createCommunicators());
+        for (int d = 0; d < devices; ++d)
+            m_actors.push_back(std::make_unique<DeviceActor>(d, *places[static_cast<std::size_t>(d)], theory, leaves,
+                                                             *m_exchange, options));
+    }
+
+    const std::vector<std::unique_ptr<DeviceActor>>& actors() const { return m_actors; }
+
+    /// Seconds of every timed step.
+    std::vector<double> run()
+    {
+        {
+            std::vector<std::jthread> threads;
+            for (std::size_t d = 0; d < m_actors.size(); ++d)
+                threads.emplace_back([this, d] { guarded(*m_actors[d], d == 0); });
+        }
+        if (m_failure)
+            std::rethrow_exception(m_failure);
+        return std::move(m_stepSeconds);
+    }
+
+private:
+    void guarded(DeviceActor& actor, bool timed)
+    {
+        try {
+            for (int step = m_options.warmUp ? -1 : 0; step < m_options.steps; ++step) {
+                const double seconds = this->step(actor);
+                if (timed && step >= 0)
+                    m_stepSeconds.push_back(seconds);
+            }
+            actor.fetch(m_program.instructions.back().after);
+        } catch (const Stopped&) { // because of another
+        } catch (...) {
+            {
+                const std::lock_guard lock(m_mutex);
+                if (!m_failure)
+                    m_failure = std::current_exception();
+            }
+            m_exchange->fail();
+        }
+    }
+
+    double step(DeviceActor& actor)
+    {
+        actor.begin();
+        m_exchange->wait();
+        const auto from = std::chrono::steady_clock::now();
+        actor.startClock();
+        for (const Instruction& instruction : m_program.instructions)
+            actor.forward(instruction);
+        actor.backwardStart(m_program.instructions.back().after);
+        for (auto instruction = m_program.instructions.rbegin(); instruction != m_program.instructions.rend();
+             ++instruction)
+            actor.backward(*instruction);
+        actor.finish();
+        m_exchange->wait();
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+    }
+
+    const SpmdProgram& m_program;
+    const SpmdRunOptions& m_options;
+    std::unique_ptr<Backend> m_host;
+    std::vector<std::unique_ptr<Place>> m_places;
+    std::unique_ptr<Exchange> m_exchange;
+    std::vector<std::unique_ptr<DeviceActor>> m_actors;
+    std::vector<double> m_stepSeconds;
+    std::mutex m_mutex; ///< guards what follows
+    std::exception_ptr m_failure;
+};
+
+} // namespace
 
 SpmdRun runProgram(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves,
                    const SpmdRunOptions& options)
 {
-    throwUnlessRunnable(theory.graph());
-    const int devices = theory.machine().devices();
-    Exchange exchange(devices);
-    std::vector<std::unique_ptr<DeviceActor>> actors;
-    for (int d = 0; d < devices; ++d)
-        actors.push_back(std::make_unique<DeviceActor>(d, theory, leaves, exchange, options));
+    if (Diagnostics found = whyNotRunnable(theory.graph()); !found.empty())
+        throw Error(std::move(found));
+    Devices devices(theory, program, leaves, options);
     SpmdRun run;
-    const auto work = [&](int device) {
-        DeviceActor& actor = *actors[static_cast<std::size_t>(device)];
-        for (int step = 0; step < options.steps; ++step) {
-            actor.begin();
-            exchange.wait();
-            const auto from = std::chrono::steady_clock::now();
-            actor.startClock();
-            for (const Instruction& instruction : program.instructions)
-                actor.forward(instruction);
-            actor.backwardStart(program.instructions.back().after);
-            for (auto instruction = program.instructions.rbegin(); instruction != program.instructions.rend();
-                 ++instruction)
-                actor.backward(*instruction);
-            actor.finish();
-            exchange.wait();
-            if (device == 0)
-                run.stepSeconds.push_back(
-                    std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
-        }
-    };
-    {
-        std::vector<std::jthread> threads;
-        for (int d = 0; d < devices; ++d)
-            threads.emplace_back(work, d);
-    }
-    collect(program, theory.graph(), actors, run);
+    run.stepSeconds = devices.run();
+    collect(program, theory.graph(), devices.actors(), run);
     if (options.check)
-        checkProperties(theory.graph(), program, actors, options, run);
+        checkProperties(theory.graph(), program, devices.actors(), options, run);
     return run;
 }
 

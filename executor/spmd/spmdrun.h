@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs a synthesised program on the host: one thread per device, real tensors in uneven pieces, forward and
-// then backward as the mirror image, each instruction's gradient by the dual of its communication. A device's
-// speed is emulated: its thread sleeps until the time that its rate would have taken, and a collective ends no
-// earlier than its cost after the last device arrived (deviceactor.h).
+// Runs a synthesised program on a backend's devices, those of the host or GPUs: one thread per device, real tensors
+// in uneven pieces, forward and then backward as the mirror image, each instruction's gradient by the dual of its
+// communication. On the host a device's speed can be emulated: its thread sleeps until the time that its rate would
+// have taken, and a collective ends no earlier than its cost after the last device arrived (deviceactor.h).
 //
 // In checking mode every instruction's property is verified on the data of all devices against the value that
 // a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/spmd/program.h"
+#include "executor/backend.h"
 #include "executor/spmd/hosttensor.h"
 
 #include <cstdint>
@@ -30,12 +31,14 @@ struct SingleRun {
     std::map<std::pair<int, int>, HostTensor> shares; ///< what a node gives back to its operand of an index
     double loss = 0;
 };
-/// On one device, node by node. Throws Error with whyNotRunnable().
+/// On one device of the host, node by node. Throws Error with whyNotRunnable().
 SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
 
 struct SpmdRunOptions {
     int steps = 1;
     bool emulateSpeed = false;
+    bool warmUp = false; ///< one step more, before those that are timed
+    Backend* backend = nullptr; ///< its devices, as many as the program has at least; null: the host's
     const SingleRun* check = nullptr; ///< verify every instruction against it
     double tolerance = 2e-4; ///< relative to the largest element; gradients may be off by five times as much
 };
@@ -50,7 +53,8 @@ struct SpmdRun {
     Diagnostics failures;      ///< properties that do not hold, in order; those of gradients after the others
 };
 
-/// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable().
+/// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable(), and when a
+/// device fails.
 SpmdRun runProgram(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves,
                    const SpmdRunOptions& options = {});
 

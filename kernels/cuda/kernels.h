@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/layernorm.h"
 #include "kernels/optimizers.h"
+#include "kernels/tensors.h"
 
 #include <cstdint>
 #include <cuda_runtime_api.h>
@@ -66,6 +67,9 @@ void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<con
                         std::span<const float> key, std::span<const float> value, std::span<const float> logSum,
                         std::span<const float> output, std::span<const float> outputGrad,
                         std::span<float> queryKeyValueGrad, std::span<float> dots);
+
+/// One operation of tensors.h. False: it is not known.
+bool tensor(cudaStream_t stream, const TensorCall& call);
 
 /// One thread that looks at the GPU's clock: the stream is busy for so long, its multiprocessor nearly free.
 void spin(cudaStream_t stream, std::int64_t nanoseconds);

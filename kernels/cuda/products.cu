@@ -2,6 +2,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/products.h"
 
+#include <cstdint>
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <map>
@@ -58,6 +59,14 @@ __global__ void sumColumns(int rows, int columns, const float* values, float* su
     sums[column] += sum;
 }
 
+/// The largest power of two that divides the address, up to what the library knows of.
+std::uint32_t alignmentOf(const float* data)
+{
+    constexpr std::uint32_t most = 256;
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    return address % most == 0 ? most : std::uint32_t(address & -address);
+}
+
 } // namespace
 
 #define PIPEWRIGHT_CUBLASLT(use)                                                                                               \
@@ -71,8 +80,9 @@ struct Products::Library {
     PIPEWRIGHT_CUBLASLT(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
 
-    /// All that decides about an algorithm.
-    using Key = std::tuple<int, int, int, int, int, bool, bool, bool, Precision>;
+    /// All that decides about an algorithm; last how the factors and the result are aligned, since tensors are packed
+    /// without gaps and the library would take it for granted that they begin at multiples of 256 bytes.
+    using Key = std::tuple<int, int, int, int, int, bool, bool, bool, Precision, std::uint32_t, std::uint32_t, std::uint32_t>;
     struct Plan {
         cublasLtMatmulDesc_t operation = nullptr;
         cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
@@ -112,7 +122,8 @@ struct Products::Library {
         Plan& plan = found->second;
         if (!isNew)
             return plan;
-        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision] = key;
+        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision, aAligned, bAligned,
+                    resultAligned] = key;
         const cublasComputeType_t compute = precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
         cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F);
         const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N, transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -131,6 +142,11 @@ struct Products::Library {
         // Sums split over blocks must not be added in the order in which these happen to end.
         const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
         cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+        for (const auto& [attribute, bytes] : {std::pair{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bAligned},
+                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aAligned},
+                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, resultAligned},
+                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, resultAligned}})
+            cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
         cublasLtMatmulHeuristicResult_t choice{};
         int count = 0;
         const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.a, plan.b, plan.result, plan.result,
@@ -182,7 +198,9 @@ void Products::product(cudaStream_t stream, Precision precision, int rows, int c
                        float* result)
 {
     if (m_library
-        && m_library->multiply(stream, {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0, precision},
+        && m_library->multiply(stream,
+                               {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0, precision,
+                                alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
                                a.data, b.data, beta, result))
         return;
     const dim3 blocks(unsigned(columns + tile - 1) / tile, unsigned(rows + tile - 1) / tile);

@@ -90,6 +90,7 @@ public:
         kernels::crossEntropyInputGrad(rows, classes, probabilities, targets, scale, logitsGrad);
     }
 
+    std::size_t attentionSaved(const AttentionShape& shape) const override { return shape.scores(); }
     void attentionForward(const AttentionShape& shape, Read query, Read key, Read value, Values saved, Values output,
                           const EarlierPieces& earlier) const override
     {
@@ -130,6 +131,7 @@ public:
     {
         kernels::predictAdam(settings, step, distance, firstMoment, secondMoment, parameters);
     }
+    void tensor(const TensorCall& call) const override { kernels::tensor(call); }
 };
 
 } // namespace

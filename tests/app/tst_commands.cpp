@@ -2,6 +2,8 @@
 // The commands as a person or a script uses them: the real program in a process of its own.
 #include "app/program.h"
 
+#include <QFileInfo>
+#include <QTemporaryDir>
 #include <QTest>
 
 using namespace pipewright::test;
@@ -222,6 +224,42 @@ private Q_SLOTS:
         const Outcome outcome = m_work.run("", {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"});
         QCOMPARE(outcome.code, 2);
         QVERIFY(outcome.errors.contains("pipewright --help"));
+    }
+
+    /// The program with stand-ins for driver and plugin beside it, and with none.
+    void devicesSaysInItsJsonWhichGpusThereAre()
+    {
+        const QString standIns = QFileInfo(PIPEWRIGHT_PROGRAM).absolutePath() + "/../tests/standins/";
+        const QTemporaryDir folder;
+        const auto bring = [&](const QString& from, const char* name) { return QFile::copy(from, folder.filePath(name)); };
+        if (!bring(standIns + "driver_good.so", "libcuda.so.1") || !bring(standIns + "plugin_good.so", "pipewright_cuda.so"))
+            QSKIP("the stand-ins are not built");
+        QVERIFY(bring(PIPEWRIGHT_PROGRAM, "pipewright"));
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        environment.insert("LD_LIBRARY_PATH", folder.path() + ":" + environment.value("LD_LIBRARY_PATH"));
+        process.setProcessEnvironment(environment);
+        process.start(folder.filePath("pipewright"), {"devices", "--json"});
+        const QJsonObject cuda = Workplace::finish(process).json()["cuda"].toObject();
+        QVERIFY(cuda["available"].toBool());
+        QVERIFY(!cuda.contains("reason"));
+        QCOMPARE(cuda["plugin"].toString(), folder.filePath("pipewright_cuda.so"));
+        QCOMPARE(cuda["driver_version"].toInt(), 13000);
+        QCOMPARE(cuda["gpus"].toArray().size(), 1);
+        const QJsonObject gpu = cuda["gpus"].toArray()[0].toObject();
+        QCOMPARE(gpu["name"].toString(), "pretended GPU");
+        QCOMPARE(gpu["memory_bytes"].toInteger(), qint64(1) << 30);
+        QCOMPARE(gpu["multiprocessors"].toInt(), 0);
+        QCOMPARE(gpu["compute_capability"].toString(), "0.0");
+        for (const char* library : {"cuBLASLt", "NCCL", "CUPTI"})
+            QVERIFY2(cuda["libraries"].toObject().contains(library), library); // a path, or null
+        // Without the plugin the reason stands in their place.
+        QVERIFY(QFile::remove(folder.filePath("pipewright_cuda.so")));
+        process.start(folder.filePath("pipewright"), {"devices", "--json"});
+        const QJsonObject without = Workplace::finish(process).json()["cuda"].toObject();
+        QVERIFY(!without["available"].toBool());
+        QVERIFY(without["reason"].toString().contains("plugin"));
+        QVERIFY(!without.contains("gpus"));
     }
 };
 

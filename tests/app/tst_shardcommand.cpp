@@ -130,6 +130,22 @@ private Q_SLOTS:
             QVERIFY(way.toObject()["measured_ns"].toInteger() > 0.9 * way.toObject()["predicted_ns"].toInteger());
     }
 
+    void itRunsOnAGpuOnlyWhereThereIsOne()
+    {
+        const QJsonObject cuda = m_work.run("devices --json").json()["cuda"].toObject();
+        const Outcome outcome = m_work.run("shard gpt.json --run --backend cuda --steps 1 --json");
+        if (cuda["available"].toBool()) {
+            QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+            QCOMPARE(outcome.json()["run"].toObject()["backend"].toString(), "cuda");
+        } else {
+            QCOMPARE(outcome.code, 2);
+            QVERIFY2(outcome.errors.contains("no GPU can be used: " + cuda["reason"].toString()), qPrintable(outcome.errors));
+        }
+        QCOMPARE(m_work.run("shard gpt.json --backend cuda").code, 2); // with nothing to run
+        QCOMPARE(m_work.run("shard gpt.json --run --backend mpi").code, 2);
+        QCOMPARE(m_work.run("shard gpt.json --run --backend cuda --link wire").code, 2);
+    }
+
     void whatIsMeasuredIsStoredWithTheCluster()
     {
         const Outcome outcome = m_work.run("shard gpt.json --calibrate measured.json --json");

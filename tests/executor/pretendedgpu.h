@@ -8,6 +8,7 @@
 #include "executor/pretendedmaths.h"
 #include "executor/pretendedstreams.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -22,10 +23,63 @@ struct Channel {
     std::int64_t bytes = -1; ///< waiting to be taken; -1: none
     bool aborted = false;
 };
+struct Group;
 struct End {
-    std::shared_ptr<Channel> channel;
+    std::shared_ptr<Channel> channel; ///< of a pair; else of a group
     std::int32_t device = 0;
+    std::shared_ptr<Group> group{};
+    int rank = 0;
 };
+
+/// A communicator of many. Collectives meet: the last to come does the work, and every stream goes on when it is done.
+struct Group {
+    struct Part {
+        int operation = -1; ///< which call, and its root: all members must agree
+        const float* from = nullptr;
+        float* to = nullptr;
+        std::int64_t count = 0;
+    };
+    explicit Group(int ranks) : parts(n(ranks)), letters(n(ranks) * n(ranks)) {}
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Part> parts;
+    std::vector<std::deque<std::vector<std::byte>>> letters; ///< from, to
+    int come = 0;
+    std::uint64_t round = 0;
+    bool aborted = false;
+};
+inline std::map<std::string, std::shared_ptr<Group>>& groups()
+{
+    static std::map<std::string, std::shared_ptr<Group>> all;
+    return all;
+}
+inline std::mutex& groupsMutex()
+{
+    static std::mutex mutex;
+    return mutex;
+}
+inline std::atomic<int> collectives{0};
+/// Calls of members of a group that were not of the same kind and size.
+inline std::atomic<int> disagreements{0};
+
+template<typename Work>
+void meet(Group& group, int rank, Group::Part part, Work work)
+{
+    ++collectives;
+    std::unique_lock lock(group.mutex);
+    group.parts[n(rank)] = part;
+    if (++group.come == static_cast<int>(group.parts.size())) {
+        for (const Group::Part& other : group.parts)
+            if (other.operation != part.operation || other.count != part.count)
+                ++disagreements;
+        work();
+        group.come = 0;
+        ++group.round;
+        group.changed.notify_all();
+        return;
+    }
+    group.changed.wait(lock, [&group, round = group.round] { return group.aborted || group.round != round; });
+}
 
 /// NCCL wants one thread per GPU.
 inline int callsNccl(std::int32_t device)
@@ -169,6 +223,119 @@ inline void addHardware(PipewrightCudaTable& t)
     t.destroyGraph = [](void* graph) { return delete static_cast<std::vector<Work>*>(graph), 0; };
 }
 
+/// Every member's part is there; `kind` tells the calls apart.
+template<typename Work>
+int collective(void* member, int kind, const float* from, float* to, std::int64_t count, void* on, Work work)
+{
+    const End end = *static_cast<End*>(member);
+    if (const int code = callsNccl(end.device); code != 0)
+        return code;
+    if (stream(on).device != end.device)
+        return fault("a collective on the stream of another GPU");
+    stream(on).push([end, kind, from, to, count, work] {
+        meet(*end.group, end.rank, {kind, from, to, count}, [&] { work(end.group->parts); });
+    });
+    return 0;
+}
+
+/// In the order of the members, whoever asks.
+inline std::vector<float> sumOf(const std::vector<Group::Part>& parts, std::int64_t first, std::int64_t count)
+{
+    std::vector<float> sum(parts.front().from + first, parts.front().from + first + count);
+    for (std::size_t m = 1; m < parts.size(); ++m)
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            sum[i] += parts[m].from[n(first) + i];
+    return sum;
+}
+
+inline void addCollectives(PipewrightCudaTable& t)
+{
+    using Parts = std::vector<Group::Part>;
+    t.ncclName = [](std::uint8_t* name) {
+        static std::atomic<int> made{0};
+        std::memset(name, 0, PIPEWRIGHT_NCCL_NAME);
+        std::snprintf(reinterpret_cast<char*>(name), PIPEWRIGHT_NCCL_NAME, "group %d", ++made);
+        return 0;
+    };
+    t.ncclJoin = [](std::int32_t device, const std::uint8_t* name, std::int32_t rank, std::int32_t ranks, std::int32_t,
+                    void** member) {
+        const std::lock_guard lock(groupsMutex());
+        auto& group = groups()[reinterpret_cast<const char*>(name)];
+        if (!group)
+            group = std::make_shared<Group>(ranks);
+        *member = new End{nullptr, device, group, rank};
+        return n(rank) < group->parts.size() ? 0 : fault("a rank that the group does not have");
+    };
+    t.ncclWarmUp = [](void* const*, std::int32_t) { return 0; };
+    t.ncclAllReduce = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+        return collective(member, 0, from, to, count, on, [count](const Parts& parts) {
+            const std::vector<float> sum = sumOf(parts, 0, count);
+            for (const auto& part : parts)
+                std::copy(sum.begin(), sum.end(), part.to);
+        });
+    };
+    t.ncclAllGather = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+        return collective(member, 1, from, to, count, on, [count](const Parts& parts) {
+            for (const auto& part : parts)
+                for (std::size_t m = 0; m < parts.size(); ++m)
+                    std::copy_n(parts[m].from, count, part.to + m * n(count));
+        });
+    };
+    t.ncclReduceScatter = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+        return collective(member, 2, from, to, count, on, [count](const Parts& parts) {
+            for (std::size_t m = 0; m < parts.size(); ++m) {
+                const std::vector<float> sum = sumOf(parts, static_cast<std::int64_t>(m) * count, count);
+                std::copy(sum.begin(), sum.end(), parts[m].to);
+            }
+        });
+    };
+    t.ncclBroadcast = [](void* member, float* data, std::int64_t count, std::int32_t root, void* on) {
+        return collective(member, 100 + root, data, data, count, on, [count, root](const Parts& parts) {
+            for (const auto& part : parts)
+                if (part.to != parts[n(root)].to)
+                    std::copy_n(parts[n(root)].from, count, part.to);
+        });
+    };
+    t.ncclReduce = [](void* member, const float* from, float* to, std::int64_t count, std::int32_t root, void* on) {
+        return collective(member, 200 + root, from, to, count, on, [count, root](const Parts& parts) {
+            const std::vector<float> sum = sumOf(parts, 0, count);
+            std::copy(sum.begin(), sum.end(), parts[n(root)].to);
+        });
+    };
+    // Unlike NCCL's own a send does not hold its stream: a group issues its sends and receives as one.
+    t.ncclSendTo = [](void* member, std::int32_t rank, const void* data, std::int64_t bytes, void* on) {
+        const End end = *static_cast<End*>(member);
+        if (const int code = callsNccl(end.device); code != 0)
+            return code;
+        stream(on).push([end, rank, data, bytes] {
+            Group& group = *end.group;
+            std::vector<std::byte> kept(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
+            const std::lock_guard lock(group.mutex);
+            group.letters[n(end.rank) * group.parts.size() + n(rank)].push_back(std::move(kept));
+            group.changed.notify_all();
+        });
+        return 0;
+    };
+    t.ncclReceiveFrom = [](void* member, std::int32_t rank, void* data, std::int64_t bytes, void* on) {
+        const End end = *static_cast<End*>(member);
+        if (const int code = callsNccl(end.device); code != 0)
+            return code;
+        stream(on).push([end, rank, data, bytes] {
+            Group& group = *end.group;
+            std::unique_lock lock(group.mutex);
+            auto& box = group.letters[n(rank) * group.parts.size() + n(end.rank)];
+            group.changed.wait(lock, [&] { return group.aborted || !box.empty(); });
+            if (group.aborted)
+                return;
+            if (box.front().size() != n(bytes))
+                ++disagreements;
+            std::memcpy(data, box.front().data(), std::min(n(bytes), box.front().size()));
+            box.pop_front();
+        });
+        return 0;
+    };
+}
+
 inline void addTools(PipewrightCudaTable& t)
 {
     t.beginBlock = [](const char* label, std::int64_t block) {
@@ -234,8 +401,15 @@ inline void addTools(PipewrightCudaTable& t)
         return 0;
     };
     t.ncclGroup = [](std::int32_t) { return 0; };
+    addCollectives(t);
     t.ncclAbort = [](void* end) {
-        const std::unique_ptr<End> owned(static_cast<End*>(end));
+        const End* owned = static_cast<End*>(end);
+        if (owned->group) {
+            const std::lock_guard lock(owned->group->mutex);
+            owned->group->aborted = true;
+            owned->group->changed.notify_all();
+            return 0;
+        }
         const std::lock_guard lock(owned->channel->mutex);
         owned->channel->aborted = true;
         owned->channel->changed.notify_all();

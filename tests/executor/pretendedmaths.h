@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace pretended {
 
@@ -129,12 +130,14 @@ inline void addMaths(PipewrightCudaTable& t)
         });
         return 0;
     };
+    // As on a GPU, `saved` and `scratch` have one number per query and head: the probabilities are made anew.
     t.attentionForward = [](void* m, const PipewrightCudaAttention* plain, const float* q, const float* k,
                             const float* v, float* saved, float* y) {
         pushKernel(stream(m), "attention", [=, shape = whole(*plain)] {
             const std::size_t all = shape.tokens() * n(shape.hidden());
-            host().attentionForward(shape, Read(q, all), Read(k, all), Read(v, all), Values(saved, shape.scores()),
-                                    Values(y, all), {});
+            std::vector<float> probabilities(shape.scores());
+            host().attentionForward(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Values(y, all), {});
+            std::fill_n(saved, shape.tokens() * n(shape.heads), 1.0f);
         });
         return 0;
     };
@@ -143,9 +146,14 @@ inline void addMaths(PipewrightCudaTable& t)
                               float* scratch) {
         pushKernel(stream(m), "attentionInputGrad", [=, shape = whole(*plain)] {
             const std::size_t all = shape.tokens() * n(shape.hidden());
-            host().attentionInputGrad(shape, Read(q, all), Read(k, all), Read(v, all), Read(saved, shape.scores()),
-                                      Read(y, all), Read(dy, all), Values(grad, 3 * all),
-                                      Values(scratch, shape.scores()), {}, {});
+            std::vector<float> probabilities(shape.scores()), scores(shape.scores()), again(all);
+            host().attentionForward(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, again, {});
+            // What the forward pass left must still be there.
+            if (!std::all_of(saved, saved + shape.tokens() * n(shape.heads), [](float x) { return x == 1; }))
+                probabilities.assign(probabilities.size(), 0.0f);
+            host().attentionInputGrad(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Read(y, all),
+                                      Read(dy, all), Values(grad, 3 * all), scores, {}, {});
+            std::fill_n(scratch, shape.tokens() * n(shape.heads), 0.0f);
         });
         return 0;
     };
@@ -193,6 +201,9 @@ inline void addMaths(PipewrightCudaTable& t)
                                Read(first, n(count)), Read(second, n(count)), Values(p, n(count)));
         });
         return 0;
+    };
+    t.tensor = [](void* m, const PipewrightTensorCall* call) {
+        return pushKernel(stream(m), "tensor", [call = *call] { pipewright::kernels::tensor(call); }), 0;
     };
 }
 

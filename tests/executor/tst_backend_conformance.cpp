@@ -79,6 +79,32 @@ private slots:
         }
     }
 
+    void whatAnotherDeviceHoldsIsFetchedInTheOrderOfTheStream_data() { rows(); }
+    void whatAnotherDeviceHoldsIsFetchedInTheOrderOfTheStream()
+    {
+        QFETCH(int, backend);
+        const auto tested = backends[backend].create(2);
+        Device &here = tested->device(1), &there = tested->device(0);
+        const auto stream = here.createStream();
+        const auto operations = here.createOperations(*stream);
+        const Piece held(*tested, 0, 200, 0), mine(*tested, 1, 200, 0);
+        std::vector<float> given(50, 3.0f), back(50);
+        const auto writing = there.createStream();
+        there.write(*writing, held.region, given.data());
+        const std::span<float> values(reinterpret_cast<float*>(mine.region.data), 50);
+        operations->fill(values, 1);
+        here.fetch(*stream, mine.region, there, held.region);
+        kernels::TensorCall twice{};
+        twice.operation = static_cast<std::int32_t>(kernels::TensorOperation::Scale);
+        twice.number = 2;
+        twice.size[0] = 50;
+        twice.in[0] = twice.out = values.data();
+        operations->tensor(twice);
+        here.read(*stream, mine.region, back.data());
+        QCOMPARE(back, std::vector<float>(50, 6.0f));
+        QVERIFY(here.reaches(here));
+    }
+
     void anAbsurdAllocationIsAnErrorThatNamesTheDevice_data() { rows(); }
     void anAbsurdAllocationIsAnErrorThatNamesTheDevice()
     {

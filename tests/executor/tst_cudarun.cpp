@@ -3,9 +3,13 @@
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/schedules.h"
 #include "core/workload/stagecosts.h"
+#include "core/predict/designbuilder.h"
+#include "core/program/compile.h"
 #include "executor/cuda/cudabackend.h"
+#include "executor/plan.h"
 #include "executor/pretendedgpu.h"
 #include "executor/run.h"
+#include "executor/timedwork.h"
 #include "executor/tinygpt.h"
 #include "traces/tracereader.h"
 
@@ -77,6 +81,7 @@ private slots:
         QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
         QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
         QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
+        QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true;
         QTest::addRow("NCCL, four devices on two GPUs, captured")
             << QByteArray("interleaved-1f1b") << 4 << nccl << true;
     }
@@ -89,7 +94,7 @@ private slots:
         const Design design = tinyGpt(family.toStdString(), devices);
         RunOptions options = onPretendedGpus(CudaTransport(transport));
         options.captureBlocks = graphs;
-        const int launchesBefore = pretended::graphLaunches;
+        const int launchesBefore = pretended::graphLaunches, sumsBefore = pretended::collectives;
         const RunResult gpu = run(design, options);
         QCOMPARE(gpu.backend, std::string("cuda"));
         QCOMPARE(gpu.maths, std::string("training"));
@@ -100,22 +105,67 @@ private slots:
             static_cast<int>(std::accumulate(design.schedule.order.begin(), design.schedule.order.end(), std::size_t{0},
                                              [](std::size_t sum, const auto& list) { return sum + list.size(); }));
         QCOMPARE(pretended::graphLaunches - launchesBefore, graphs ? 2 * blocks : 0);
+        // Whatever two GPUs add up, NCCL adds up, both taking part.
+        QCOMPARE(pretended::collectives > sumsBefore, CudaTransport(transport) == CudaTransport::Nccl);
+        QCOMPARE(pretended::disagreements.load(), 0);
         RunOptions onHost;
         onHost.steps = 3;
         QCOMPARE(gpu.losses, run(design, onHost).losses);
     }
 
+    /// So that a stage's gradients are added up while the device still works on another stage.
+    void sumsArePostedRightBehindTheLastBlockOfTheirStage()
+    {
+        const Design design = trainableDesign(tinyGpt("chimera", 4, 8));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        std::vector<std::vector<BufferLife>> lives;
+        for (int d = 0; d < 4; ++d)
+            lives.push_back(lifetimes(program, d));
+        TimedWork work({}, TimedWork::Pace::Virtual);
+        const Plan plan = planRun(program, std::vector<Region>(program.buffers.size()), lives, work);
+        int beside = 0, posted = 0, late = 0; // late: behind another sum of the same values
+        for (std::size_t d = 0; d < plan.devices.size(); ++d) {
+            const DevicePlan& device = plan.devices[d];
+            std::size_t lastBlock = 0;
+            for (std::size_t i = 0; i < device.instructions.size(); ++i)
+                if (device.instructions[i].kind == InstructionKind::Compute)
+                    lastBlock = i;
+            for (std::size_t i = 0; i < device.instructions.size(); ++i) {
+                late += device.instructions[i].postsSum;
+                for (auto p = device.instructions[i].posts.begin; p < device.instructions[i].posts.end; ++p) {
+                    const TaskId sum = plan.sums[device.posts[p]].task;
+                    const auto& [root, other] = plan.reductions.at(sum);
+                    const Task& block = program.tasks[device.instructions[i].task];
+                    const Buffer& own = program.tasks[sum].device == int(d) ? *root.description : *other.description;
+                    QCOMPARE(int(block.stage), int(own.stage));
+                    for (std::size_t later = i + 1; later < device.instructions.size(); ++later)
+                        if (device.instructions[later].kind == InstructionKind::Compute) {
+                            const Task& after = program.tasks[device.instructions[later].task];
+                            QVERIFY(after.stage != own.stage || after.replica != own.replica);
+                        }
+                    ++posted;
+                    beside += i < lastBlock;
+                }
+            }
+        }
+        QCOMPARE(posted + late, 2 * int(plan.sums.size()));
+        QVERIFY2(beside >= 4, qPrintable(QString("%1 of %2").arg(beside).arg(posted)));
+    }
+
     void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions_data()
     {
         QTest::addColumn<QByteArray>("family");
-        for (const char* family : {"pipedream", "pipedream-2bw", "spectrain"})
-            QTest::newRow(family) << QByteArray(family);
+        QTest::addColumn<bool>("nccl");
+        for (const char* family : {"pipedream", "pipedream-2bw", "pipeoptim", "spectrain", "xpipe", "dp", "cdp-v1", "cdp-v2"})
+            for (const bool nccl : {false, true})
+                QTest::addRow("%s, %s", family, nccl ? "NCCL" : "copies") << QByteArray(family) << nccl;
     }
     void weightsThatAreUpdatedAmidTheStepAreReadInTheirVersions()
     {
         QFETCH(QByteArray, family);
+        QFETCH(bool, nccl);
         const Design design = tinyGpt(family.toStdString());
-        RunOptions options = onPretendedGpus();
+        RunOptions options = onPretendedGpus(nccl ? CudaTransport::Nccl : CudaTransport::Copy);
         options.captureBlocks = true; // not of these: every step predicts from another version
         const RunResult gpu = run(design, options);
         RunOptions onHost;
@@ -214,6 +264,81 @@ private slots:
         RunOptions options = onPretendedGpus();
         options.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
         CONTAINS(failureOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
+    }
+
+    void devicesThatTakeTurnsHandTheirStatesOn_data()
+    {
+        QTest::addColumn<bool>("sharded");
+        QTest::addColumn<bool>("nccl");
+        for (const bool sharded : {false, true})
+            for (const bool nccl : {false, true})
+                QTest::addRow("%s, %s", sharded ? "sharded" : "workers", nccl ? "NCCL" : "copies") << sharded << nccl;
+    }
+    /// Whoever updates a stage keeps its states, and what others read of them comes over links.
+    void devicesThatTakeTurnsHandTheirStatesOn()
+    {
+        QFETCH(bool, sharded);
+        QFETCH(bool, nccl);
+        FamilyParameters p;
+        p.devices = 3;
+        p.microbatches = 6;
+        p.layout = sharded ? WorkerLayout::Sharded : WorkerLayout::Workers;
+        Design design = tinyGpt("cdp-v2", 3, 6);
+        design.schedule = makeSchedule("cdp-v2", p);
+        QCOMPARE(design.schedule.shardedStates, sharded);
+        design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+        design.costs = uniformCosts({}, design.schedule.stages(), design.schedule.chunks());
+        const RunResult gpu = run(design, onPretendedGpus(nccl ? CudaTransport::Nccl : CudaTransport::Copy));
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        RunOptions onHost;
+        onHost.steps = 3;
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
+    }
+
+    void attentionKeepsOneNumberPerQueryOnAGpu()
+    {
+        Design design = tinyGpt("1f1b");
+        RunOptions onHost;
+        onHost.steps = 2;
+        RunOptions onGpus = onPretendedGpus();
+        onGpus.steps = 2;
+        const RunResult host = run(design, onHost), gpu = run(design, onGpus);
+        const auto told = [](const RunResult& result) {
+            return std::any_of(result.notes.begin(), result.notes.end(),
+                               [](const Diagnostic& note) { return note.where == "model.attention"; });
+        };
+        QVERIFY(!told(host));
+        QVERIFY(told(gpu));
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        for (std::size_t d = 0; d < 2; ++d)
+            QVERIFY(gpu.peakBytes[d] < host.peakBytes[d]);
+        // A design that is written for a GPU says so beforehand; on the host it needs more.
+        design.workload->shape.attention = AttentionMemory::Streamed;
+        design.workload = makeWorkload(design.workload->shape, design.workload->optimizer, "test");
+        const RunResult written = run(design, onGpus), back = run(design, onHost);
+        QVERIFY(!told(written));
+        QVERIFY(told(back));
+        QCOMPARE(written.peakBytes, gpu.peakBytes);
+        QCOMPARE(back.peakBytes, host.peakBytes);
+        for (const RunResult& result : {gpu, written, back})
+            QCOMPARE(result.losses, host.losses);
+    }
+
+    void aClassifierTrainsToTheBitsOfTheReference()
+    {
+        DesignRequest request;
+        request.family = "chimera";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = "byte-mlp";
+        request.microbatchSize = 2;
+        const Design design = makeDesign(request);
+        RunOptions onHost;
+        onHost.steps = 3;
+        const RunResult gpu = run(design, onPretendedGpus());
+        QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
+        QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        QCOMPARE(gpu.losses, run(design, onHost).losses);
     }
 
     void piecesOfSequencesAreRefusedWithTheRemedy()

@@ -5,14 +5,19 @@
 #include "core/spmd/modelgraph.h"
 #include "core/spmd/shardplan.h"
 #include "core/spmd/synthesis.h"
+#include "executor/cuda/cudabackend.h"
+#include "executor/host/hostbackend.h"
+#include "executor/pretendedgpu.h"
+#include "executor/spmd/collectivetimes.h"
 #include "executor/spmd/exchange.h"
-#include "executor/spmd/nodemaths.h"
 #include "executor/spmd/spmdrun.h"
 
 #include <QTest>
 
 #include <array>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -75,10 +80,11 @@ QString text(const Diagnostics& diagnostics)
 }
 
 void runAndCompare(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves, const SingleRun& single,
-                   int* verified = nullptr)
+                   int* verified = nullptr, Backend* backend = nullptr)
 {
     SpmdRunOptions options;
     options.check = &single;
+    options.backend = backend;
     const SpmdRun run = runProgram(theory, program, leaves, options);
     QVERIFY2(run.failures.empty(), qPrintable(text(run.failures)));
     QCOMPARE(run.verified, static_cast<int>(program.instructions.size()));
@@ -94,73 +100,229 @@ void runAndCompare(const Theory& theory, const SpmdProgram& program, const LeafV
         *verified += run.verified;
 }
 
+HostTensor vectorOf(const std::vector<float>& values)
+{
+    HostTensor tensor({static_cast<std::int64_t>(values.size())});
+    tensor.data = values;
+    return tensor;
+}
+
+HostTensor countedUp(const Shape& shape)
+{
+    HostTensor tensor(shape);
+    std::iota(tensor.data.begin(), tensor.data.end(), 0.0f);
+    return tensor;
+}
+
+/// One GPU for each device with NCCL, else two for all.
+std::unique_ptr<Backend> pretendedGpus(int devices, bool nccl, const PipewrightCudaTable* table = &pretended::table())
+{
+    CudaSetup setup;
+    for (int d = 0; d < devices; ++d)
+        setup.devices.push_back({nccl ? d : d % 2, 0});
+    setup.transport = nccl ? CudaTransport::Nccl : CudaTransport::Copy;
+    setup.nccl = "libnccl.so.2";
+    return createCudaBackend(*table, setup);
+}
+
+/// The ways in which devices do collectives.
+void everyWay()
+{
+    QTest::addColumn<int>("backend"); // 0: host, 1: GPUs by copies, 2: by NCCL
+    QTest::addColumn<bool>("pieceByPiece");
+    QTest::newRow("host") << 0 << false;
+    QTest::newRow("GPUs, copies") << 1 << false;
+    for (const bool exact : {false, true})
+        QTest::addRow("GPUs, NCCL, %s", exact ? "piece by piece" : "padded") << 2 << exact;
+}
+
+/// A thread per device, in the way of the test's row.
+void onDevices(int devices, const std::function<void(int, Place&, Exchange&)>& work)
+{
+    QFETCH(int, backend);
+    const auto machine = backend == 0 ? createHostBackend(devices) : pretendedGpus(devices, backend == 2);
+    std::vector<std::unique_ptr<Place>> places;
+    std::vector<Place*> pointers;
+    for (int d = 0; d < devices; ++d)
+        pointers.push_back(places.emplace_back(std::make_unique<Place>(machine->device(d))).get());
+    const auto exchange = createExchange(pointers, machine->createCommunicators());
+    {
+        std::vector<std::jthread> threads;
+        for (int d = 0; d < devices; ++d)
+            threads.emplace_back([&, d] { work(d, *places[static_cast<std::size_t>(d)], *exchange); });
+    }
+    QCOMPARE(pretended::disagreements.load(), 0);
+}
+
 } // namespace
 
 class SpmdRunTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void propertiesAreWhatTheirNamesSay_data() { everyWay(); }
     void propertiesAreWhatTheirNamesSay()
     {
         // Shards [1,2] and [3] are [1,2,3]; partials [1,1,1] and [2,2,2] are [3,3,3], scattered by (2,1) and gathered again.
-        Exchange exchange(2);
         const std::vector<std::vector<float>> shards{{1, 2}, {3}}, pieces{{3, 3}, {3}};
-        const auto device = [&](int d) {
+        QFETCH(bool, pieceByPiece);
+        const Cut cut{0, {2, 1}, pieceByPiece};
+        std::array<bool, 2> right{};
+        onDevices(2, [&](int d, Place& place, Exchange& exchange) {
             const auto at = static_cast<std::size_t>(d);
-            HostTensor shard({static_cast<std::int64_t>(shards[at].size())}), part({3});
-            shard.data = shards[at];
-            part.data.assign(3, static_cast<float>(d + 1));
-            const bool gathered = exchange.allGather(d, shard, 0).data == std::vector<float>{1, 2, 3};
-            const bool reduced = exchange.allReduce(d, part).data == std::vector<float>{3, 3, 3};
-            const HostTensor mine = exchange.reduceScatter(d, part, 0, d == 0 ? 0 : 2, d == 0 ? 2 : 1);
-            const bool scattered = mine.data == pieces[at];
-            return gathered && reduced && scattered
-                   && exchange.allGather(d, mine, 0).data == std::vector<float>{3, 3, 3};
-        };
-        bool second = false;
-        std::jthread other([&] { second = device(1); });
-        QVERIFY(device(0));
-        other.join();
-        QVERIFY(second);
+            const Tensor shard = place.put(vectorOf(shards[at])), part = place.put(vectorOf(std::vector<float>(3, float(d + 1))));
+            const Tensor gathered = exchange.allGather(d, shard, cut), reduced = exchange.allReduce(d, part);
+            const Tensor mine = exchange.reduceScatter(d, part, cut);
+            const Tensor again = exchange.allGather(d, mine, cut);
+            right[at] = place.get(gathered).data == std::vector<float>{1, 2, 3}
+                        && place.get(reduced).data == std::vector<float>{3, 3, 3} && place.get(mine).data == pieces[at]
+                        && place.get(again).data == std::vector<float>{3, 3, 3};
+        });
+        QVERIFY(right[0] && right[1]);
     }
 
     /// The gradient of an all-gather of pieces of 1 to 4 elements under a quarter of the sum, on four devices: all 1.
+    void gradientsOfGatheredPiecesAreOne_data() { everyWay(); }
     void gradientsOfGatheredPiecesAreOne()
     {
-        Exchange exchange(4);
+        QFETCH(bool, pieceByPiece);
         std::array<HostTensor, 4> found;
-        {
-            std::vector<std::jthread> threads;
-            for (int d = 0; d < 4; ++d)
-                threads.emplace_back([&, d] {
-                    HostTensor quarter({10});
-                    quarter.data.assign(10, 0.25f);
-                    found[static_cast<std::size_t>(d)] = exchange.reduceScatter(d, quarter, 0, d * (d + 1) / 2, d + 1);
-                });
-        }
+        onDevices(4, [&](int d, Place& place, Exchange& exchange) {
+            const Tensor quarter = place.put(vectorOf(std::vector<float>(10, 0.25f)));
+            found[static_cast<std::size_t>(d)] = place.get(exchange.reduceScatter(d, quarter, {0, {1, 2, 3, 4}, pieceByPiece}));
+        });
         for (std::size_t d = 0; d < 4; ++d)
             QCOMPARE(found[d].data, std::vector<float>(d + 1, 1.0f));
     }
 
+    void piecesAlongAnyDimensionGatherAndScatter_data() { everyWay(); }
+    void piecesAlongAnyDimensionGatherAndScatter()
+    {
+        QFETCH(bool, pieceByPiece);
+        const HostTensor whole = countedUp({2, 5, 3});
+        const Cut middle{1, {3, 0, 2}, pieceByPiece};
+        std::array<HostTensor, 3> gathered, scattered;
+        onDevices(3, [&](int d, Place& place, Exchange& exchange) {
+            const auto at = static_cast<std::size_t>(d);
+            gathered[at] = place.get(
+                exchange.allGather(d, place.put(cut(whole, 1, middle.first(d), middle.length(d))), middle));
+            scattered[at] = place.get(exchange.reduceScatter(d, place.put(whole), middle));
+        });
+        for (int d = 0; d < 3; ++d) {
+            const auto at = static_cast<std::size_t>(d);
+            QCOMPARE(gathered[at].data, whole.data);
+            HostTensor expected = cut(whole, 1, middle.first(d), middle.length(d));
+            for (float& value : expected.data)
+                value *= 3;
+            QCOMPARE(scattered[at].data, expected.data);
+        }
+    }
+
+    void allToAllTakesUnevenAndEmptyPieces_data() { everyWay(); }
     void allToAllTakesUnevenAndEmptyPieces()
     {
-        HostTensor whole({4, 3});
-        for (std::size_t i = 0; i < 12; ++i)
-            whole.data[i] = static_cast<float>(i);
-        Exchange exchange(3);
-        const std::array<std::int64_t, 4> rows{0, 3, 3, 4}, columns{0, 0, 1, 3};
-        std::array<HostTensor, 3> found;
-        {
-            std::vector<std::jthread> threads;
-            for (std::size_t d = 0; d < 3; ++d)
-                threads.emplace_back([&, d] {
-                    const HostTensor mine = cut(whole, 0, rows[d], rows[d + 1] - rows[d]);
-                    found[d] =
-                        exchange.allToAll(static_cast<int>(d), mine, 0, 1, columns[d], columns[d + 1] - columns[d]);
-                });
+        const HostTensor whole = countedUp({4, 3});
+        const Cut rows{0, {3, 0, 1}}, columns{1, {0, 1, 2}}, otherRows{0, {0, 2, 2}};
+        std::array<HostTensor, 3> found, moved;
+        onDevices(3, [&](int d, Place& place, Exchange& exchange) {
+            const auto at = static_cast<std::size_t>(d);
+            const Tensor mine = place.put(cut(whole, 0, rows.first(d), rows.length(d)));
+            found[at] = place.get(exchange.allToAll(d, mine, rows, columns));
+            moved[at] = place.get(exchange.allToAll(d, mine, rows, otherRows));
+        });
+        for (int d = 0; d < 3; ++d) {
+            const auto at = static_cast<std::size_t>(d);
+            QCOMPARE(found[at].data, cut(whole, 1, columns.first(d), columns.length(d)).data);
+            QCOMPARE(moved[at].data, cut(whole, 0, otherRows.first(d), otherRows.length(d)).data);
         }
-        for (std::size_t d = 0; d < 3; ++d)
-            QCOMPARE(found[d].data, cut(whole, 1, columns[d], columns[d + 1] - columns[d]).data);
+    }
+
+    void programsRunOnGpusAsOnTheHost_data()
+    {
+        QTest::addColumn<int>("which");
+        QTest::addColumn<bool>("nccl");
+        for (const int which : {0, 2, 3})
+            for (const bool nccl : {false, true})
+                QTest::addRow("%s, %s", which == 0 ? "oddments" : which == 2 ? "gpt" : "experts", nccl ? "NCCL" : "copies")
+                    << which << nccl;
+    }
+
+    /// Streams that run by themselves, another GPU's memory out of reach, one device with nothing.
+    void programsRunOnGpusAsOnTheHost()
+    {
+        QFETCH(int, which);
+        QFETCH(bool, nccl);
+        const TensorGraph graph =
+            which == 0 ? oddments() : transformerGraph(smallModel(which == 3 ? 4 : 0, which == 2), {4, 4, 8});
+        const LeafValues leaves = randomLeaves(graph, 3);
+        const SingleRun single = runSingle(graph, leaves);
+        const Machine machine = machineWith({2e9, 1e9, 1e9}, 1e8);
+        const auto gpus = pretendedGpus(3, nccl);
+        const int before = pretended::collectives;
+        for (const Ratios& ratios : {Ratios{{0, 0.4, 0.6}}, Ratios{{0.5, 0.3, 0.2}}}) {
+            const Theory theory(graph, machine, ratios);
+            runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single, nullptr, gpus.get());
+        }
+        QCOMPARE(pretended::collectives > before, nccl);
+        QCOMPARE(pretended::disagreements.load(), 0);
+    }
+
+    void aDeviceThatFailsEndsTheRunOfAll_data()
+    {
+        QTest::addColumn<bool>("nccl");
+        QTest::newRow("copies") << false;
+        QTest::newRow("NCCL") << true;
+    }
+    void aDeviceThatFailsEndsTheRunOfAll()
+    {
+        QFETCH(bool, nccl);
+        const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
+        const Theory theory(graph, machineWith({2, 1}, 1), {{2. / 3, 1. / 3}});
+        PipewrightCudaTable table = pretended::table();
+        static std::atomic<int> calls{0};
+        calls = 0;
+        // The second device, in the middle of its second step.
+        table.geluForward = [](void* maths, const float* in, float* out, std::int64_t count) {
+            if (pretended::stream(maths).device == 1 && ++calls == 2)
+                return pretended::fault("an injected fault");
+            return pretended::table().geluForward(maths, in, out, count);
+        };
+        const auto gpus = pretendedGpus(2, nccl, &table);
+        SpmdRunOptions options;
+        options.backend = gpus.get();
+        options.steps = 3;
+        try {
+            runProgram(theory, synthesise(theory).programs.front().program, randomLeaves(graph, 1), options);
+            QFAIL("it should not have finished");
+        } catch (const Error& error) {
+            QVERIFY2(QString(error.what()).contains("GPU 1: error: cannot compute: an injected fault"), error.what());
+        }
+    }
+
+    void ncclAskedForOnASharedGpuIsRefused()
+    {
+        CudaSetup setup;
+        setup.devices = {{0, 8}, {0, 8}};
+        setup.transport = CudaTransport::Nccl;
+        setup.nccl = "libnccl.so.2";
+        const auto gpus = createCudaBackend(pretended::table(), setup);
+        QVERIFY_THROWS_EXCEPTION(Error, gpus->createCommunicators());
+        setup.transport = CudaTransport::Automatic;
+        QVERIFY(createCudaBackend(pretended::table(), setup)->createCommunicators().empty());
+    }
+
+    void devicesAreMeasuredOnEveryBackend()
+    {
+        const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
+        for (const bool nccl : {false, true}) {
+            const auto gpus = pretendedGpus(2, nccl);
+            const DeviceTimes times = measureDevices(graph, *gpus, {{64}, 1});
+            QCOMPARE(times.rates.size(), std::size_t(2));
+            QCOMPARE(times.samples.size(), std::size_t(collectiveKinds) * 3);
+            for (const double rate : times.rates)
+                QVERIFY(rate > 0);
+        }
+        QCOMPARE(pretended::disagreements.load(), 0);
     }
 
     void oneDeviceHasTheRightGradients_data()

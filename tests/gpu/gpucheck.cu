@@ -6,9 +6,11 @@
 #include "kernels/cuda/products.h"
 #include "kernels/numbers.h"
 #include "kernels/reference/reference.h"
+#include "kernels/tensoritems.h"
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 using namespace pipewright;
@@ -170,6 +172,99 @@ void checkAttention()
     });
 }
 
+/// One operation of kernels/tensors.h: the host does the items one by one, the GPU all at once.
+template <kernels::TensorOperation operation>
+void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs, std::size_t outputs,
+                 std::vector<std::int32_t> whole = {})
+{
+    using Item = kernels::TensorItem<operation>;
+    const std::vector<float> before = single(someValues(outputs, 99));
+    kernels::TensorCall call{};
+    call.operation = std::int32_t(operation);
+    call.number = 0.5f;
+    std::copy(sizes.begin(), sizes.end(), call.size);
+    const bool routes = operation == kernels::TensorOperation::Route; // starts from zeros
+    const std::vector<float> start = routes ? std::vector<float>(outputs, 0.0f) : before;
+    const std::size_t counters = routes ? std::size_t(sizes[0] * sizes[2]) : 1;
+    std::vector<float> expected = start, counted(counters, 0.0f);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        call.in[i] = inputs[i].empty() ? nullptr : inputs[i].data();
+    call.out = expected.data();
+    call.scratch = counted.data();
+    call.whole = whole.data();
+    const kernels::TensorItems items = Item::count(call);
+    for (std::int64_t o = 0; o < items.outer; ++o)
+        Item::run(call, o, 0, items.inner);
+    check(name, Values(expected.begin(), expected.end()), 1e-5, [&] {
+        std::vector<std::unique_ptr<Floats>> there;
+        kernels::TensorCall onGpu = call;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            onGpu.in[i] = inputs[i].empty() ? nullptr : there.emplace_back(std::make_unique<Floats>(inputs[i]))->span().data();
+        Floats out(start), scratch(std::vector<float>(counters, 0.0f));
+        onGpu.out = out.span().data();
+        Memory<std::int32_t> numbers(whole);
+        onGpu.scratch = scratch.span().data();
+        onGpu.whole = numbers.span().data();
+        gpu::tensor(nullptr, onGpu);
+        return out.read();
+    });
+}
+
+void checkTensors()
+{
+    using enum kernels::TensorOperation;
+    const std::int64_t rows = 70, columns = 130, all = rows * columns;
+    const auto some = [](std::int64_t count, int seed) { return single(someValues(std::size_t(count), seed)); };
+    const std::vector<float> x = some(all, 1), y = some(all, 2), perRow = some(rows, 3), perColumn = some(columns, 4);
+    checkTensor<CopyBlocks>("copy blocks", {rows, 60, columns, 60}, {x}, std::size_t(rows * 60));
+    checkTensor<Scale>("scale", {all}, {x}, x.size());
+    checkTensor<Add>("add", {all}, {x, y}, x.size());
+    checkTensor<Multiply>("multiply", {all}, {x, y}, x.size());
+    checkTensor<Relu>("relu", {all}, {x}, x.size());
+    checkTensor<ReluGrad>("relu grad", {all}, {x, y}, x.size());
+    checkTensor<Silu>("silu", {all}, {x}, x.size());
+    checkTensor<SiluGrad>("silu grad", {all}, {x, y}, x.size());
+    checkTensor<FillFrom>("fill from", {all}, {perRow}, x.size());
+    checkTensor<ScaleBy>("scale by", {all}, {x, perRow}, x.size());
+    checkTensor<AddRepeated>("add repeated", {all, columns}, {x, perColumn}, x.size());
+    checkTensor<SumRepeated>("sum repeated", {all, columns}, {x}, std::size_t(columns));
+    checkTensor<SumParts>("sum in parts", {all, 64}, {x}, 64);
+    checkTensor<RowLogSum>("log of sums of rows", {rows, columns}, {x}, std::size_t(rows));
+    checkTensor<RowDot>("products of rows", {rows, columns}, {x, y, perColumn}, std::size_t(rows));
+    checkTensor<RowDot>("sums of rows", {rows, columns}, {x, {}, {}}, std::size_t(rows));
+    checkTensor<Softmax>("softmax", {rows, columns}, {x, perRow}, x.size());
+    checkTensor<SoftmaxGrad>("softmax grad", {rows, columns}, {x, y, perRow}, x.size());
+    checkTensor<LogSoftmax>("log softmax", {rows, columns}, {x, perRow}, x.size());
+    checkTensor<LogSoftmaxGrad>("log softmax grad", {rows, columns}, {x, y, perRow}, x.size());
+    checkTensor<InverseRms>("inverse rms", {rows, columns}, {x}, std::size_t(rows));
+    checkTensor<RmsNorm>("rms norm", {rows, columns}, {x, perRow, perColumn}, x.size());
+    checkTensor<RmsNormInputGrad>("rms norm input grad", {rows, columns}, {x, perRow, perColumn, y, perRow}, x.size());
+    checkTensor<RmsNormWeightGrad>("rms norm weight grad", {rows, columns}, {x, perRow, y}, std::size_t(columns));
+    std::vector<float> tokens;
+    for (const std::int32_t token : someTokens(rows, 50, 5))
+        tokens.push_back(float(token));
+    checkTensor<LookUp>("look up", {rows, columns, 10, 30}, {tokens, some(30 * columns, 6)}, x.size());
+    checkTensor<LookUpGrad>("look up grad", {rows, columns, 10, 30}, {tokens, y}, std::size_t(30 * columns));
+    std::vector<std::int32_t> features = someTokens(std::size_t(rows * 7), 40, 13);
+    checkTensor<FeatureBag>("bag of features", {rows, columns, 7}, {some(40 * columns, 14)}, x.size(), features);
+    checkTensor<FeatureBagGrad>("bag of features grad", {rows, columns, 7}, {y}, std::size_t(40 * columns), features);
+    checkTensor<RepeatHeads>("repeat heads", {all, 5, 2}, {some(all / 2, 7)}, x.size());
+    checkTensor<FoldHeads>("fold heads", {all / 2, 5, 2}, {x}, std::size_t(all / 2));
+    const std::int64_t groups = 3, group = 17, experts = 5, capacity = 6, width = 40;
+    std::vector<float> weights = some(groups * group * experts * capacity, 8);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        weights[i] = i % 3 == 0 ? weights[i] : 0.0f; // slots that are taken
+    const std::vector<float> likely = some(groups * group * experts, 9), slots = some(groups * experts * capacity * width, 10),
+                             here = some(groups * group * width, 11);
+    checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size());
+    checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity}, {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
+    checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
+    checkTensor<DispatchGrad>("dispatch grad", {groups, group, experts, capacity, width}, {weights, slots}, here.size());
+    checkTensor<Combine>("combine", {groups, group, experts, capacity, width}, {weights, slots}, here.size());
+    checkTensor<CombineSlotsGrad>("combine slots grad", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
+    checkTensor<CombineWeightsGrad>("combine weights grad", {groups, group, experts, capacity, width}, {weights, here, slots}, weights.size());
+}
+
 void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double tolerance)
 {
     const kernels::LinearShape shape{190, 96, 136};
@@ -190,6 +285,22 @@ void checkProducts(gpu::Products& products, const char* name, gpu::Precision pre
         Floats dw(w.size()), db(b.size());
         products.linearWeightGrad(nullptr, precision, shape, input.span(), grad.span(), dw.span(), db.span());
         return dw.read();
+    });
+}
+
+/// Tensors are packed without gaps: factors and results begin anywhere.
+void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, double tolerance)
+{
+    const kernels::LinearShape shape{96, 64, 72};
+    const Values x = someValues(std::size_t(96) * 64, 1), w = someValues(std::size_t(72) * 64, 2);
+    Floats input(x.size() + 1), weight(w.size() + 3), output(std::size_t(96) * 72 + 5);
+    const std::vector<float> xs = single(x), ws = single(w);
+    require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
+    require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
+    check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), tolerance, [&] {
+        products.linearForward(nullptr, precision, shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5));
+        std::vector<float> all = output.read();
+        return std::vector<float>(all.begin() + 5, all.end());
     });
 }
 
@@ -229,6 +340,7 @@ int main()
             library = found.path;
     checkRows();
     checkAttention();
+    checkTensors();
     Memory<char> workspace(64u << 20);
     gpu::Products plain({}, nullptr, 0), fast(library, workspace.span().data(), workspace.span().size());
     checkProducts(plain, "own kernel", gpu::Precision::Float32, 1e-5);
@@ -237,6 +349,8 @@ int main()
     } else {
         checkProducts(fast, "fp32", gpu::Precision::Float32, 1e-5);
         checkProducts(fast, "bf16", gpu::Precision::BFloat16, 2e-2);
+        checkUnalignedProduct(fast, gpu::Precision::Float32, 1e-5);
+        checkUnalignedProduct(fast, gpu::Precision::BFloat16, 2e-2);
         measureProduct(fast, gpu::Precision::Float32, "fp32");
         measureProduct(fast, gpu::Precision::BFloat16, "bf16");
     }

@@ -25,12 +25,16 @@ constexpr int mostRows = 1 << 18;                           ///< of a cross entr
 
 class Maths {
 public:
-    Maths(cudaStream_t stream, void* memory, const char* cublasLt, bool bfloat16)
-        : stream(stream), precision(bfloat16 ? Precision::BFloat16 : Precision::Float32),
+    Maths(int32_t device, cudaStream_t stream, void* memory, const char* cublasLt, bool bfloat16)
+        : device(device), stream(stream), precision(bfloat16 ? Precision::BFloat16 : Precision::Float32),
           products(cublasLt ? cublasLt : "", memory, productBytes), memory(memory)
     {
     }
-    ~Maths() { cudaFree(memory); }
+    ~Maths()
+    {
+        cudaSetDevice(device);
+        cudaFree(memory);
+    }
     Maths(const Maths&) = delete;
     Maths& operator=(const Maths&) = delete;
     Values rowLosses(int rows) const
@@ -38,15 +42,19 @@ public:
         return {reinterpret_cast<float*>(static_cast<std::byte*>(memory) + productBytes), std::size_t(rows)};
     }
 
+    int32_t device;
     cudaStream_t stream;
     Precision precision;
     gpu::Products products;
     void* memory;
 };
 
+/// The thread that computes is not the one that made the maths, and a kernel is launched on the thread's present GPU.
 Maths& of(void* handle)
 {
-    return *static_cast<Maths*>(handle);
+    Maths& maths = *static_cast<Maths*>(handle);
+    makeCurrent(maths.device);
+    return maths;
 }
 
 /// Launch errors are the runtime's to remember.
@@ -68,7 +76,7 @@ int createMaths(int32_t device, void* on, const char* cublasLt, int32_t bfloat16
     void* memory = nullptr;
     if (const int code = check(cudaMalloc(&memory, productBytes + mostRows * sizeof(float))); code != 0)
         return code;
-    auto made = std::make_unique<Maths>(stream(on), memory, cublasLt, bfloat16 != 0);
+    auto made = std::make_unique<Maths>(device, stream(on), memory, cublasLt, bfloat16 != 0);
     if (cublasLt && !made->products.whyNot().empty())
         return fault(made->products.whyNot());
     *maths = made.release();
@@ -302,20 +310,42 @@ int predictAdam(void* maths, float beta1, float beta2, float epsilon, int32_t st
     return issued();
 }
 
+int tensor(void* maths, const PipewrightTensorCall* call)
+{
+    if (!gpu::tensor(of(maths).stream, *call))
+        return fault("operation " + std::to_string(call->operation) + " on tensors is not known");
+    return issued();
+}
+
+/// Kernels of a stream's own GPU, whichever thread launches them.
+int makeCurrentFor(void* on)
+{
+    int device = 0;
+    if (const int code = check(cudaStreamGetDevice(stream(on), &device)); code != 0)
+        return code;
+    return makeCurrent(device);
+}
+
 int spin(void* on, int64_t nanoseconds)
 {
+    if (const int code = makeCurrentFor(on); code != 0)
+        return code;
     gpu::spin(stream(on), nanoseconds);
     return issued();
 }
 
 int stamp(void* on, void* place)
 {
+    if (const int code = makeCurrentFor(on); code != 0)
+        return code;
     gpu::stamp(stream(on), static_cast<std::int64_t*>(place));
     return issued();
 }
 
 int spinFrom(void* on, const void* place, int64_t nanoseconds)
 {
+    if (const int code = makeCurrentFor(on); code != 0)
+        return code;
     gpu::spinFrom(stream(on), static_cast<const std::int64_t*>(place), nanoseconds);
     return issued();
 }
@@ -349,6 +379,7 @@ void addMaths(PipewrightCudaTable& table)
     table.predictMomentum = predictMomentum;
     table.predictRmsProp = predictRmsProp;
     table.predictAdam = predictAdam;
+    table.tensor = tensor;
     table.spin = spin;
     table.stamp = stamp;
     table.spinFrom = spinFrom;

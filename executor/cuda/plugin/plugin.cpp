@@ -23,6 +23,14 @@ int check(cudaError_t code)
     return static_cast<int>(code);
 }
 
+int makeCurrent(int32_t device)
+{
+    int present = -1;
+    if (cudaGetDevice(&present) == cudaSuccess && present == device)
+        return 0;
+    return check(cudaSetDevice(device));
+}
+
 int fault(std::string text)
 {
     lastErrorText = std::move(text);

@@ -17,6 +17,9 @@ int check(cudaError_t code);
 int fault(std::string text);
 inline constexpr int faultCode = 10000;
 
+/// For launches of the calling thread; cheap when it is so already.
+int makeCurrent(int32_t device);
+
 inline cudaStream_t stream(void* handle)
 {
     return static_cast<cudaStream_t>(handle);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/ncclgroup.h"
+
+#include "core/base/diagnostic.h"
+
+namespace pipewright {
+
+namespace {
+
+std::int64_t count(std::span<const float> values)
+{
+    return static_cast<std::int64_t>(values.size());
+}
+
+void* handleOf(Stream& stream)
+{
+    return static_cast<CudaStream&>(stream).handle();
+}
+
+class NcclMember final : public Communicator {
+public:
+    NcclMember(const CudaGpu& gpu, void* member) : m_gpu(gpu), m_table(*gpu.table), m_member(member) {}
+    ~NcclMember() override { m_table.ncclClose(m_member); }
+    NcclMember(const NcclMember&) = delete;
+    NcclMember& operator=(const NcclMember&) = delete;
+
+    void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) override
+    {
+        m_gpu.check(m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), handleOf(stream)),
+                    "add up with the others");
+    }
+    void allGather(Stream& stream, std::span<const float> mine, std::span<float> all) override
+    {
+        m_gpu.check(m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), handleOf(stream)),
+                    "gather from the others");
+    }
+    void reduceScatter(Stream& stream, std::span<const float> all, std::span<float> mine) override
+    {
+        m_gpu.check(m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), handleOf(stream)),
+                    "add up a piece with the others");
+    }
+    void broadcast(Stream& stream, std::span<float> data, int root) override
+    {
+        m_gpu.check(m_table.ncclBroadcast(m_member, data.data(), count(data), root, handleOf(stream)),
+                    "hand a piece to the others");
+    }
+    void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) override
+    {
+        m_gpu.check(m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, handleOf(stream)),
+                    "add up a piece for another");
+    }
+    void send(Stream& stream, std::span<const float> data, int to) override
+    {
+        m_gpu.check(m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()),
+                                       handleOf(stream)),
+                    "send through NCCL");
+    }
+    void receive(Stream& stream, std::span<float> data, int from) override
+    {
+        m_gpu.check(m_table.ncclReceiveFrom(m_member, from, data.data(), static_cast<std::int64_t>(data.size_bytes()),
+                                            handleOf(stream)),
+                    "receive through NCCL");
+    }
+    void beginGroup() override { m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL"); }
+    void endGroup() override { m_gpu.check(m_table.ncclGroup(0), "end a group of NCCL"); }
+    void abort() override { m_table.ncclAbort(m_member); }
+
+private:
+    CudaGpu m_gpu;
+    const PipewrightCudaTable& m_table;
+    void* const m_member;
+};
+
+} // namespace
+
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors)
+{
+    const CudaGpu& first = gpus.front();
+    const PipewrightCudaTable& table = *first.table;
+    const int ranks = static_cast<int>(gpus.size());
+    std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
+    first.check(table.ncclName(name), "name a group of NCCL");
+    first.check(table.ncclGroup(1), "begin a group of NCCL");
+    std::vector<void*> members;
+    std::string why;
+    for (int rank = 0; rank < ranks && why.empty(); ++rank) {
+        void* member = nullptr;
+        const CudaGpu& gpu = gpus[static_cast<std::size_t>(rank)];
+        if (table.ncclJoin(gpu.index, name, rank, ranks, multiprocessors, &member) != 0)
+            why = table.lastError();
+        else
+            members.push_back(member);
+    }
+    // The group ends whatever happened: this thread's next calls of NCCL would wait for its end.
+    if (table.ncclGroup(0) != 0 && why.empty())
+        why = table.lastError();
+    if (why.empty() && table.ncclWarmUp(members.data(), ranks) != 0)
+        why = table.lastError();
+    if (why.empty())
+        return members;
+    for (void* member : members) {
+        table.ncclAbort(member);
+        table.ncclClose(member);
+    }
+    throw Error("GPU " + std::to_string(first.index), "cannot be connected by NCCL: " + why, "use --link copy");
+}
+
+std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus)
+{
+    std::vector<std::unique_ptr<Communicator>> members;
+    for (void* member : joinGroup(gpus, 0))
+        members.push_back(std::make_unique<NcclMember>(gpus[members.size()], member));
+    return members;
+}
+
+} // namespace pipewright

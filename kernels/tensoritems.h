@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What each operation of tensors.h computes: `count` says into how many items it falls apart, outer times inner, and
+// `run` does the items [begin, end) of one outer one. Items depend on none of the others, so they may be done in any
+// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs.
+#pragma once
+
+#include "kernels/tensors.h"
+
+#include <cmath>
+
+#ifdef __CUDACC__
+#define PIPEWRIGHT_BOTH __host__ __device__
+#else
+#define PIPEWRIGHT_BOTH
+#endif
+
+namespace pipewright::kernels {
+
+struct TensorItems {
+    std::int64_t outer = 0, inner = 0;
+};
+
+template<TensorOperation> struct TensorItem;
+
+#define PIPEWRIGHT_ITEM(name, outerCount, innerCount)                                                                  \
+    template<> struct TensorItem<TensorOperation::name> {                                                              \
+        PIPEWRIGHT_BOTH static TensorItems count([[maybe_unused]] const TensorCall& c)                                 \
+        {                                                                                                              \
+            return {(outerCount), (innerCount)};                                                                       \
+        }                                                                                                              \
+        PIPEWRIGHT_BOTH static void run(const TensorCall& c, std::int64_t o, std::int64_t begin, std::int64_t end);    \
+    };                                                                                                                 \
+    PIPEWRIGHT_BOTH inline void TensorItem<TensorOperation::name>::run(                                                \
+        [[maybe_unused]] const TensorCall& c, [[maybe_unused]] std::int64_t o, [[maybe_unused]] std::int64_t begin,    \
+        [[maybe_unused]] std::int64_t end)
+
+/// Of an elementwise one: out[i] for i below size[0].
+#define PIPEWRIGHT_EACH(name, value)                                                                                   \
+    PIPEWRIGHT_ITEM(name, 1, c.size[0])                                                                                \
+    {                                                                                                                  \
+        [[maybe_unused]] const float *a = c.in[0], *b = c.in[1];                                                       \
+        for (std::int64_t i = begin; i < end; ++i)                                                                     \
+            c.out[i] = (value);                                                                                        \
+    }
+
+PIPEWRIGHT_BOTH inline float sigmoidOf(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+// size: blocks, elements of one, from block to block in `in`, and in `out`.
+PIPEWRIGHT_ITEM(CopyBlocks, c.size[0], c.size[1])
+{
+    const float* from = c.in[0] + o * c.size[2];
+    float* to = c.out + o * c.size[3];
+    for (std::int64_t i = begin; i < end; ++i)
+        to[i] = from[i];
+}
+
+// size: elements.
+PIPEWRIGHT_EACH(Scale, c.number* a[i])
+PIPEWRIGHT_EACH(Add, a[i] + b[i])
+PIPEWRIGHT_EACH(Multiply, a[i] * b[i])
+PIPEWRIGHT_EACH(Relu, a[i] > 0 ? a[i] : 0.0f)
+PIPEWRIGHT_EACH(ReluGrad, a[i] > 0 ? b[i] : 0.0f)
+PIPEWRIGHT_EACH(Silu, a[i] * sigmoidOf(a[i]))
+PIPEWRIGHT_EACH(SiluGrad, b[i] * sigmoidOf(a[i]) * (1 + a[i] * (1 - sigmoidOf(a[i]))))
+PIPEWRIGHT_EACH(FillFrom, a[0])
+PIPEWRIGHT_EACH(ScaleBy, a[i] * b[0])
+// size: elements, of which the second operand has so many.
+PIPEWRIGHT_EACH(AddRepeated, a[i] + b[i % c.size[1]])
+
+PIPEWRIGHT_ITEM(WholeNumbers, 1, c.size[0])
+{
+    for (std::int64_t i = begin; i < end; ++i)
+        c.whole[i] = static_cast<std::int32_t>(c.in[0][i]);
+}
+
+// size: elements, sums. Adds to `out`.
+PIPEWRIGHT_ITEM(SumRepeated, 1, c.size[1])
+{
+    for (std::int64_t first = 0; first < c.size[0]; first += c.size[1])
+        for (std::int64_t i = begin; i < end; ++i)
+            c.out[i] += c.in[0][first + i];
+}
+
+// size: elements, sums: each of every so-many-th element.
+PIPEWRIGHT_ITEM(SumParts, c.size[1], 1)
+{
+    double sum = 0;
+    for (std::int64_t i = o; i < c.size[0]; i += c.size[1])
+        sum += static_cast<double>(c.in[0][i]);
+    c.out[o] = static_cast<float>(sum);
+}
+
+// size: rows, columns. The logarithm of the sum of a row's exponentials.
+PIPEWRIGHT_ITEM(RowLogSum, c.size[0], 1)
+{
+    const float* row = c.in[0] + o * c.size[1];
+    float highest = row[0], sum = 0;
+    for (std::int64_t i = 1; i < c.size[1]; ++i)
+        highest = row[i] > highest ? row[i] : highest;
+    for (std::int64_t i = 0; i < c.size[1]; ++i)
+        sum += expf(row[i] - highest);
+    c.out[o] = highest + logf(sum);
+}
+// The sum over a row of the first operand, times the second where there is one, times the third's column.
+PIPEWRIGHT_ITEM(RowDot, c.size[0], 1)
+{
+    const std::int64_t first = o * c.size[1];
+    float sum = 0;
+    for (std::int64_t i = 0; i < c.size[1]; ++i)
+        sum += c.in[0][first + i] * (c.in[1] ? c.in[1][first + i] : 1.0f) * (c.in[2] ? c.in[2][i] : 1.0f);
+    c.out[o] = sum;
+}
+
+/// size: rows, columns; `at` is the element and `i` its column.
+#define PIPEWRIGHT_ROWS(name, value)                                                                                   \
+    PIPEWRIGHT_ITEM(name, c.size[0], c.size[1])                                                                        \
+    {                                                                                                                  \
+        [[maybe_unused]] const float *x = c.in[0], *y = c.in[1], *z = c.in[2];                                         \
+        for (std::int64_t i = begin; i < end; ++i) {                                                                   \
+            const std::int64_t at = o * c.size[1] + i;                                                                 \
+            c.out[at] = (value);                                                                                       \
+        }                                                                                                              \
+    }
+// Of the input and its RowLogSum.
+PIPEWRIGHT_ROWS(Softmax, expf(x[at] - y[o]))
+PIPEWRIGHT_ROWS(LogSoftmax, x[at] - y[o])
+// Of the result, its gradient, and the row's sum of what they make together.
+PIPEWRIGHT_ROWS(SoftmaxGrad, x[at] * (y[at] - z[o]))
+PIPEWRIGHT_ROWS(LogSoftmaxGrad, y[at] - expf(x[at]) * z[o])
+// Of the input, its InverseRms and the gains.
+PIPEWRIGHT_ROWS(RmsNorm, x[at] * y[o] * z[i])
+// And the result's gradient, and the row's sum of gradient, gain and input.
+PIPEWRIGHT_ROWS(RmsNormInputGrad, y[o] * (c.in[3][at] * z[i] - x[at] * c.in[4][o] * y[o] * y[o] / float(c.size[1])))
+
+PIPEWRIGHT_ITEM(InverseRms, c.size[0], 1)
+{
+    constexpr float epsilon = 1e-5f;
+    const float* row = c.in[0] + o * c.size[1];
+    float sum = 0;
+    for (std::int64_t i = 0; i < c.size[1]; ++i)
+        sum += row[i] * row[i];
+    c.out[o] = 1 / sqrtf(sum / float(c.size[1]) + epsilon);
+}
+// size: rows, columns. Of the input, its InverseRms and the result's gradient; adds to `out`.
+PIPEWRIGHT_ITEM(RmsNormWeightGrad, 1, c.size[1])
+{
+    for (std::int64_t row = 0; row < c.size[0]; ++row)
+        for (std::int64_t i = begin; i < end; ++i)
+            c.out[i] += c.in[2][row * c.size[1] + i] * c.in[0][row * c.size[1] + i] * c.in[1][row];
+}
+
+// size: tokens, width, the table's first row, its rows. Of tokens and table; zeros for rows that are elsewhere.
+PIPEWRIGHT_ITEM(LookUp, c.size[0], c.size[1])
+{
+    const std::int64_t row = static_cast<std::int64_t>(c.in[0][o]) - c.size[2];
+    const bool here = row >= 0 && row < c.size[3];
+    for (std::int64_t i = begin; i < end; ++i)
+        c.out[o * c.size[1] + i] = here ? c.in[1][row * c.size[1] + i] : 0.0f;
+}
+// Of tokens and the result's gradient; adds to the table's.
+PIPEWRIGHT_ITEM(LookUpGrad, 1, c.size[1])
+{
+    for (std::int64_t token = 0; token < c.size[0]; ++token) {
+        const std::int64_t row = static_cast<std::int64_t>(c.in[0][token]) - c.size[2];
+        if (row >= 0 && row < c.size[3])
+            for (std::int64_t i = begin; i < end; ++i)
+                c.out[row * c.size[1] + i] += c.in[1][token * c.size[1] + i];
+    }
+}
+
+// size: rows, width, features of a row. Of the table: the sum over a row's features, scaled.
+PIPEWRIGHT_ITEM(FeatureBag, c.size[0], c.size[1])
+{
+    const std::int32_t* features = c.whole + o * c.size[2];
+    for (std::int64_t i = begin; i < end; ++i) {
+        float sum = 0;
+        for (std::int64_t f = 0; f < c.size[2]; ++f)
+            sum += c.in[0][features[f] * c.size[1] + i];
+        c.out[o * c.size[1] + i] = sum * c.number;
+    }
+}
+// Of the result's gradient; adds to the table's.
+PIPEWRIGHT_ITEM(FeatureBagGrad, 1, c.size[1])
+{
+    for (std::int64_t f = 0; f < c.size[0] * c.size[2]; ++f)
+        for (std::int64_t i = begin; i < end; ++i)
+            c.out[c.whole[f] * c.size[1] + i] += c.number * c.in[0][f / c.size[2] * c.size[1] + i];
+}
+
+// size: elements, of a head, times. Every head so many times in a row; and the sum over them.
+PIPEWRIGHT_EACH(RepeatHeads, a[i / (c.size[1] * c.size[2]) * c.size[1] + i % c.size[1]])
+PIPEWRIGHT_ITEM(FoldHeads, 1, c.size[0])
+{
+    for (std::int64_t i = begin; i < end; ++i) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < c.size[2]; ++k)
+            sum += c.in[0][(i / c.size[1] * c.size[2] + k) * c.size[1] + i % c.size[1]];
+        c.out[i] = sum;
+    }
+}
+
+// Mixtures of experts. size: groups, tokens of one, experts, slots of one, and the width of a token.
+struct Slots {
+    std::int64_t tokens, experts, capacity, width;
+    PIPEWRIGHT_BOTH explicit Slots(const TensorCall& c)
+        : tokens(c.size[1]), experts(c.size[2]), capacity(c.size[3]), width(c.size[4])
+    {
+    }
+    PIPEWRIGHT_BOTH std::int64_t weight(std::int64_t group, std::int64_t token, std::int64_t slot) const
+    {
+        return (group * tokens + token) * experts * capacity + slot;
+    }
+    PIPEWRIGHT_BOTH std::int64_t slots() const { return experts * capacity; }
+};
+
+// size[4]: how many experts a token chooses. Of the experts' probabilities; `out` and `scratch` are zeros.
+PIPEWRIGHT_ITEM(Route, c.size[0], 1)
+{
+    const Slots is(c);
+    float* taken = c.scratch + o * is.experts;
+    for (std::int64_t token = 0; token < is.tokens; ++token) {
+        const float* p = c.in[0] + (o * is.tokens + token) * is.experts;
+        std::int64_t last = -1;
+        for (std::int64_t k = 0; k < c.size[4] && k < is.experts; ++k) {
+            // The most likely behind the last one; of equals the first.
+            std::int64_t best = -1;
+            for (std::int64_t e = 0; e < is.experts; ++e)
+                if ((last < 0 || p[e] < p[last] || (p[e] == p[last] && e > last)) && (best < 0 || p[e] > p[best]))
+                    best = e;
+            if (best < 0)
+                break; // not a number
+            if (taken[best] < float(is.capacity)) {
+                c.out[is.weight(o, token, best * is.capacity + std::int64_t(taken[best]))] = p[best];
+                taken[best] += 1;
+            }
+            last = best;
+        }
+    }
+}
+// Of weights, probabilities and the weights' gradient.
+PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
+{
+    const Slots is(c);
+    const float* p = c.in[1] + o * is.experts;
+    float* out = c.out + o * is.experts;
+    float sum = 0;
+    for (std::int64_t e = 0; e < is.experts; ++e) {
+        float back = 0;
+        for (std::int64_t at = (o * is.experts + e) * is.capacity; at < (o * is.experts + e + 1) * is.capacity; ++at)
+            back += c.in[0][at] != 0 ? c.in[2][at] : 0.0f;
+        out[e] = back;
+        sum += back * p[e];
+    }
+    for (std::int64_t e = 0; e < is.experts; ++e)
+        out[e] = p[e] * (out[e] - sum);
+}
+
+/// Of weights and tokens: every slot's token, weighed or as it is.
+PIPEWRIGHT_BOTH inline void fillSlot(const TensorCall& c, std::int64_t o, std::int64_t begin, std::int64_t end,
+                                     bool weighed)
+{
+    const Slots is(c);
+    const std::int64_t group = o / is.slots();
+    for (std::int64_t i = begin; i < end; ++i)
+        c.out[o * is.width + i] = 0;
+    for (std::int64_t token = 0; token < is.tokens; ++token)
+        if (const float weight = c.in[0][is.weight(group, token, o % is.slots())]; weight != 0)
+            for (std::int64_t i = begin; i < end; ++i)
+                c.out[o * is.width + i] +=
+                    (weighed ? weight : 1.0f) * c.in[1][(group * is.tokens + token) * is.width + i];
+}
+/// Of weights and slots: for every token the sum of its slots.
+PIPEWRIGHT_BOTH inline void gatherSlots(const TensorCall& c, std::int64_t o, std::int64_t begin, std::int64_t end,
+                                        bool weighed)
+{
+    const Slots is(c);
+    const std::int64_t group = o / is.tokens;
+    for (std::int64_t i = begin; i < end; ++i)
+        c.out[o * is.width + i] = 0;
+    for (std::int64_t slot = 0; slot < is.slots(); ++slot)
+        if (const float weight = c.in[0][o * is.slots() + slot]; weight != 0)
+            for (std::int64_t i = begin; i < end; ++i)
+                c.out[o * is.width + i] +=
+                    (weighed ? weight : 1.0f) * c.in[1][(group * is.slots() + slot) * is.width + i];
+}
+PIPEWRIGHT_ITEM(Dispatch, c.size[0] * c.size[2] * c.size[3], c.size[4])
+{
+    fillSlot(c, o, begin, end, false);
+}
+PIPEWRIGHT_ITEM(DispatchGrad, c.size[0] * c.size[1], c.size[4])
+{
+    gatherSlots(c, o, begin, end, false);
+}
+PIPEWRIGHT_ITEM(Combine, c.size[0] * c.size[1], c.size[4])
+{
+    gatherSlots(c, o, begin, end, true);
+}
+PIPEWRIGHT_ITEM(CombineSlotsGrad, c.size[0] * c.size[2] * c.size[3], c.size[4])
+{
+    fillSlot(c, o, begin, end, true);
+}
+// Of weights, the tokens' gradients and slots.
+PIPEWRIGHT_ITEM(CombineWeightsGrad, c.size[0] * c.size[1] * c.size[2] * c.size[3], 1)
+{
+    const Slots is(c);
+    const std::int64_t token = o / is.slots(), slot = token / is.tokens * is.slots() + o % is.slots();
+    float sum = 0;
+    if (c.in[0][o] != 0)
+        for (std::int64_t i = 0; i < is.width; ++i)
+            sum += c.in[1][token * is.width + i] * c.in[2][slot * is.width + i];
+    c.out[o] = sum;
+}
+
+#undef PIPEWRIGHT_EACH
+#undef PIPEWRIGHT_ROWS
+#undef PIPEWRIGHT_ITEM
+
+} // namespace pipewright::kernels
