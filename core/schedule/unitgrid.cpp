@@ -172,7 +172,8 @@ std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
     std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
     for (std::size_t r = 0; r < lane.rows.size(); ++r)
         for (const int start : lane.rows[r].start)
-            std::fill_n(cells.begin() + start, lane.rows[r].length, static_cast<std::int16_t>(r));
+            for (int cell = start; cell < start + lane.rows[r].length; ++cell)
+                cells[static_cast<std::size_t>(cell)] = static_cast<std::int16_t>(r);
     return cells;
 }
 
