@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace pipewright {
 
 namespace {
@@ -149,12 +151,13 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
 
     const std::vector<Nanoseconds> earliest = earliestStarts(schedule, graph);
     const ArrivalDelays delays(schedule, costs);
+    std::vector<std::array<Nanoseconds, opCount>> usual;
+    for (const StageCosts& stage : costs.stages)
+        usual.push_back({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update, stage.recompute});
     const auto alone = [&](BlockIndex i) {
         const Block& block = graph.blocks[i];
-        const StageCosts& stage = costs.stages[static_cast<std::size_t>(block.stage)];
-        const Nanoseconds times[] = {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update};
-        const Nanoseconds usual = times[static_cast<std::size_t>(block.op)];
-        return costs.microbatches.empty() ? usual : costs.duration(block.op, block.stage, block.microbatch);
+        return costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][static_cast<std::size_t>(block.op)]
+                                          : costs.duration(block.op, block.stage, block.microbatch);
     };
     const auto duration = [&](BlockIndex i) {
         return graph.unitSize(i) == 1 ? alone(i) : costs.overlapped(alone(i), alone(i + 1));
@@ -183,7 +186,7 @@ Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& da
     program.weightPolicy = schedule.weights;
     buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, weights, options);
     applyTransferOrder(program, schedule.transferOrder, costs);
-    projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends));
+    projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends), projectionThreads(program));
     return program;
 }
 

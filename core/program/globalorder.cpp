@@ -43,22 +43,25 @@ private:
 template<typename Start>
 std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest)
 {
+    if (latest == 0)
+        return run.sequence;
     const auto bits = static_cast<unsigned>(std::bit_width(latest));
     const unsigned digits = (bits + mostDigitBits - 1) / mostDigitBits;
-    const unsigned digitBits = digits == 0 ? 1 : (bits + digits - 1) / digits;
+    const unsigned digitBits = (bits + digits - 1) / digits;
     const std::size_t buckets = std::size_t{1} << digitBits;
     struct Keyed {
         Start start;
         BlockIndex block;
     };
-    std::vector<Keyed> keyed, sorted(run.sequence.size());
+    std::vector<Keyed> keyed;
     keyed.reserve(run.sequence.size());
     const Divisor divide(unit);
     for (const BlockIndex block : run.sequence)
         keyed.push_back({static_cast<Start>(divide(run.start[block])), block});
     std::array<std::uint32_t, std::size_t{1} << mostDigitBits> counts;
     const std::span<std::uint32_t> position(counts.data(), buckets);
-    for (unsigned shift = 0; shift < bits; shift += digitBits) {
+    // Calls put(position, keyed) for all of them, in the order of the digit that begins at `shift`.
+    const auto byDigit = [&](unsigned shift, auto put) {
         std::fill(position.begin(), position.end(), 0);
         for (const Keyed& k : keyed)
             ++position[(k.start >> shift) & (buckets - 1)];
@@ -66,13 +69,16 @@ std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uin
         for (std::uint32_t& p : position)
             sum += std::exchange(p, sum);
         for (const Keyed& k : keyed)
-            sorted[position[(k.start >> shift) & (buckets - 1)]++] = k;
+            put(position[(k.start >> shift) & (buckets - 1)]++, k);
+    };
+    unsigned shift = 0;
+    for (std::vector<Keyed> sorted; shift + digitBits < bits; shift += digitBits) {
+        sorted.resize(keyed.size());
+        byDigit(shift, [&](std::uint32_t at, const Keyed& k) { sorted[at] = k; });
         keyed.swap(sorted);
     }
-    std::vector<BlockIndex> order;
-    order.reserve(keyed.size());
-    for (const Keyed& k : keyed)
-        order.push_back(k.block);
+    std::vector<BlockIndex> order(keyed.size());
+    byDigit(shift, [&](std::uint32_t at, const Keyed& k) { order[at] = k.block; });
     return order;
 }
 

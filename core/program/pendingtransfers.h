@@ -8,7 +8,6 @@
 #include "core/program/program.h"
 
 #include <algorithm>
-#include <tuple>
 #include <vector>
 
 namespace pipewright {
@@ -39,8 +38,9 @@ public:
         TaskId producer = none;
         std::int32_t destination = 0;
         std::uint32_t firstConsumer = none; ///< rank in the global order
-        std::uint32_t firstValue = none, lastValue = none;
+        std::uint32_t lastValue = none;     ///< none: there is one only
         Nanoseconds due = 0; ///< blocking transfers: not before, unless the consumer is next
+        Value first{};
     };
 
     /// Notes a value for a consumer on another device. All values of a producer come one after the other;
@@ -49,17 +49,16 @@ public:
              Arrival* chain, std::uint64_t skipKey = 0)
     {
         m_firstConsumer = std::min(m_firstConsumer, consumer);
-        Transfer& transfer = transferTo(producer, destination, due);
-        transfer.firstConsumer = std::min(transfer.firstConsumer, consumer);
-        if (chain == nullptr && holdsSkip(transfer, skipKey))
+        if (!m_transfers.empty() && m_transfers.back().producer == producer && join(producer, destination, consumer, source, chain, skipKey))
             return;
-        const auto index = static_cast<std::uint32_t>(m_values.size());
-        Value& value = m_values.emplace_back();
-        value.source = source;
-        value.chain = chain;
-        value.skipKey = skipKey;
-        (transfer.firstValue == none ? transfer.firstValue : m_values[transfer.lastValue].next) = index;
-        transfer.lastValue = index;
+        Transfer& transfer = m_transfers.emplace_back();
+        transfer.producer = producer;
+        transfer.destination = destination;
+        transfer.firstConsumer = consumer;
+        transfer.due = due;
+        transfer.first.source = source;
+        transfer.first.chain = chain;
+        transfer.first.skipKey = skipKey;
     }
 
     /// Rank of the first block that needs any of them; none when nothing waits.
@@ -69,21 +68,24 @@ public:
     template<typename Emit>
     void take(Nanoseconds until, Emit emit)
     {
-        // Not stable_sort, which would allocate each time; producers are numbered in the order of deciding.
-        std::sort(m_transfers.begin(), m_transfers.end(), [](const Transfer& a, const Transfer& b) {
-            return std::tie(a.firstConsumer, a.producer, a.destination) < std::tie(b.firstConsumer, b.producer, b.destination);
+        // Sorted by keys, since a transfer is large to move and compare. Producers are numbered in the order of deciding.
+        m_order.clear();
+        for (std::uint32_t t = 0; t < m_transfers.size(); ++t)
+            m_order.push_back({(std::uint64_t{m_transfers[t].firstConsumer} << 32) | m_transfers[t].producer, m_transfers[t].destination, t});
+        std::sort(m_order.begin(), m_order.end(), [](const Leaving& a, const Leaving& b) {
+            return a.key != b.key ? a.key < b.key : a.destination < b.destination;
         });
-        std::size_t kept = 0;
+        m_kept.clear();
         m_firstConsumer = none;
-        for (const Transfer& transfer : m_transfers)
-            if (transfer.due <= until) {
+        for (const Leaving& leaving : m_order)
+            if (const Transfer& transfer = m_transfers[leaving.transfer]; transfer.due <= until) {
                 emit(transfer);
             } else {
                 m_firstConsumer = std::min(m_firstConsumer, transfer.firstConsumer);
-                m_transfers[kept++] = transfer;
+                m_kept.push_back(transfer);
             }
-        m_transfers.resize(kept);
-        if (kept == 0)
+        m_transfers.swap(m_kept);
+        if (m_transfers.empty())
             m_values.clear();
     }
 
@@ -91,21 +93,29 @@ public:
     template<typename See>
     void eachValue(const Transfer& transfer, See see) const
     {
-        for (std::uint32_t v = transfer.firstValue; v != none; v = m_values[v].next)
+        see(transfer.first);
+        for (std::uint32_t v = transfer.first.next; v != none; v = m_values[v].next)
             see(m_values[v]);
     }
 
 private:
-    Transfer& transferTo(TaskId producer, std::int32_t destination, Nanoseconds due)
+    /// Adds the value to its producer's transfer to that device; false when there is none yet.
+    bool join(TaskId producer, std::int32_t destination, std::uint32_t consumer, BufferId source, Arrival* chain, std::uint64_t skipKey)
     {
-        for (std::size_t t = m_transfers.size(); t-- > 0 && m_transfers[t].producer == producer;)
-            if (m_transfers[t].destination == destination)
-                return m_transfers[t];
-        Transfer& transfer = m_transfers.emplace_back();
-        transfer.producer = producer;
-        transfer.destination = destination;
-        transfer.due = due;
-        return transfer;
+        for (std::size_t t = m_transfers.size(); t-- > 0 && m_transfers[t].producer == producer;) {
+            Transfer& transfer = m_transfers[t];
+            if (transfer.destination != destination)
+                continue;
+            transfer.firstConsumer = std::min(transfer.firstConsumer, consumer);
+            if (chain == nullptr && holdsSkip(transfer, skipKey))
+                return true;
+            const auto index = static_cast<std::uint32_t>(m_values.size());
+            m_values.push_back({source, none, chain, skipKey});
+            (transfer.lastValue == none ? transfer.first : m_values[transfer.lastValue]).next = index;
+            transfer.lastValue = index;
+            return true;
+        }
+        return false;
     }
 
     bool holdsSkip(const Transfer& transfer, std::uint64_t skipKey) const
@@ -116,8 +126,15 @@ private:
         return found;
     }
 
+    struct Leaving {
+        std::uint64_t key; ///< first consumer, then producer
+        std::int32_t destination;
+        std::uint32_t transfer;
+    };
     std::vector<Transfer> m_transfers;
-    std::vector<Value> m_values;
+    std::vector<Transfer> m_kept;   ///< while some are taken
+    std::vector<Leaving> m_order;   ///< likewise
+    std::vector<Value> m_values; ///< behind the first of their transfer
     std::uint32_t m_firstConsumer = none;
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/projection.h"
 
+#include "core/base/atonce.h"
 #include "core/base/prefetch.h"
 #include "core/program/overlaps.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace pipewright {
@@ -18,51 +20,65 @@ bool isPersistent(BufferKind kind)
 
 /// What the walk needs of a buffer, close together.
 struct BufferUse {
-    TaskId local = none;    ///< the last task that computes with it, or defines it; none: never freed
+    TaskId local = none;    ///< with which the last use on its device ends, or its definition; none: never freed
     TaskId transfer = none; ///< the last one that sends it; none: never sent
     Bytes bytes = 0;
 };
 
+/// Writes the lists of some consecutive devices. What a device does follows from its own tasks alone, so several
+/// projectors of different devices may work at the same time.
 class Projector {
 public:
-    Projector(Program& program, int devices, int outstandingSends)
-        : m_program(program), m_uses(program.buffers.size()), m_outstanding(static_cast<std::size_t>(outstandingSends)),
-          m_partner(overlapPartners(program))
+    /// `partner`: see overlapPartners().
+    Projector(const Program& program, const std::vector<TaskId>& partner, int firstDevice, int endDevice, int outstandingSends)
+        : m_program(program), m_partner(partner), m_firstDevice(firstDevice), m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
+          m_outstanding(static_cast<std::size_t>(outstandingSends)), m_lanes(m_devices)
     {
-        program.devices.assign(static_cast<std::size_t>(devices), {});
-        for (Program::Device& device : program.devices)
-            m_lanes.push_back({device.instructions, device.liveBytes});
-        gatherUses();
-        for (std::size_t d = 0; d < program.devices.size(); ++d) {
-            m_lanes[d].instructions.reserve(m_lanes[d].expected);
-            m_lanes[d].liveBytes.reserve(m_lanes[d].expected);
-            m_lanes[d].live = m_lanes[d].peak = program.devices[d].persistentBytes;
-        }
     }
 
     void run()
     {
-        bool afterLoop = false;
+        gatherUses();
+        for (Lane& lane : m_lanes) {
+            lane.instructions.reserve(lane.expected);
+            lane.liveBytes.reserve(lane.expected);
+            lane.live = lane.peak = lane.persistent;
+        }
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            if (!afterLoop && !m_program.versioned()
-                && (task.kind == TaskKind::Reduce || task.kind == TaskKind::Update)) {
-                afterLoop = true;
-                drainChannels();
-            }
+            Lane* const here = laneOf(task.device);
             switch (task.kind) {
-            case TaskKind::Compute: compute(t, task); break;
-            case TaskKind::Transfer: transfer(t, task); break;
-            case TaskKind::Reduce: reduce(t, task); break;
-            case TaskKind::Update: update(t, task); break;
+            case TaskKind::Compute:
+                if (here != nullptr)
+                    compute(*here, t, task);
+                break;
+            case TaskKind::Transfer: transfer(here, laneOf(task.peer), t, task); break;
+            case TaskKind::Reduce:
+                endLoop();
+                reduce(t, task);
+                break;
+            case TaskKind::Update:
+                endLoop();
+                if (here != nullptr)
+                    update(*here, t);
+                break;
             }
         }
         if (m_program.versioned())
             drainChannels();
-        for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
-            m_program.devices[d].peakBytes = m_lanes[d].peak;
-            m_program.devices[d].peakActivations =
-                static_cast<double>(m_lanes[d].mostChunks) / (m_program.chunks * m_program.sequencePieces);
+    }
+
+    /// Moves the lists to where they belong.
+    void finish(std::vector<Program::Device>& devices)
+    {
+        for (std::size_t i = 0; i < m_lanes.size(); ++i) {
+            Program::Device& device = devices[static_cast<std::size_t>(m_firstDevice) + i];
+            device.instructions = std::move(m_lanes[i].instructions);
+            device.liveBytes = std::move(m_lanes[i].liveBytes);
+            device.persistentBytes = m_lanes[i].persistent;
+            device.peakBytes = m_lanes[i].peak;
+            device.peakActivations =
+                static_cast<double>(m_lanes[i].mostChunks) / (m_program.chunks * m_program.sequencePieces);
         }
     }
 
@@ -72,50 +88,64 @@ private:
         std::int32_t destination;
         std::vector<TaskId> open;
         std::size_t first = 0;
+
+        void push(TaskId t)
+        {
+            constexpr std::size_t mostClosed = 64; // kept in front before they are forgotten
+            if (first == mostClosed) {
+                open.erase(open.begin(), open.begin() + mostClosed);
+                first = 0;
+            }
+            open.push_back(t);
+        }
     };
-    struct Lane {
-        std::vector<Instruction>& instructions;
-        std::vector<Bytes>& liveBytes;
-        std::vector<Channel> channels{}; ///< from here; few destinations each
-        std::size_t expected = 0;        ///< instructions
-        Bytes live = 0, peak = 0;
+    struct alignas(128) Lane { // found by a shift
+        std::vector<Instruction> instructions;
+        std::vector<Bytes> liveBytes;
+        std::vector<Channel> channels; ///< from here; few destinations each
+        std::size_t expected = 0;      ///< instructions
+        Bytes persistent = 0, live = 0, peak = 0;
         int liveChunks = 0, mostChunks = 0;
         TaskId lastBlock = 0;
     };
 
-    Lane& lane(std::int32_t device) { return m_lanes[static_cast<std::size_t>(device)]; }
+    /// nullptr: another projector's.
+    Lane* laneOf(std::int32_t device)
+    {
+        const auto i = static_cast<std::uint32_t>(device - m_firstDevice); // those before the first wrap round
+        return i < m_devices ? &m_lanes[i] : nullptr;
+    }
 
-    /// One pass over the tasks and one over the buffers: last uses, sizes, and how long the lists will be.
+    /// One pass over the tasks and one over the buffers: last uses, sizes, and how long the lists will be. Only of
+    /// what concerns these devices.
     void gatherUses()
     {
-        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+        m_uses.resize(m_program.buffers.size());
+        const BufferId* const operands = m_program.operands.data();
+        const auto count = static_cast<TaskId>(m_program.tasks.size());
+        for (TaskId t = 0; t < count; ++t) {
             const Task& task = m_program.tasks[t];
-            ++lane(task.device).expected;
-            if (task.peer >= 0 && task.peer != task.device)
-                ++lane(task.peer).expected;
-            if (task.kind == TaskKind::Transfer)
-                for (const BufferId b : m_program.reads(t))
-                    noteSend(b, t);
-            else
-                for (const BufferId b : m_program.reads(t))
-                    m_uses[b].local = t;
-            for (const BufferId b : m_program.writes(t))
-                m_uses[b].local = t;
-        }
-        for (std::size_t b = 0; b < m_uses.size(); ++b) {
-            const Buffer& buffer = m_program.buffers[b];
-            BufferUse& use = m_uses[b];
-            use.bytes = buffer.bytes;
-            // The workspace of a pair's first block is still in use when the second is issued.
-            if (isPersistent(buffer.kind)) {
-                m_program.devices[static_cast<std::size_t>(buffer.device)].persistentBytes += buffer.bytes;
-                use.local = use.transfer = none;
-            } else if (buffer.kind == BufferKind::Workspace && endOfPair(use.local) == use.local) {
-                use.local = none;
-            } else {
-                ++lane(buffer.device).expected;
+            Lane* const here = laneOf(task.device);
+            Lane* const there = task.peer != task.device ? laneOf(task.peer) : nullptr;
+            if (here == nullptr && there == nullptr)
+                continue;
+            if (here != nullptr)
+                ++here->expected;
+            if (there != nullptr)
+                ++there->expected;
+            const BufferId *operand = operands + m_program.operandBegin[t], *const split = operands + m_program.operandSplit[t],
+                           *const end = operands + m_program.operandBegin[t + 1];
+            if (task.kind == TaskKind::Transfer) {
+                for (; here != nullptr && operand != split; ++operand)
+                    noteSend(*operand, t);
+                operand = there != nullptr ? split : end;
             }
+            for (; operand != end; ++operand)
+                m_uses[*operand].local = t;
         }
+        for (std::size_t b = 0; b < m_uses.size(); ++b)
+            if (Lane* const lane = laneOf(m_program.buffers[b].device))
+                noteBuffer(*lane, m_program.buffers[b], m_uses[b]);
     }
 
     void noteSend(BufferId b, TaskId t)
@@ -125,6 +155,34 @@ private:
             m_sentTwice[b] = true;
         }
         m_uses[b].transfer = t;
+    }
+
+    /// What an overlapped pair uses goes when both are done, the workspace of its first block too.
+    void noteBuffer(Lane& lane, const Buffer& buffer, BufferUse& use) const
+    {
+        use.bytes = buffer.bytes;
+        const TaskId other = use.local == none ? none : partner(use.local);
+        const bool endsLater = other != none && other > use.local;
+        if (endsLater)
+            use.local = other;
+        if (isPersistent(buffer.kind)) {
+            lane.persistent += buffer.bytes;
+            use.local = use.transfer = none;
+        } else if (buffer.kind == BufferKind::Workspace && !endsLater) {
+            use.local = none;
+        } else {
+            ++lane.expected;
+        }
+    }
+
+    /// The other block of a task's overlapped pair; none when it has no pair.
+    TaskId partner(TaskId t) const { return m_partner.empty() ? none : m_partner[t]; }
+
+    /// Without versions of weights every send is over before gradients are reduced and stages updated.
+    void endLoop()
+    {
+        if (!m_program.versioned() && !std::exchange(m_afterLoop, true))
+            drainChannels();
     }
 
     /// Makes sure that every send of a buffer but its last is over, which that one's end does not say: they are on
@@ -153,15 +211,9 @@ private:
             return;
         for (std::size_t i = m_program.operandBegin[t]; i < m_program.operandBegin[t + 1]; ++i) {
             const BufferId b = m_program.operands[i];
-            if (m_uses[b].local != none && endOfPair(m_uses[b].local) == end)
+            if (m_uses[b].local == end)
                 closeOtherSends(source, b);
         }
-    }
-
-    /// The task with which a task ends: what an overlapped pair uses goes when both are done.
-    TaskId endOfPair(TaskId t) const
-    {
-        return t == none || m_partner.empty() || m_partner[t] == none ? t : std::max(t, m_partner[t]);
     }
 
     /// Notes which operands of task t go after task `end`: used for the last time there, and not sent later.
@@ -170,7 +222,7 @@ private:
         const BufferId* const last = m_program.operands.data() + m_program.operandBegin[t + 1];
         for (const BufferId* b = m_program.operands.data() + m_program.operandBegin[t]; b != last; ++b) {
             const BufferUse& use = m_uses[*b];
-            if (use.local != none && endOfPair(use.local) == end && (use.transfer == none || use.transfer < end))
+            if (use.local == end && (use.transfer == none || use.transfer < end))
                 m_freed.push_back(*b);
         }
     }
@@ -191,7 +243,8 @@ private:
     /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs. The fields
     /// are written where they stay: copying a just-built Instruction reads it in other pieces than it was
     /// written in, which the processor's store buffer cannot forward; that took half of the whole walk.
-    static void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0, Bytes workspace = 0)
+    [[gnu::always_inline]] static inline void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0,
+                                                  Bytes workspace = 0)
     {
         lane.live += kept;
         Instruction& instruction = lane.instructions.emplace_back();
@@ -205,42 +258,45 @@ private:
         lane.peak = std::max(lane.peak, running);
     }
 
-    void compute(TaskId t, const Task& task)
+    /// A buffer that was sent is freed when its last transfer is over.
+    void freeTaken(Lane& here)
+    {
+        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
+    }
+
+    void compute(Lane& here, TaskId t, const Task& task)
     {
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t)) {
             const BufferUse& use = m_uses[b];
             (use.local == none ? workspace : kept) += use.bytes;
         }
-        Lane& here = lane(task.device);
         if (m_program.shardedStates)
             closeSendsBefore(here, std::exchange(here.lastBlock, t));
         add(here, InstructionKind::Compute, t, none, kept, workspace);
         countActivation(here, task);
-        const TaskId end = endOfPair(t);
-        if (end != t)
+        const TaskId other = partner(t);
+        if (other != none && other > t)
             return;
-        const bool paired = !m_partner.empty() && m_partner[t] != none;
-        if (paired)
-            closeOtherSendsOf(here, m_partner[t], end);
-        closeOtherSendsOf(here, t, end);
-        if (paired)
-            gatherFreed(m_partner[t], end);
-        gatherFreed(t, end);
-        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
+        if (other != none)
+            closeOtherSendsOf(here, other, t);
+        closeOtherSendsOf(here, t, t);
+        if (other != none)
+            gatherFreed(other, t);
+        gatherFreed(t, t);
+        freeTaken(here);
     }
 
     /// May set weights aside, and use up some.
-    void update(TaskId t, const Task& task)
+    void update(Lane& here, TaskId t)
     {
         Bytes kept = 0;
         for (const BufferId b : m_program.writes(t))
             kept += m_uses[b].bytes;
-        Lane& here = lane(task.device);
         add(here, InstructionKind::Update, t, none, kept);
         closeOtherSendsOf(here, t, t);
         gatherFreed(t, t);
-        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
+        freeTaken(here);
     }
 
     static void countActivation(Lane& lane, const Task& task)
@@ -251,18 +307,21 @@ private:
             --lane.liveChunks;
     }
 
-    void transfer(TaskId t, const Task& task)
+    void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)
     {
-        Lane& source = lane(task.device);
-        Channel& channel = channelTo(source, task.peer);
-        while (channel.open.size() - channel.first >= m_outstanding)
-            close(source, channel.open[channel.first++]);
-        channel.open.push_back(t);
-        Bytes bytes = 0;
-        for (const BufferId b : m_program.writes(t))
-            bytes += m_uses[b].bytes;
-        add(source, InstructionKind::Send, t, none);
-        add(lane(task.peer), InstructionKind::Receive, t, none, bytes);
+        if (source != nullptr) {
+            Channel& channel = channelTo(*source, task.peer);
+            while (channel.open.size() - channel.first >= m_outstanding)
+                close(*source, channel.open[channel.first++]);
+            channel.push(t);
+            add(*source, InstructionKind::Send, t, none);
+        }
+        if (destination != nullptr) {
+            Bytes bytes = 0;
+            for (const BufferId b : m_program.writes(t))
+                bytes += m_uses[b].bytes;
+            add(*destination, InstructionKind::Receive, t, none, bytes);
+        }
     }
 
     /// Frees what was waiting for this send. A buffer sent elsewhere later is freed there; here the device
@@ -271,13 +330,13 @@ private:
     {
         if (!m_sentTwice.empty())
             for (const BufferId b : m_program.reads(t))
-                if (m_uses[b].transfer == t && (m_uses[b].local == none || endOfPair(m_uses[b].local) < t))
+                if (m_uses[b].transfer == t && (m_uses[b].local == none || m_uses[b].local < t))
                     closeOtherSends(source, b);
         for (const BufferId b : m_program.reads(t)) {
             const BufferUse& use = m_uses[b];
             if (use.transfer != t)
                 add(source, InstructionKind::Free, t, none);
-            else if (use.local == none || endOfPair(use.local) < t)
+            else if (use.local == none || use.local < t)
                 m_freed.push_back(b);
         }
         takeFreed([&](BufferId b) { add(source, InstructionKind::Free, t, b, -m_uses[b].bytes); });
@@ -310,35 +369,59 @@ private:
 
     void reduce(TaskId t, const Task& task)
     {
-        const auto inbox = [&](int device) {
-            Bytes bytes = 0;
+        const auto issue = [&](int device) {
+            Lane* const lane = laneOf(device);
+            if (lane == nullptr)
+                return;
+            Bytes inbox = 0;
             for (const BufferId b : m_program.writes(t))
-                bytes += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
-            return bytes;
+                inbox += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
+            add(*lane, InstructionKind::Reduce, t, none, inbox);
         };
-        add(lane(task.device), InstructionKind::Reduce, t, none, inbox(task.device));
+        issue(task.device);
         if (task.peer != task.device)
-            add(lane(task.peer), InstructionKind::Reduce, t, none, inbox(task.peer));
+            issue(task.peer);
         gatherFreed(t, t);
         takeFreed([&](BufferId b) {
-            add(lane(m_program.buffers[b].device), InstructionKind::Free, none, b, -m_uses[b].bytes);
+            if (Lane* const lane = laneOf(m_program.buffers[b].device))
+                add(*lane, InstructionKind::Free, none, b, -m_uses[b].bytes);
         });
     }
 
-    Program& m_program;
-    std::vector<BufferUse> m_uses; ///< per buffer
+    const Program& m_program;
+    const std::vector<TaskId>& m_partner;
+    std::int32_t m_firstDevice;
+    std::uint32_t m_devices;
     std::size_t m_outstanding;
-    std::vector<Lane> m_lanes;
-    std::vector<TaskId> m_partner; ///< see overlapPartners()
-    std::vector<BufferId> m_freed; ///< by the present instruction
+    std::vector<Lane> m_lanes; ///< from the first device on
+    bool m_afterLoop = false;
+    std::vector<BufferUse> m_uses; ///< per buffer; known for those of these devices
     std::vector<bool> m_sentTwice; ///< per buffer: to several devices; empty when none is
+    std::vector<BufferId> m_freed; ///< by the present instruction
 };
 
 } // namespace
 
-void projectOntoDevices(Program& program, int devices, int outstandingSends)
+int projectionThreads(const Program& program)
 {
-    Projector(program, devices, outstandingSends).run();
+    constexpr std::size_t worthAThread = std::size_t{1} << 16; // tasks: starting one takes as long as some thousand
+    constexpr std::size_t most = 4;                            // each walks over all tasks
+    if (program.tasks.size() < 2 * worthAThread)
+        return 1;
+    return static_cast<int>(std::min({most, program.tasks.size() / worthAThread, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
+}
+
+void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads)
+{
+    program.devices.assign(static_cast<std::size_t>(devices), {});
+    const std::vector<TaskId> partner = overlapPartners(program);
+    const int parts = std::clamp(threads, 1, devices);
+    std::vector<Projector> projectors;
+    for (int i = 0; i < parts; ++i)
+        projectors.emplace_back(program, partner, devices * i / parts, devices * (i + 1) / parts, outstandingSends);
+    eachAtOnce(projectors.size(), [&](std::size_t i) { projectors[i].run(); });
+    for (Projector& projector : projectors)
+        projector.finish(program.devices);
 }
 
 } // namespace pipewright

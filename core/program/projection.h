@@ -7,8 +7,12 @@
 
 namespace pipewright {
 
+/// As many threads as shorten the projection on this machine: 1 for a small program.
+int projectionThreads(const Program& program);
+
 /// Fills program.devices. A buffer that was sent is freed before the `outstandingSends`-th following send
-/// on the same channel, or at the end of the loop. O(tasks + buffers).
-void projectOntoDevices(Program& program, int devices, int outstandingSends);
+/// on the same channel, or at the end of the loop. The result is the same for any number of `threads`, which share
+/// the devices out among them. O(tasks + buffers).
+void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads = 1);
 
 } // namespace pipewright

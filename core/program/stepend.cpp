@@ -16,8 +16,7 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
         for (int s = 0; s < m_program.stages; ++s) {
             const int device = deviceOf(s, r);
             TaskId& last = lastOnDevice[static_cast<std::size_t>(device)];
-            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last);
-            m_program.tasks[last].replica = static_cast<std::uint16_t>(r);
+            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last, none, r);
             endReads();
         }
 }
@@ -26,8 +25,7 @@ void StepEnd::addReduction(Owner root, Owner other, Bytes bytes, std::vector<Tas
 {
     const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
     TaskId& last = lastOnDevice[static_cast<std::size_t>(here)];
-    const TaskId task = beginTask(TaskKind::Reduce, Op::U, root.stage, other.stage, here, there, last);
-    m_program.tasks[task].replica = static_cast<std::uint16_t>(other.replica);
+    const TaskId task = beginTask(TaskKind::Reduce, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
     endReads();
     if (there != here) {
         waitFor(task, lastOnDevice[static_cast<std::size_t>(there)]);

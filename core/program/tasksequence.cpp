@@ -29,8 +29,12 @@ public:
                     const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
-          m_cells(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches)), m_ranks(m_cells.size())
+          m_cells(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches)),
+          m_consumer(graph.blocks.size(), none)
     {
+        const auto hasBus = [](const LinkCosts& link) { return !link.bus.empty(); };
+        m_anyBus = hasBus(costs.link)
+                   || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(), [&](const auto& pair) { return hasBus(pair.second); });
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
@@ -80,10 +84,6 @@ private:
         Arrival output;   ///< F's result, where its consumer reads it
         Arrival gradient; ///< I's or B's result, likewise
     };
-    /// Where F and I or B of one stage and microbatch stand in the global order; none: not placed.
-    struct Ranks {
-        std::uint32_t forward = none, backward = none;
-    };
     struct SkipOutput {
         BlockIndex producer, consumer;
         std::uint32_t skip;
@@ -117,7 +117,6 @@ private:
         return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages) + static_cast<std::size_t>(stage);
     }
     Cell& cell(int stage, int microbatch) { return m_cells[cellIndex(stage, microbatch)]; }
-    Ranks& ranks(int stage, int microbatch) { return m_ranks[cellIndex(stage, microbatch)]; }
 
     void rankBlocks(const std::vector<BlockIndex>& order)
     {
@@ -125,12 +124,9 @@ private:
             m_rank.resize(order.size());
         for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
             if (rank + farAhead < order.size())
-                prefetch(&m_graph.blocks[order[rank + farAhead]]);
-            const Block& block = m_graph.blocks[order[rank]];
-            if (block.op == Op::F)
-                ranks(block.stage, block.microbatch).forward = rank;
-            else if (block.op == Op::I || block.op == Op::B)
-                ranks(block.stage, block.microbatch).backward = rank;
+                prefetch(&m_graph.chainInput[order[rank + farAhead]]);
+            if (const BlockIndex input = m_graph.chainInput[order[rank]]; input != noBlock)
+                m_consumer[input] = rank;
             if (!m_rank.empty())
                 m_rank[order[rank]] = rank;
         }
@@ -146,11 +142,10 @@ private:
         prefetch(&m_graph.blocks[far]);
         prefetch(&m_graph.deviceOfBlock[far]);
         prefetch(&m_graph.chainInput[far]);
+        prefetch(&m_consumer[far]);
         prefetch(&simulated.start[far]);
         const Block& near = m_graph.blocks[order[rank + farAhead / 2]];
-        const std::size_t own = cellIndex(near.stage, near.microbatch);
-        prefetch(&m_cells[own]);
-        prefetch(&m_ranks[own]);
+        prefetch(&cell(near.stage, near.microbatch));
     }
 
     void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
@@ -170,8 +165,7 @@ private:
             m_weights->prepare(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
         const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
-                                      second ? m_program.afterOnDevice[firstOfPair] : last);
-        m_program.tasks[task].replica = static_cast<std::uint16_t>(block.replica);
+                                      second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
         if (second)
             m_program.overlaps.push_back({firstOfPair, task});
         else if (m_graph.unitSize(index) > 1)
@@ -210,10 +204,8 @@ private:
         endReads();
         write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
         write(here.savedUntilWeightGrad, BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
-        if (block.stage + 1 < m_program.stages) {
-            const std::uint32_t consumer = ranks(block.stage + 1, block.microbatch).forward;
-            hand(task, BufferKind::Output, block, device, block.stage + 1, consumer, costs.output, -1, here.output);
-        }
+        if (block.stage + 1 < m_program.stages)
+            hand(task, BufferKind::Output, block, device, block.stage + 1, m_consumer[index], costs.output, -1, here.output);
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
@@ -248,11 +240,9 @@ private:
             write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
         if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
             write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
-        if (inputGrad && block.stage > 0) {
-            const std::uint32_t consumer = ranks(block.stage - 1, block.microbatch).backward;
-            hand(task, BufferKind::Gradient, block, device, block.stage - 1, consumer,
+        if (inputGrad && block.stage > 0)
+            hand(task, BufferKind::Gradient, block, device, block.stage - 1, m_consumer[index],
                  m_costs.stages[static_cast<std::size_t>(block.stage - 1)].output, block.stage - 1, here.gradient);
-        }
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
@@ -296,12 +286,14 @@ private:
 
     void readEarlierPieces(const Block& block)
     {
+        if (m_program.sequencePieces == 1)
+            return; // saves a division per block
         for (int piece = block.microbatch % m_program.sequencePieces; piece > 0; --piece)
             operand(cell(block.stage, block.microbatch - piece).savedUntilInputGrad);
     }
     bool isLastPiece(const Block& block) const
     {
-        return (block.microbatch + 1) % m_program.sequencePieces == 0;
+        return m_program.sequencePieces == 1 || (block.microbatch + 1) % m_program.sequencePieces == 0;
     }
     BufferId& sequenceGradient(const Block& block)
     {
@@ -314,8 +306,8 @@ private:
 
     /// A chain value: written here, noted for the stage that consumes it, queued for a transfer when that is
     /// elsewhere. `consumer` is the rank of the block that reads it; none: it is not placed.
-    void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage, std::uint32_t consumer, Bytes bytes,
-              std::int32_t consumerStage, Arrival& arrival)
+    [[gnu::always_inline]] inline void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage,
+                                            std::uint32_t consumer, Bytes bytes, std::int32_t consumerStage, Arrival& arrival)
     {
         const int destination = m_schedule.deviceOf({block.op, toStage, block.microbatch, block.replica});
         const bool away = consumer != none && destination != device;
@@ -396,20 +388,17 @@ private:
         const Task producer = m_program.tasks[pending.producer];
         const Op op = producer.op == Op::B ? Op::I : producer.op;
         const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
-                                      pending.destination, none);
-        m_program.tasks[task].replica = producer.replica;
-        m_program.afterData[task] = pending.producer;
+                                      pending.destination, none, pending.producer, producer.replica);
         if (m_costs.blockingTransfers)
             holdUp(task, producer.device, pending.destination);
-        else
+        else if (m_anyBus)
             queueOnBus(task, producer.device, pending.destination);
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) { operand(value.source); });
         endReads();
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
             const Buffer source = m_program.buffers[value.source];
             const BufferId received = addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
-                                                source.consumerStage, source.skip);
-            m_program.buffers[received].replica = source.replica;
+                                                source.consumerStage, source.skip, source.replica);
             operand(received);
             (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
         });
@@ -445,9 +434,10 @@ private:
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
     std::vector<Cell> m_cells; ///< microbatch by microbatch, stage by stage
-    std::vector<Ranks> m_ranks; ///< likewise
+    std::vector<std::uint32_t> m_consumer; ///< per block: the rank of the one that its chain value is for; none: it is not placed
     std::vector<std::uint32_t> m_rank; ///< per block: position in the global order; only with skip connections
     std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
+    bool m_anyBus = false;
     std::map<std::string, TaskId> m_lastOnBus;
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer

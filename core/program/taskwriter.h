@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Appends tasks, buffers and operands to a Program: the part of building a task sequence that does not know
 // what the tasks mean. A task is begun, its reads are listed and ended, then its writes; the next one begins
-// where they end. Inline, since it is called several times per block.
+// where they end. Inline by force where the compiler would rather call: it is passed several times per block.
 #pragma once
 
 #include "core/program/costs.h"
@@ -27,9 +27,7 @@ protected:
             for (std::int32_t s = 0; s < m_program.stages; ++s) {
                 const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
                 const int device = deviceOf(s, r);
-                const auto add = [&](BufferKind kind, Bytes bytes) {
-                    m_program.buffers[addBuffer(kind, device, s, -1, bytes)].replica = static_cast<std::uint16_t>(r);
-                };
+                const auto add = [&](BufferKind kind, Bytes bytes) { addBuffer(kind, device, s, -1, bytes, -1, false, r); };
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
                 add(BufferKind::OptimizerState, costs.optimizerState);
@@ -58,19 +56,19 @@ protected:
     BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
                          bool skip = false)
     {
-        const BufferId id = addBuffer(kind, device, block.stage, block.microbatch, m_costs.microbatches.empty() ? bytes : m_costs.scaled(bytes, block.microbatch),
-                                      consumerStage, skip);
-        m_program.buffers[id].replica = static_cast<std::uint16_t>(block.replica);
-        return id;
+        return addBuffer(kind, device, block.stage, block.microbatch, m_costs.microbatches.empty() ? bytes : m_costs.scaled(bytes, block.microbatch),
+                         consumerStage, skip, block.replica);
     }
 
-    BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch, Bytes bytes,
-                       std::int32_t consumerStage = -1, bool skip = false)
+    [[gnu::always_inline]] inline BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch,
+                                                     Bytes bytes, std::int32_t consumerStage = -1, bool skip = false,
+                                                     std::int32_t replica = 0)
     {
         // Field by field, in place: see Projector::add.
         Buffer& buffer = m_program.buffers.emplace_back();
         buffer.bytes = bytes;
         buffer.kind = kind;
+        buffer.replica = static_cast<std::uint16_t>(replica);
         buffer.device = device;
         buffer.stage = stage;
         buffer.microbatch = microbatch;
@@ -79,18 +77,20 @@ protected:
         return static_cast<BufferId>(m_program.buffers.size() - 1);
     }
 
-    TaskId beginTask(TaskKind kind, Op op, std::int32_t stage, std::int32_t microbatch, std::int32_t device,
-                     std::int32_t peer, TaskId afterOnDevice)
+    [[gnu::always_inline]] inline TaskId beginTask(TaskKind kind, Op op, std::int32_t stage, std::int32_t microbatch,
+                                                   std::int32_t device, std::int32_t peer, TaskId afterOnDevice,
+                                                   TaskId afterData = none, std::int32_t replica = 0)
     {
         Task& task = m_program.tasks.emplace_back();
         task.kind = kind;
         task.op = op;
+        task.replica = static_cast<std::uint16_t>(replica);
         task.stage = stage;
         task.microbatch = microbatch;
         task.device = device;
         task.peer = peer;
         m_program.afterOnDevice.push_back(afterOnDevice);
-        m_program.afterData.push_back(none);
+        m_program.afterData.push_back(afterData);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
         return static_cast<TaskId>(m_program.tasks.size() - 1);
     }

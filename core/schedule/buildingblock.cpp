@@ -205,15 +205,18 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
     schedule.backward = block.backward;
     schedule.firstStageMaySplit = block.backward == BackwardStyle::Split;
     UnitGrid grid(block, microbatches);
-    if (options.reorder) {
-        UnitGrid reordered = block.backward == BackwardStyle::Split ? reorderSplit(grid, options.sharePeak)
-                                                                    : reorderFull(grid, options.sharePeak);
-        if (options.keepShorter) {
-            grid.squeeze();
-            reordered.squeeze();
-        }
-        if (!options.keepShorter || reordered.span() <= grid.span())
-            grid = std::move(reordered);
+    const auto reordered = [&](UnitGrid stamped) {
+        return block.backward == BackwardStyle::Split ? reorderSplit(std::move(stamped), options.sharePeak)
+                                                      : reorderFull(std::move(stamped), options.sharePeak);
+    };
+    if (options.reorder && !options.keepShorter) {
+        grid = reordered(std::move(grid));
+    } else if (options.reorder) {
+        UnitGrid other = reordered(grid);
+        grid.squeeze();
+        other.squeeze();
+        if (other.span() <= grid.span())
+            grid = std::move(other);
     }
     schedule.order = grid.order();
     return schedule;

@@ -119,21 +119,21 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     deviceOfBlock.reserve(count);
     firstOfDevice.reserve(schedule.order.size() + 1);
     m_table.assign(std::size_t{4} * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
+    const int stages = m_stages, microbatches = m_microbatches; // not read anew behind every entry of the table
 
     for (int device = 0; device < schedule.devices(); ++device) {
         firstOfDevice.push_back(static_cast<BlockIndex>(blocks.size()));
         const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
+        blocks.insert(blocks.end(), order.begin(), order.end());
+        deviceOfBlock.insert(deviceOfBlock.end(), order.size(), device);
         for (std::size_t position = 0; position < order.size(); ++position) {
             const Block& block = order[position];
             const auto here = [&] { return place(device, position, block); };
-            // The index is taken even for a faulty block so that positions stay aligned.
-            const auto index = static_cast<BlockIndex>(blocks.size());
-            blocks.push_back(block);
-            deviceOfBlock.push_back(device);
-            if (block.stage < 0 || block.stage >= m_stages) {
+            const auto index = firstOfDevice.back() + static_cast<BlockIndex>(position); // of a faulty block too
+            if (block.stage < 0 || block.stage >= stages) {
                 addError(diagnostics, here(), fmt::format("unknown stage {}", block.stage),
                          fmt::format("stages are numbered 0 to {}", m_stages - 1));
-            } else if (block.microbatch < 0 || block.microbatch >= m_microbatches) {
+            } else if (block.microbatch < 0 || block.microbatch >= microbatches) {
                 addError(diagnostics, here(), fmt::format("unknown microbatch {}", block.microbatch),
                          fmt::format("microbatches are numbered 0 to {}", m_microbatches - 1));
             } else if (const int replica = schedule.replicaOf(block.microbatch); block.replica != replica) {
@@ -147,14 +147,14 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
             } else if (block.op == Op::U) {
                 m_hasUpdates = true; // checkUpdates() looks at it
             } else {
-                BlockIndex& slot = m_table[(static_cast<std::size_t>(block.op) * static_cast<std::size_t>(m_stages)
-                                            + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(m_microbatches)
+                BlockIndex& slot = m_table[(static_cast<std::size_t>(block.op) * static_cast<std::size_t>(stages)
+                                            + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(microbatches)
                                            + static_cast<std::size_t>(block.microbatch)];
                 if (slot != noBlock)
                     addError(diagnostics, here(), "the same block is placed twice",
                              fmt::format("it already stands at position {}; remove one", slot - firstOfDevice.back()));
                 else
-                    slot = index;
+                    slot = index, ++m_placed[static_cast<std::size_t>(block.op)];
             }
         }
     }
@@ -163,6 +163,10 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
 
 void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const
 {
+    const auto [forwards, fulls, inputs, weights] = m_placed;
+    const std::size_t cells = static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches);
+    if (forwards == cells && (fulls == cells || (inputs == cells && weights == cells)))
+        return; // none is there twice: nothing is missing
     const auto missing = [&](Op op, int stage, int microbatch) {
         const Block block = schedule.block(op, stage, microbatch);
         addError(diagnostics, fmt::format("device {}", schedule.deviceOf(block)),
@@ -200,7 +204,7 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
         const auto here = [&] { return place(device, i - first, block); };
         const Op needed = block.op == Op::W ? Op::I : Op::F;
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
-        if (block.op != Op::B && indexOf(Op::B, block.stage, block.microbatch) != noBlock)
+        if (block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
                      fmt::format("keep either {} or its two halves", toString(schedule.block(Op::B, block.stage, block.microbatch))));
         else if (input != noBlock && input > i)
@@ -324,15 +328,14 @@ OrderRun runOrder(const OrderGraph& graph)
         graph, {}, [](BlockIndex) { return Nanoseconds{0}; }, [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
 }
 
-Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice,
-                          const std::vector<std::uint8_t>& done)
+Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice, const OrderRun& run)
 {
     const auto inputMissing = [&](BlockIndex unit) {
         for (BlockIndex block = unit; block < unit + graph.unitSize(unit); ++block) {
-            if (graph.chainInput[block] != noBlock && !done[graph.chainInput[block]])
+            if (graph.chainInput[block] != noBlock && !run.ran(graph.chainInput[block]))
                 return graph.chainInput[block];
             for (const auto& skip : graph.skipInputs)
-                if (skip.block == block && !done[skip.input])
+                if (skip.block == block && !run.ran(skip.input))
                     return skip.input;
         }
         return noBlock;

@@ -9,6 +9,7 @@
 #include "core/schedule/validate.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -57,11 +58,16 @@ public:
     /// B or I of this stage and microbatch, whichever is placed.
     BlockIndex backwardOf(int stage, int microbatch) const
     {
-        const BlockIndex full = indexOf(Op::B, stage, microbatch);
+        const BlockIndex full = fullBackward(stage, microbatch);
         return full != noBlock ? full : indexOf(Op::I, stage, microbatch);
     }
 
 private:
+    /// Saves the look where no stage has one.
+    BlockIndex fullBackward(int stage, int microbatch) const
+    {
+        return m_placed[static_cast<std::size_t>(Op::B)] == 0 ? noBlock : indexOf(Op::B, stage, microbatch);
+    }
     bool checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const;
     void checkTurns(const Schedule& schedule, Diagnostics& diagnostics) const;
     void fillTable(const Schedule& schedule, Diagnostics& diagnostics);
@@ -75,14 +81,17 @@ private:
     int m_stages = 0;
     int m_microbatches = 0;
     bool m_hasUpdates = false;
+    std::array<std::size_t, 4> m_placed{}; ///< F, B, I, W in the table
     std::vector<BlockIndex> m_table; ///< [F, B, I, W][stage][microbatch]
 };
 
 /// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.
 struct OrderRun {
     std::vector<BlockIndex> sequence; ///< a topological order; shorter than blocks when the lists block each other
-    std::vector<Nanoseconds> start, end; ///< per block
+    std::vector<Nanoseconds> start, end; ///< per block; one that never ran has the end -1
     Diagnostics stuck;                ///< the cycle, block by block, when they do
+
+    bool ran(BlockIndex block) const { return end[block] >= 0; }
 };
 
 /// `duration(block index)` and `delay(input index, block index)` give nanoseconds; inlined by the template
@@ -94,8 +103,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
 OrderRun runOrder(const OrderGraph& graph);
 
 /// Names the cycle in which devices stopped at `nextOfDevice` (flat indices) wait for each other.
-Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice,
-                          const std::vector<std::uint8_t>& done);
+Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice, const OrderRun& run);
 
 template<typename Duration, typename Delay>
 OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay)
@@ -105,8 +113,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
     OrderRun run;
     run.sequence.reserve(count);
     run.start.resize(count);
-    run.end.resize(count);
-    std::vector<std::uint8_t> done(count, 0);
+    run.end.resize(count, -1);
     std::vector<BlockIndex> next(graph.firstOfDevice.begin(), graph.firstOfDevice.end() - 1);
     std::vector<Nanoseconds> free(devices, 0);
     // A device waits for one block at a time; devices that wait for the same block form a linked list.
@@ -120,15 +127,16 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
     const auto waitForInputs = [&](BlockIndex b, Nanoseconds& start) {
         const BlockIndex chain = graph.chainInput[b];
         if (chain != noBlock) {
-            if (!done[chain])
+            const Nanoseconds ready = run.end[chain];
+            if (ready < 0)
                 return chain;
-            start = std::max(start, run.end[chain] + delay(chain, b));
+            start = std::max(start, ready + delay(chain, b));
         }
         if (!graph.skipInputs.empty()) {
             auto skip = std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), b,
                                          [](const OrderGraph::SkipInput& s, BlockIndex block) { return s.block < block; });
             for (; skip != graph.skipInputs.end() && skip->block == b; ++skip) {
-                if (!done[skip->input])
+                if (!run.ran(skip->input))
                     return skip->input;
                 start = std::max(start, run.end[skip->input] + delay(skip->input, b));
             }
@@ -156,7 +164,6 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
             for (BlockIndex b = i; b < unitEnd; ++b) {
                 run.start[b] = start;
                 run.end[b] = free[d];
-                done[b] = 1;
                 run.sequence.push_back(b);
                 for (std::int32_t w = waiter[b]; w >= 0; w = nextWaiter[static_cast<std::size_t>(w)])
                     runnable.push_back(w);
@@ -165,7 +172,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
         }
     }
     if (run.sequence.size() < count)
-        run.stuck = describeCycle(graph, next, done);
+        run.stuck = describeCycle(graph, next, run);
     return run;
 }
 

@@ -76,16 +76,22 @@ struct CellLane {
 
     Op opAt(int time) const { return opOfRow[static_cast<std::size_t>(cells[static_cast<std::size_t>(time)])]; }
 
-    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it?
-    bool fits(int from, int to, int limit) const
+    /// The first cell, no earlier than `begin`, from which on to the pass at `from` the peak stays within `limit` whatever
+    /// idle cell the pass moves to. Further back it is to be counted, where idle cells stand for W, or does not.
+    int safeFrom(int from, int begin, int limit) const
     {
         // Meanwhile a forward adds itself, and where idle cells stand for W the one that it takes may add another.
         const int most = (opAt(from) == Op::F) + !hasWeightGrads;
-        if (most == 0 || *std::max_element(alive.begin() + to, alive.begin() + from) + most <= limit)
-            return true;
-        return !hasWeightGrads && fitsCounted(from, to, limit);
+        if (most == 0)
+            return begin;
+        int safe = from;
+        while (safe > begin && alive[static_cast<std::size_t>(safe) - 1] + most <= limit)
+            --safe;
+        return safe;
     }
 
+    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it? Where idle cells
+    /// stand for W.
     bool fitsCounted(int from, int to, int limit) const
     {
         int live = to > 0 ? alive[static_cast<std::size_t>(to) - 1] : 0;
@@ -253,10 +259,14 @@ private:
             after = m_grid.lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)].start[m];
         if (m > 0)
             after = std::max(after, row.start[m - 1]);
-        for (int t = lane.idleFrom(after + 1); t < place.time; t = lane.idleFrom(t + 1))
-            if (lane.fits(place.time, t, m_limit[d]))
+        int t = lane.idleFrom(after + 1);
+        if (t >= place.time)
+            return place.time;
+        const int safe = lane.safeFrom(place.time, t, m_limit[d]);
+        for (; t < safe; t = lane.idleFrom(lane.hasWeightGrads ? safe : t + 1))
+            if (!lane.hasWeightGrads && lane.fitsCounted(place.time, t, m_limit[d]))
                 return t;
-        return place.time;
+        return std::min(t, place.time);
     }
 
     void settle(const UnitGrid::Place& place, int time)

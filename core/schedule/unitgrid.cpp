@@ -152,6 +152,10 @@ std::vector<std::vector<Block>> UnitGrid::order() const
 {
     std::vector<std::vector<Block>> order(lanes.size());
     for (std::size_t d = 0; d < lanes.size(); ++d) {
+        std::size_t passes = 0;
+        for (const Row& row : lanes[d].rows)
+            passes += row.start.size();
+        order[d].reserve(passes);
         std::vector<int> next(lanes[d].rows.size(), 0); // the passes of a row run in order
         const std::vector<std::int16_t> cells = cellsOf(lanes[d]);
         for (std::size_t t = 0; t < cells.size();) {
@@ -170,9 +174,11 @@ std::vector<std::vector<Block>> UnitGrid::order() const
 std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
 {
     std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
+    std::int16_t* const first = cells.data();
     for (std::size_t r = 0; r < lane.rows.size(); ++r)
-        for (const int start : lane.rows[r].start)
-            std::fill_n(cells.begin() + start, lane.rows[r].length, static_cast<std::int16_t>(r));
+        for (int i = 0; i < lane.rows[r].length; ++i)
+            for (const int start : lane.rows[r].start)
+                first[start + i] = static_cast<std::int16_t>(r);
     return cells;
 }
 

@@ -6,6 +6,7 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
+#include "core/program/projection.h"
 #include "core/schedule/families/family.h"
 #include "lifetimes.h"
 #include "schedules.h"
@@ -187,6 +188,42 @@ private Q_SLOTS:
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             QVERIFY(program.afterOnDevice[t] == none || program.afterOnDevice[t] < t);
             QVERIFY(program.afterData[t] == none || program.afterData[t] < t);
+        }
+    }
+
+    void theListsAreTheSameForAnyNumberOfThreads()
+    {
+        for (const char* family : {"dualpipe", "seq1f1b", "v-half", "pipedream-2bw"}) { // overlaps, pieces, a V, updates
+            FamilyParameters parameters;
+            parameters.devices = 6;
+            parameters.microbatches = 12;
+            const Schedule s = makeSchedule(family, parameters);
+            Costs costs = unitCosts(s.stages());
+            for (StageCosts& stage : costs.stages) {
+                stage.savedUntilInputGrad = 5;
+                stage.savedUntilWeightGrad = 3;
+                stage.savedFromInputGrad = stage.workspaceForward = 2;
+                stage.output = stage.gradients = stage.parameters = 7;
+            }
+            Dataflow dataflow;
+            if (parameters.devices == s.stages())
+                dataflow.skips = {{0, 3, 11}, {0, 5, 11}};
+            const Program one = compile(s, costs, dataflow);
+            for (const int threads : {1, 2, 3, 6, 50}) {
+                Program several = one;
+                projectOntoDevices(several, s.devices(), CompileOptions{}.outstandingSends, threads);
+                for (std::size_t d = 0; d < one.devices.size(); ++d) {
+                    const Program::Device &expected = one.devices[d], &device = several.devices[d];
+                    QVERIFY(std::equal(device.instructions.begin(), device.instructions.end(), expected.instructions.begin(),
+                                       expected.instructions.end(), [](const Instruction& a, const Instruction& b) {
+                                           return a.kind == b.kind && a.task == b.task && a.buffer == b.buffer;
+                                       }));
+                    QCOMPARE(device.liveBytes, expected.liveBytes);
+                    QCOMPARE(device.persistentBytes, expected.persistentBytes);
+                    QCOMPARE(device.peakBytes, expected.peakBytes);
+                    QCOMPARE(device.peakActivations, expected.peakActivations);
+                }
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/atonce.h"
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 
@@ -148,6 +149,24 @@ private slots:
             } catch (const Error&) {
             }
         }));
+    }
+
+    void whatIsDoneAtOnceIsAllDoneAndThrowsInTheCaller()
+    {
+        for (const std::size_t count : {0u, 1u, 2u, 5u}) {
+            std::vector<int> done(count, 0);
+            eachAtOnce(count, [&](std::size_t i) { ++done[i]; });
+            QCOMPARE(done, std::vector<int>(count, 1));
+        }
+        for (const std::size_t faulty : {0u, 1u, 3u}) {
+            std::vector<int> done(4, 0);
+            QVERIFY_THROWS_EXCEPTION(Error, eachAtOnce(4, [&](std::size_t i) {
+                                         ++done[i];
+                                         if (i >= faulty)
+                                             throw Error("here", "wrong");
+                                     }));
+            QCOMPARE(done, std::vector<int>(4, 1));
+        }
     }
 
     void diagnosticsPrintAsPlaceSeverityFaultAndRemedy()

@@ -14,9 +14,10 @@ constexpr Nanoseconds notDone = std::numeric_limits<Nanoseconds>::min();
 
 int VLanes::peak(int device) const
 {
+    static constexpr int more[] = {1, 1, 0, 0, -1, -1, 0}; // by pass
     int alive = 0, most = 0;
     for (const std::uint8_t pass : lanes[static_cast<std::size_t>(device)]) {
-        alive += pass <= forwardBack ? 1 : pass == weightFirst || pass == weightBack ? -1 : 0;
+        alive += more[pass];
         most = std::max(most, alive);
     }
     return most;
@@ -58,72 +59,72 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
 {
     const int devices = lanes.devices, last = devices - 1;
     const auto microbatches = static_cast<std::size_t>(lanes.microbatches);
-    for (auto& ends : m_end)
-        ends.resize(static_cast<std::size_t>(devices) * microbatches);
-    m_count.assign(static_cast<std::size_t>(devices), {});
-    m_next.assign(static_cast<std::size_t>(devices), 0);
-    m_free.assign(static_cast<std::size_t>(devices), 0);
-    m_first.assign(static_cast<std::size_t>(devices), 0);
-    m_waitsFor.assign(static_cast<std::size_t>(devices), nullptr);
-    if (start != nullptr) {
-        start->resize(static_cast<std::size_t>(devices));
-        for (int d = 0; d < devices; ++d)
-            (*start)[static_cast<std::size_t>(d)].resize(lanes.lanes[static_cast<std::size_t>(d)].size());
-    }
-
     // Ends of a leg, device by device; a microbatch that is not done yet has none.
     for (auto& ends : m_end)
-        std::fill(ends.begin(), ends.end(), notDone);
-
-    // A device goes on until it waits for a neighbour; sweeps down and up the V wake it again.
-    const auto advance = [&](int device) {
-        const auto d = static_cast<std::size_t>(device);
-        if (m_waitsFor[d] != nullptr && *m_waitsFor[d] == notDone)
-            return false;
-        m_waitsFor[d] = nullptr;
-        const std::uint8_t* lane = lanes.lanes[d].data();
-        const std::size_t size = lanes.lanes[d].size();
-        std::array<int, vPasses> count = m_count[d];
-        Nanoseconds free = m_free[d];
-        const Nanoseconds duration[] = {times[0][d], times[1][d], times[2][d], times[3][d], times[4][d], times[5][d]};
+        ends.assign(static_cast<std::size_t>(devices) * microbatches, notDone);
+    if (start != nullptr)
+        start->resize(static_cast<std::size_t>(devices));
+    m_devices.resize(static_cast<std::size_t>(devices));
+    for (int i = 0; i < devices; ++i) {
+        const auto d = static_cast<std::size_t>(i);
         // What a leg waits for: the same leg at a neighbour, or the leg before it here where the V turns.
         const auto at = [&](std::uint8_t leg, int owner) { return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches; };
-        const Nanoseconds* source[] = {device > 0 ? at(forwardFirst, device - 1) : nullptr,
-                                       device < last ? at(forwardBack, device + 1) : at(forwardFirst, device),
-                                       device > 0 ? at(gradientFirst, device - 1) : at(forwardBack, device),
-                                       device < last ? at(gradientBack, device + 1) : at(gradientFirst, device),
-                                       at(gradientFirst, device), at(gradientBack, device)};
-        const Nanoseconds fromAbove = device > 0 ? transfer : 0, fromBelow = device < last ? transfer : 0;
-        const Nanoseconds delay[] = {fromAbove, fromBelow, fromAbove, fromBelow, 0, 0};
-        std::size_t i = m_next[d];
+        const bool top = i == 0, turn = i == last;
+        Device& device = m_devices[d];
+        device = {};
+        device.source = {top ? nullptr : at(forwardFirst, i - 1),
+                         turn ? at(forwardFirst, i) : at(forwardBack, i + 1),
+                         top ? at(forwardBack, i) : at(gradientFirst, i - 1),
+                         turn ? at(gradientFirst, i) : at(gradientBack, i + 1),
+                         at(gradientFirst, i), at(gradientBack, i)};
+        const Nanoseconds fromAbove = top ? 0 : transfer, fromBelow = turn ? 0 : transfer;
+        device.delay = {fromAbove, fromBelow, fromAbove, fromBelow, 0, 0};
+        for (std::uint8_t pass = 0; pass < vPasses; ++pass)
+            device.duration[pass] = times[pass][d];
+        for (std::uint8_t leg = 0; leg <= gradientBack; ++leg)
+            device.end[leg] = at(leg, i);
+        if (start != nullptr)
+            (*start)[d].resize(lanes.lanes[d].size());
+    }
+
+    // A device goes on until it waits for a neighbour; sweeps down and up the V wake it again.
+    const auto advance = [&](int number) {
+        const auto d = static_cast<std::size_t>(number);
+        Device& device = m_devices[d];
+        if (device.waitsFor != nullptr && *device.waitsFor == notDone)
+            return false;
+        device.waitsFor = nullptr;
+        const std::size_t begin = device.next, size = lanes.lanes[d].size();
+        std::size_t i = begin;
+        Nanoseconds free = device.free;
+        const std::uint8_t* const lane = lanes.lanes[d].data();
+        int* const starts = start != nullptr ? (*start)[d].data() : nullptr;
         for (; i < size; ++i) {
             const std::uint8_t pass = lane[i];
-            const auto m = static_cast<std::size_t>(count[pass]);
+            const std::size_t m = device.count[pass];
             if (m >= microbatches)
                 break;
             Nanoseconds from = free;
-            if (source[pass] != nullptr) {
-                const Nanoseconds ready = source[pass][m];
+            if (const Nanoseconds* const source = device.source[pass]; source != nullptr) {
+                const Nanoseconds ready = source[m];
                 if (ready == notDone) {
-                    m_waitsFor[d] = &source[pass][m];
+                    device.waitsFor = &source[m];
                     break;
                 }
-                from = std::max(from, ready + delay[pass]);
+                from = std::max(from, ready + device.delay[pass]);
             }
             if (i == 0)
-                m_first[d] = from;
-            if (start != nullptr)
-                (*start)[d][i] = static_cast<int>(from);
-            free = from + duration[pass];
+                device.first = from;
+            if (starts != nullptr)
+                starts[i] = static_cast<int>(from);
+            free = from + device.duration[pass];
             if (pass <= gradientBack)
-                m_end[pass][d * microbatches + m] = free;
-            ++count[pass];
+                device.end[pass][m] = free;
+            ++device.count[pass];
         }
-        const bool moved = i != m_next[d];
-        m_next[d] = i;
-        m_count[d] = count;
-        m_free[d] = free;
-        return moved;
+        device.next = i;
+        device.free = free;
+        return i != begin;
     };
     for (bool moved = true; moved;) {
         moved = false;
@@ -133,10 +134,10 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
             moved |= advance(d);
     }
     Nanoseconds span = 0;
-    for (std::size_t d = 0; d < m_next.size(); ++d) {
-        if (m_next[d] < lanes.lanes[d].size())
+    for (std::size_t d = 0; d < m_devices.size(); ++d) {
+        if (m_devices[d].next < lanes.lanes[d].size())
             return {};
-        span = std::max(span, m_free[d] - m_first[d]);
+        span = std::max(span, m_devices[d].free - m_devices[d].first);
     }
     return span;
 }

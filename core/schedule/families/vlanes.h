@@ -40,10 +40,17 @@ public:
 
 private:
     std::array<std::vector<Nanoseconds>, gradientBack + 1> m_end; ///< [leg][device x microbatches]
-    std::vector<std::array<int, vPasses>> m_count;
-    std::vector<std::size_t> m_next;
-    std::vector<Nanoseconds> m_free, m_first;
-    std::vector<const Nanoseconds*> m_waitsFor;
+    struct Device {
+        std::size_t next = 0;                             ///< in its lane
+        std::array<std::size_t, vPasses> count{};         ///< how many of each pass are done
+        Nanoseconds free = 0, first = 0;                  ///< the end of its last pass, the start of its first
+        const Nanoseconds* waitsFor = nullptr;
+        std::array<const Nanoseconds*, vPasses> source{}; ///< per microbatch, the end that a pass waits for …
+        std::array<Nanoseconds, vPasses> delay{};         ///< … and how long its result is under way
+        std::array<Nanoseconds, vPasses> duration{};
+        std::array<Nanoseconds*, gradientBack + 1> end{}; ///< its own part of m_end
+    };
+    std::vector<Device> m_devices;
 };
 
 /// Every pass takes one unit.
