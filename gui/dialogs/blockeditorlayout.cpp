@@ -153,12 +153,13 @@ QWidget* BlockEditor::buildAnswers()
     pass->addStretch(1);
     left->addLayout(pass);
     left->addWidget(makeHeading(tr("One interval of the steady state"), answers));
-    left->addWidget(m_cells, 1);
+    left->addWidget(m_cells, 100);
     m_faults->setWordWrap(true);
     m_faults->setAccessibleName(tr("What is wrong with the block"));
     m_faults->setMinimumHeight(36);
     m_faults->setAlignment(Qt::AlignLeft | Qt::AlignTop);
     left->addWidget(m_faults);
+    left->addStretch(1);
     auto* right = new QVBoxLayout;
     right->setSpacing(8);
     right->addWidget(makeHeading(tr("Unrolled"), answers));

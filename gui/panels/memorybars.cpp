@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int rowHeight = 28, greatestRow = 96;
+constexpr int rowHeight = 28, greatestRow = 140;
 constexpr int mostInLittleRoom = 300;
 constexpr int legendHeight = 26;
 constexpr int nameWidth = 76, labelWidth = 170;

@@ -46,7 +46,7 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    static constexpr int leastBar = 44, mostBar = 120, labelHeight = 42;
+    static constexpr int leastBar = 44, mostBar = 160, labelHeight = 42;
     int barHeight() const { return height() - labelHeight; }
     double weightOf(std::size_t layer) const;
     double xOfLayer(std::size_t layer) const; ///< left edge; of the layer behind the last: the right end
