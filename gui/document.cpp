@@ -188,11 +188,39 @@ Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
         m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text, std::move(outcome)));
         return std::move(edit.diagnostics);
     }
-    m_work = std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr});
+    start(std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr, {}}), [](Work& work) {
+        work.outcome = outcomeOf(work.design);
+        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+    });
+    return std::move(edit.diagnostics);
+}
+
+void Document::commitLater(std::function<Edit(const Design&)> edit)
+{
+    if (m_work || !isLarge(m_design)) {
+        settle();
+        if (const Diagnostics diagnostics = commit(edit(m_design)); hasErrors(diagnostics))
+            Q_EMIT editRefused(diagnostics);
+        return;
+    }
+    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}}), [edit = std::move(edit)](Work& work) {
+        Edit made = edit(work.design);
+        work.diagnostics = std::move(made.diagnostics);
+        if (hasErrors(work.diagnostics) || made.design == work.design)
+            return;
+        work.design = std::move(made.design);
+        work.text = made.text;
+        work.outcome = outcomeOf(work.design);
+        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+    });
+}
+
+void Document::start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare)
+{
+    m_work = work;
     qApp->installEventFilter(this);
-    m_worker.start([this, work = m_work] {
-        work->outcome = outcomeOf(work->design);
-        work->outcome->layout = layoutOf(work->design, work->outcome->prediction.get());
+    m_worker.start([this, work, prepare = std::move(prepare)] {
+        prepare(*work);
         QMetaObject::invokeMethod(
             this,
             [this, work] {
@@ -202,7 +230,6 @@ Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
             Qt::QueuedConnection);
     });
     Q_EMIT workingChanged();
-    return std::move(edit.diagnostics);
 }
 
 void Document::settle()
@@ -212,7 +239,10 @@ void Document::settle()
     m_worker.waitForDone();
     qApp->removeEventFilter(this);
     const std::shared_ptr<Work> work = std::exchange(m_work, nullptr);
-    m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
+    if (work->outcome)
+        m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
+    else
+        Q_EMIT editRefused(work->diagnostics); // by nothing, when it would change nothing
     Q_EMIT workingChanged();
 }
 

@@ -16,6 +16,7 @@
 #include <QUndoStack>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,6 +76,7 @@ public:
     Edit tryMoveTransfer(int device, int from, int to) const;
     Edit tryForgetTransfer(const Transfer& transfer) const; ///< back to where its data puts it
     // The same for work on other threads, where a Document must not be asked: of a copy of its design.
+    static Edit rippled(const Design& design, const Block& block, int places);
     static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text);
     static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica = 0);
     static Edit withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to);
@@ -91,6 +93,9 @@ public:
     /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()), so
     /// that no hand works on a design that is about to be another.
     Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
+    /// The same for an edit that takes long to be worked out, of a large design on another thread, too. What forbids it
+    /// comes as editRefused(), then or at once.
+    void commitLater(std::function<Edit(const Design&)> edit);
     bool isWorking() const { return m_work != nullptr; }
     void settle(); ///< what is under way is waited for
     static constexpr std::int64_t manyBlocks = 100'000;
@@ -136,6 +141,7 @@ public:
 
 Q_SIGNALS:
     void workingChanged();    ///< isWorking() did
+    void editRefused(const Diagnostics& diagnostics); ///< by commitLater()
     void designChanged();     ///< design, prediction and diagnostics are all up to date when it is emitted
     void selectionChanged();
     void overlayChanged();
@@ -146,8 +152,10 @@ private:
     struct Work {
         Design design;
         QString text;
-        std::shared_ptr<Outcome> outcome;
+        std::shared_ptr<Outcome> outcome; ///< null when the design is the present one: then `diagnostics` may say why
+        Diagnostics diagnostics;
     };
+    void start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare);
     static std::shared_ptr<Outcome> outcomeOf(const Design& design);
     bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
     /// Sets, predicts where no outcome is given, emits; called by commands and reset().

@@ -134,9 +134,14 @@ Document::Edit Document::tryMergeBackwards(const std::vector<Block>& blocks) con
 
 Document::Edit Document::tryRipple(const Block& block, int places) const
 {
-    return checked(editOf(m_design, rippleBlock(m_design.schedule, block, places, m_design.dataflow.skips),
+    return rippled(m_design, block, places);
+}
+
+Document::Edit Document::rippled(const Design& design, const Block& block, int places)
+{
+    return checked(editOf(design, rippleBlock(design.schedule, block, places, design.dataflow.skips),
                           tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)),
-                   m_design);
+                   design);
 }
 
 Document::Edit Document::tryComplete() const

@@ -14,6 +14,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSpinBox>
 #include <QUndoCommand>
 
@@ -109,6 +110,7 @@ void BlockEditor::showBlock()
 void BlockEditor::showShown()
 {
     m_cells->setBlock(m_grid->shown());
+    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // what is left in a large window is for the answers
     const int pass = m_grid->selectedPass();
     const QSignalBlocker quiet(m_start);
     if (pass >= 0) {

@@ -17,6 +17,7 @@ class QCheckBox;
 class QComboBox;
 class QLabel;
 class QPushButton;
+class QScrollArea;
 class QSpinBox;
 
 namespace pipewright {
@@ -81,6 +82,7 @@ private:
     QCheckBox* m_reorder;
     QLabel* m_passName;
     QSpinBox* m_start;
+    QScrollArea* m_scroll;
     BlockGrid* m_grid;
     BlockCells* m_cells;
     FactList* m_facts;

@@ -45,6 +45,7 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     , m_reorder(new QCheckBox(tr("fill warm-up and cool-down"), this))
     , m_passName(makeCaption({}, TextSize::Normal, this))
     , m_start(makeSpin(0, 100'000, tr("Start of the pass"), tr("In units: the numeric twin of dragging the selected pass"), this))
+    , m_scroll(new QScrollArea(this))
     , m_grid(new BlockGrid(this))
     , m_cells(new BlockCells(this))
     , m_facts(new FactList(this))
@@ -56,7 +57,7 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     makePanel(this);
     m_worker.setMaxThreadCount(1);
 
-    auto* scroll = new QScrollArea(this);
+    QScrollArea* const scroll = m_scroll;
     scroll->setFrameShape(QFrame::NoFrame);
     scroll->setWidgetResizable(true);
     scroll->setFocusPolicy(Qt::NoFocus);
@@ -152,7 +153,7 @@ QWidget* BlockEditor::buildAnswers()
     pass->addStretch(1);
     left->addLayout(pass);
     left->addWidget(makeHeading(tr("One interval of the steady state"), answers));
-    left->addWidget(m_cells);
+    left->addWidget(m_cells, 100);
     m_faults->setWordWrap(true);
     m_faults->setAccessibleName(tr("What is wrong with the block"));
     m_faults->setMinimumHeight(36);

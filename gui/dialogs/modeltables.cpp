@@ -68,6 +68,7 @@ void ModelWindow::fillStages()
                          live ? tr("Saved activations of %1 microbatches at the fullest moment of its device").arg(live->microbatches) : QString()}});
     }
     m_stages->setRows(rows);
+    m_stages->setMaximumHeight(m_stages->heightOfRows());
     std::vector<QString> names;
     for (const DeviceMemory& device : memory.devices)
         names.push_back(deviceLabel(design, device.device));

@@ -114,11 +114,13 @@ QWidget* ModelWindow::buildStages()
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
     layout->addLayout(header);
-    layout->addWidget(m_partition);
+    // In a large window each grows as far as it shows more by it.
+    layout->addWidget(m_partition, 1);
     layout->addWidget(hint);
-    layout->addWidget(m_stages, 1);
+    layout->addWidget(m_stages, 3);
     layout->addWidget(makeHeading(tr("Memory at each device's fullest moment"), page));
-    layout->addWidget(m_memory);
+    layout->addWidget(m_memory, 3);
+    layout->addStretch(0);
     return page;
 }
 

@@ -14,13 +14,14 @@ namespace pipewright {
 namespace {
 
 constexpr int nameWidth = 64;
-constexpr int rowHeight = 22;
+constexpr int leastRow = 22, mostRow = 56;
 constexpr int boundWidth = 190;
 
 } // namespace
 
 BlockCells::BlockCells(QWidget* parent) : QWidget(parent)
 {
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Expanding);
     setAccessibleName(tr("One interval of every device"));
     setToolTip(tr("One interval of the steady state: cell by cell, which pass a device runs.\n"
                   "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
@@ -43,8 +44,14 @@ void BlockCells::setBlock(const BuildingBlock& block)
                 if ((a - b) % block.interval == 0)
                     met[static_cast<std::size_t>(a % block.interval)] = true;
     }
+    setMaximumHeight(std::max(1, static_cast<int>(m_cells.size())) * mostRow);
     updateGeometry();
     update();
+}
+
+int BlockCells::rowHeight() const
+{
+    return std::clamp(height() / std::max(1, static_cast<int>(m_cells.size())), leastRow, mostRow);
 }
 
 QString BlockCells::boundText(int device) const
@@ -61,12 +68,12 @@ QString BlockCells::boundText(int device) const
 
 double BlockCells::cellWidth() const
 {
-    return std::clamp(double(width() - nameWidth - boundWidth) / std::max(1, m_block.interval), 2.0, 26.0);
+    return std::clamp(double(width() - nameWidth - boundWidth) / std::max(1, m_block.interval), 2.0, rowHeight() * 1.2);
 }
 
 QSize BlockCells::sizeHint() const
 {
-    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22, std::max(1, static_cast<int>(m_cells.size())) * rowHeight};
+    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22, std::max(1, static_cast<int>(m_cells.size())) * leastRow};
 }
 
 void BlockCells::paintEvent(QPaintEvent*)
@@ -74,6 +81,7 @@ void BlockCells::paintEvent(QPaintEvent*)
     const Theme& theme = Theme::of(*this);
     QPainter painter(this);
     const TimelinePainter blocks(theme, devicePixelRatioF());
+    const int rowHeight = this->rowHeight();
     const int most = m_bound.empty() ? 0 : *std::max_element(m_bound.begin(), m_bound.end());
     for (int device = 0; device < static_cast<int>(m_cells.size()); ++device) {
         const double y = device * rowHeight;

@@ -25,6 +25,7 @@ protected:
 
 private:
     double cellWidth() const;
+    int rowHeight() const;
 
     BuildingBlock m_block;
     std::vector<std::vector<int>> m_cells;

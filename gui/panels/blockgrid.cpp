@@ -17,8 +17,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr double leastUnit = 14, mostUnit = 52;
-constexpr double leastLane = 44, mostLane = 68;
+constexpr double leastUnit = 14, mostUnit = 140;
+constexpr double leastLane = 44, usualLane = 68, mostLane = 150;
 
 } // namespace
 
@@ -92,7 +92,12 @@ int BlockGrid::deviceOf(int pass) const
 
 QSize BlockGrid::sizeHint() const
 {
-    return {static_cast<int>(headerWidth + units() * 24) + 8, static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * mostLane)};
+    return {static_cast<int>(headerWidth + units() * 24) + 8, static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * usualLane)};
+}
+
+int BlockGrid::greatestHeight() const
+{
+    return static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * mostLane);
 }
 
 QSize BlockGrid::minimumSizeHint() const

@@ -33,6 +33,7 @@ public:
     void settleSelected(); ///< to the first start at which its data is there and no pass is met
 
     QSize sizeHint() const override;
+    int greatestHeight() const; ///< beyond it there is nothing to show
     QSize minimumSizeHint() const override;
 
 Q_SIGNALS:

@@ -231,7 +231,9 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
     }
     for (std::size_t device = 0; device < shown.layout.lanes().size(); ++device) {
         const QRect lane(0, first + static_cast<int>(device) * laneHeight, width, laneHeight);
-        lanes.ground(painter, m_axis, lane, times, false);
+        const QRectF area(m_axis.left, lane.top() + 3, m_axis.width, laneHeight - 7);
+        const LaneGround ground{lane, false, std::nullopt, lane.adjusted(0, 0, 0, -1)};
+        lanes.ground(painter, m_axis, ground, times);
         painter.setFont(Theme::words());
         painter.setPen(theme.text);
         painter.drawText(QRect(18, lane.top(), headerWidth - 24, laneHeight), Qt::AlignLeft | Qt::AlignVCenter,
@@ -239,11 +241,10 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
         painter.save();
         painter.setClipRect(QRect(m_axis.left, lane.top(), m_axis.width, laneHeight));
         const Lane& blocks = shown.layout.lanes()[device];
-        const QRectF area(m_axis.left, lane.top() + 3, m_axis.width, laneHeight - 7);
         LaneGeometry geometry = laneGeometry(blocks, m_axis, area, shown.layout.makespan(), devicePixelRatioF());
         for (BlockRect& block : geometry.blocks) // lanes are lower here than on the timeline
             block.text = block.text == BlockText::None || block.rect.width() < 10 ? BlockText::None : BlockText::Letter;
-        lanes.blocks(painter, m_axis, blocks, geometry);
+        lanes.blocks(painter, m_axis, ground, times, area, blocks, geometry);
         painter.restore();
     }
     // Where it ends, down through its lanes.

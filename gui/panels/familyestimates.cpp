@@ -20,12 +20,15 @@ FamilyEstimates::~FamilyEstimates()
     m_worker.waitForDone();
 }
 
-FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family)
+FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family, const std::function<bool()>& stop)
 {
     FamilyEstimate result;
     result.family = family;
     try {
-        const Prediction prediction = predict(withFamily(base, families()[family]));
+        const Design design = withFamily(base, families()[family], {}, stop);
+        if (stop && stop())
+            return result;
+        const Prediction prediction = predict(design);
         result.possible = true;
         result.bubble = prediction.metrics.rateMakespan;
         result.makespan = prediction.metrics.makespan;
@@ -54,9 +57,10 @@ void FamilyEstimates::request(const Design& base)
     Q_EMIT started();
     m_worker.start([this, base, generation] {
         for (std::size_t family = 0; family < families().size(); ++family) {
-            if (m_generation != generation)
+            const auto outdated = [this, generation] { return m_generation != generation; };
+            if (outdated())
                 return;
-            const FamilyEstimate result = estimate(base, family);
+            const FamilyEstimate result = estimate(base, family, outdated);
             QMetaObject::invokeMethod(
                 this,
                 [this, result, generation] {

@@ -11,6 +11,7 @@
 #include <QThreadPool>
 
 #include <atomic>
+#include <functional>
 
 namespace pipewright {
 
@@ -33,7 +34,8 @@ public:
 
     /// Starts over for this design; does nothing when only the order of its blocks differs from the last.
     void request(const Design& base);
-    static FamilyEstimate estimate(const Design& base, std::size_t family);
+    /// `stop`: ends a family's search early; the estimate is then of nothing.
+    static FamilyEstimate estimate(const Design& base, std::size_t family, const std::function<bool()>& stop = {});
 
 Q_SIGNALS:
     void started();

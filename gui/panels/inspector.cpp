@@ -8,6 +8,7 @@
 #include "gui/panels/factlist.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/words.h"
+#include "gui/timeline/warmup.h"
 
 #include <QGridLayout>
 #include <QLabel>
@@ -28,6 +29,8 @@ Inspector::Inspector(Document& document, QWidget* parent)
     , m_fields(new QWidget(this))
     , m_position(new QSpinBox(m_fields))
     , m_positionOf(makeCaption({}, TextSize::Small, m_fields))
+    , m_device(new QSpinBox(m_fields))
+    , m_warmUp(new QSpinBox(m_fields))
     , m_pin(new QLineEdit(m_fields))
     , m_sendCaption(makeCaption(tr("sent as number"), TextSize::Normal, m_fields))
     , m_send(new QSpinBox(m_fields))
@@ -45,9 +48,16 @@ Inspector::Inspector(Document& document, QWidget* parent)
     m_fault->setWordWrap(true);
     m_fault->setFont(Theme::words(TextSize::Small));
 
-    m_position->setFont(Theme::numbers(TextSize::Small));
-    m_position->setKeyboardTracking(false);
-    m_position->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    for (QSpinBox* spin : {m_position, m_device, m_warmUp, m_send}) {
+        spin->setFont(Theme::numbers(TextSize::Small));
+        spin->setKeyboardTracking(false);
+        spin->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        spin->setFixedWidth(92);
+    }
+    m_device->setAccessibleName(tr("Device of the stage"));
+    m_device->setToolTip(tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"));
+    m_warmUp->setAccessibleName(tr("Warm-up of the device"));
+    m_warmUp->setToolTip(tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"));
     m_position->setAccessibleName(tr("Position in lane"));
     m_position->setToolTip(tr("Place in its device's order, 1 is first: the numeric twin of dragging"));
     m_pin->setFont(Theme::numbers(TextSize::Small));
@@ -75,21 +85,24 @@ Inspector::Inspector(Document& document, QWidget* parent)
     fields->addWidget(positionCaption, 0, 0);
     fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
     fields->addWidget(m_position, 0, 2);
-    fields->addWidget(pinCaption, 1, 0);
-    fields->addWidget(m_pin, 1, 2);
+    auto* deviceCaption = makeCaption(tr("stage on device"), TextSize::Normal, m_fields);
+    deviceCaption->setBuddy(m_device);
+    auto* warmUpCaption = makeCaption(tr("its warm-up, forwards"), TextSize::Normal, m_fields);
+    warmUpCaption->setBuddy(m_warmUp);
+    fields->addWidget(deviceCaption, 1, 0);
+    fields->addWidget(m_device, 1, 2);
+    fields->addWidget(warmUpCaption, 2, 0, 1, 2);
+    fields->addWidget(m_warmUp, 2, 2);
+    fields->addWidget(pinCaption, 3, 0);
+    fields->addWidget(m_pin, 3, 2);
     fields->setColumnStretch(1, 1);
-    m_position->setFixedWidth(92);
     m_pin->setFixedWidth(92);
-    m_send->setFont(Theme::numbers(TextSize::Small));
-    m_send->setKeyboardTracking(false);
-    m_send->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_send->setAccessibleName(tr("Place among the transfers of its device"));
     m_send->setToolTip(tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane (Y shows it)"));
-    m_send->setFixedWidth(92);
     m_sendCaption->setBuddy(m_send);
-    fields->addWidget(m_sendCaption, 2, 0);
-    fields->addWidget(m_sendOf, 2, 1, Qt::AlignRight);
-    fields->addWidget(m_send, 2, 2);
+    fields->addWidget(m_sendCaption, 4, 0);
+    fields->addWidget(m_sendOf, 4, 1, Qt::AlignRight);
+    fields->addWidget(m_send, 4, 2);
 
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -104,6 +117,8 @@ Inspector::Inspector(Document& document, QWidget* parent)
     layout->addWidget(m_why);
 
     connect(m_position, &QSpinBox::valueChanged, this, &Inspector::applyPosition);
+    connect(m_device, &QSpinBox::valueChanged, this, &Inspector::applyDevice);
+    connect(m_warmUp, &QSpinBox::valueChanged, this, &Inspector::applyWarmUp);
     connect(m_pin, &QLineEdit::editingFinished, this, &Inspector::applyPin);
     connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
     connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
@@ -166,18 +181,11 @@ void Inspector::refresh()
 
     m_fields->setVisible(position.device >= 0);
     refreshSend();
-    if (position.device >= 0) {
-        const auto count = static_cast<int>(design.schedule.order[static_cast<std::size_t>(position.device)].size());
-        const QSignalBlocker quiet(m_position);
-        m_position->setRange(1, count);
-        m_position->setValue(position.index + 1);
-        m_positionOf->setText(tr("of %1").arg(count));
-        m_pin->clear();
-        for (const Pin& pin : design.schedule.pins) {
-            if (pin.block == *m_block)
-                m_pin->setText(QString::fromStdString(exactDuration(pin.earliestStart)));
-        }
-    }
+    refreshPlace();
+    m_pin->clear();
+    for (const Pin& pin : design.schedule.pins)
+        if (pin.block == *m_block)
+            m_pin->setText(QString::fromStdString(exactDuration(pin.earliestStart)));
 
     std::optional<BlockAnswers> answers;
     if (m_document.prediction())
@@ -218,6 +226,49 @@ void Inspector::refresh()
     m_whyHeading->setText(answers->idleBefore > 0 ? tr("Why %1 is idle before it").arg(deviceLabel(design, runsOn))
                                                   : tr("Why it starts then"));
     m_why->setText(answers->why);
+}
+
+void Inspector::refreshPlace()
+{
+    const Schedule& schedule = m_document.design().schedule;
+    const Position position = pipewright::find(schedule, *m_block);
+    if (position.device < 0)
+        return;
+    const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(position.device)];
+    const QSignalBlocker quietPosition(m_position), quietDevice(m_device), quietWarmUp(m_warmUp);
+    m_position->setRange(1, static_cast<int>(order.size()));
+    m_position->setValue(position.index + 1);
+    m_positionOf->setText(tr("of %1").arg(order.size()));
+    m_device->setRange(0, schedule.devices() - 1);
+    m_device->setValue(position.device);
+    m_warmUp->setRange(0, longestWarmUp(order));
+    m_warmUp->setValue(warmUp(order));
+}
+
+void Inspector::applyDevice()
+{
+    const Position now = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
+    if (now.device < 0 || m_device->value() == now.device)
+        return;
+    const Diagnostics faults = m_document.moveStage(m_block->stage, m_device->value(), m_block->replica);
+    if (hasErrors(faults))
+        report(faults);
+}
+
+void Inspector::applyWarmUp()
+{
+    const Design& design = m_document.design();
+    const Position now = m_block ? pipewright::find(design.schedule, *m_block) : Position{};
+    if (now.device < 0)
+        return;
+    const std::vector<Block>& order = design.schedule.order[static_cast<std::size_t>(now.device)];
+    if (m_warmUp->value() == warmUp(order))
+        return;
+    const Diagnostics faults =
+        m_document.commit(m_document.tryReorder(now.device, withWarmUp(order, m_warmUp->value()),
+                                                tr("Warm-up of %1 on %2").arg(m_warmUp->value()).arg(deviceLabel(design, now.device))));
+    if (hasErrors(faults))
+        report(faults);
 }
 
 void Inspector::applyPosition()
@@ -302,9 +353,7 @@ void Inspector::applyPin()
 
 void Inspector::report(const Diagnostics& diagnostics)
 {
-    const Position now = pipewright::find(m_document.design().schedule, *m_block);
-    const QSignalBlocker quiet(m_position);
-    m_position->setValue(now.index + 1);
+    refreshPlace();
     const Diagnostic& first = diagnostics.front();
     QString text = QString::fromStdString(first.what);
     if (!first.hint.empty())

@@ -32,6 +32,9 @@ private:
     void refresh();
     void showNothing();
     void applyPosition();
+    void applyDevice();
+    void applyWarmUp();
+    void refreshPlace(); ///< the fields of place, from the design
     void applyPin();
     void applySend();
     void refreshSend();
@@ -46,6 +49,8 @@ private:
     QWidget* m_fields;
     QSpinBox* m_position;
     QLabel* m_positionOf;
+    QSpinBox* m_device; ///< of the block's stage
+    QSpinBox* m_warmUp; ///< of that device
     QLineEdit* m_pin;
     QLabel* m_sendCaption;
     QSpinBox* m_send; ///< place of the block's first transfer among those of its device

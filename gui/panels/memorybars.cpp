@@ -15,7 +15,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr int rowHeight = 28;
+constexpr int rowHeight = 28, greatestRow = 140;
+constexpr int mostInLittleRoom = 300;
 constexpr int legendHeight = 26;
 constexpr int nameWidth = 76, labelWidth = 170;
 
@@ -41,6 +42,8 @@ void MemoryBars::setDevices(std::vector<DeviceMemory> devices, std::vector<QStri
 {
     m_devices = std::move(devices);
     m_names = std::move(names);
+    setMinimumHeight(std::min(sizeHint().height(), mostInLittleRoom));
+    setMaximumHeight(legendHeight + std::max(1, static_cast<int>(m_devices.size())) * greatestRow);
     updateGeometry();
     refresh();
 }

@@ -30,7 +30,8 @@ PartitionBar::PartitionBar(QWidget* parent) : QWidget(parent)
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Layers cut into stages"));
-    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    setMaximumHeight(mostBar + labelHeight);
 }
 
 void PartitionBar::setDesign(const Design& design)
@@ -182,7 +183,7 @@ bool PartitionBar::event(QEvent* event)
         return QWidget::event(event);
     const auto* help = static_cast<QHelpEvent*>(event);
     for (std::size_t i = 0; i < m_layers.size(); ++i) {
-        if (help->pos().x() < xOfLayer(i) || help->pos().x() >= xOfLayer(i + 1) || help->pos().y() > barHeight)
+        if (help->pos().x() < xOfLayer(i) || help->pos().x() >= xOfLayer(i + 1) || help->pos().y() > barHeight())
             continue;
         const Layer& layer = m_layers[i];
         double typical = 0; // of a transformer layer, to say how heavy the ends are
@@ -217,7 +218,7 @@ void PartitionBar::paintEvent(QPaintEvent*)
         const double left = xOfLayer(layer);
         for (int i = 0; i < m_shown[static_cast<std::size_t>(stage)]; ++i, ++layer) {
             const bool end = m_layers[layer].kind == LayerKind::Embedding || m_layers[layer].kind == LayerKind::Head;
-            const QRectF cell(xOfLayer(layer) + 0.5, 6, std::max(1.0, xOfLayer(layer + 1) - xOfLayer(layer) - 1), barHeight - 12);
+            const QRectF cell(xOfLayer(layer) + 0.5, 6, std::max(1.0, xOfLayer(layer + 1) - xOfLayer(layer) - 1), barHeight() - 12);
             painter.fillRect(cell, theme.fill(end ? Op::U : Op::F, stage));
             if (end && cell.width() > 34) {
                 painter.setPen(theme.ink);
@@ -225,7 +226,7 @@ void PartitionBar::paintEvent(QPaintEvent*)
                 painter.drawText(cell, Qt::AlignCenter, m_layers[layer].kind == LayerKind::Head ? tr("head") : tr("emb"));
             }
         }
-        const QRectF label(left + 2, barHeight, xOfLayer(layer) - left - 4, labelHeight / 2.0);
+        const QRectF label(left + 2, barHeight(), xOfLayer(layer) - left - 4, labelHeight / 2.0);
         painter.setPen(theme.text);
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));
         painter.drawText(label, Qt::AlignHCenter | Qt::AlignVCenter,
@@ -244,8 +245,8 @@ void PartitionBar::paintEvent(QPaintEvent*)
         const double x = xOfBorder(border);
         painter.setPen(Qt::NoPen);
         painter.setBrush(chosen ? theme.accent : theme.selection);
-        painter.drawRoundedRect(QRectF(x - 1.5, 0, 3, barHeight), 1.5, 1.5);
-        painter.drawRoundedRect(QRectF(x - 4, barHeight / 2.0 - 8, 8, 16), 3, 3);
+        painter.drawRoundedRect(QRectF(x - 1.5, 0, 3, barHeight()), 1.5, 1.5);
+        painter.drawRoundedRect(QRectF(x - 4, barHeight() / 2.0 - 8, 8, 16), 3, 3);
     }
 }
 

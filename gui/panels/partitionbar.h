@@ -29,8 +29,8 @@ public:
     void moveBorder(int border, int layers);
     double shareOfStage(int stage) const; ///< of the measure's total
 
-    QSize sizeHint() const override { return {700, barHeight + labelHeight}; }
-    QSize minimumSizeHint() const override { return {300, barHeight + labelHeight}; }
+    QSize sizeHint() const override { return {700, leastBar + labelHeight}; }
+    QSize minimumSizeHint() const override { return {300, leastBar + labelHeight}; }
 
 Q_SIGNALS:
     void previewed(const std::vector<int>& partition); ///< while dragging
@@ -46,7 +46,8 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    static constexpr int barHeight = 44, labelHeight = 42;
+    static constexpr int leastBar = 44, mostBar = 160, labelHeight = 42;
+    int barHeight() const { return height() - labelHeight; }
     double weightOf(std::size_t layer) const;
     double xOfLayer(std::size_t layer) const; ///< left edge; of the layer behind the last: the right end
     void layOut();

@@ -44,6 +44,11 @@ void ValueTable::setColumnTip(int column, const QString& tip)
     horizontalHeaderItem(column)->setToolTip(tip);
 }
 
+int ValueTable::heightOfRows() const
+{
+    return horizontalHeader()->sizeHint().height() + rowCount() * verticalHeader()->defaultSectionSize() + 2 * frameWidth() + 2;
+}
+
 void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
 {
     m_filling = true;

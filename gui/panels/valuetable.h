@@ -24,6 +24,7 @@ class ValueTable : public QTableWidget {
 public:
     ValueTable(const QString& name, const QStringList& columns, QWidget* parent = nullptr);
     void setRows(const std::vector<std::vector<ValueCell>>& rows);
+    int heightOfRows() const; ///< pixels that show them all
     QString text(int row, int column) const;
     void setColumnTip(int column, const QString& tip);
 

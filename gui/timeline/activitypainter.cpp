@@ -106,24 +106,24 @@ QRgb ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
 }
 
 std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
-                                   const std::vector<bool>& dimOthers) const
+                                   std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const
 {
     m_visible.clear();
     m_texts.clear();
     const auto from = static_cast<Nanoseconds>(std::floor(axis.start));
     const auto to = static_cast<Nanoseconds>(std::ceil(axis.end())) + 1;
-    const int width = std::max(1, static_cast<int>(axis.width * m_scale));
+    const int width = static_cast<int>(ground.size());
     const int height = std::max(1, static_cast<int>(area.height() * m_scale));
     findVisible(track, from, to, width, m_visible);
-    if (m_visible.empty())
+    if (m_visible.empty() || ground.empty())
         return 0;
     // All rows of a track are alike: its colours go into one line of pixels, which is repeated. A rectangle for
-    // each slice would cost ten times as much.
+    // each slice would cost ten times as much, and so would blending the strip with what lies beneath.
     if (m_strip.width() != width || m_strip.height() != height)
-        m_strip = QImage(width, height, QImage::Format_ARGB32_Premultiplied);
+        m_strip = QImage(width, height, QImage::Format_RGB32);
     auto* line = reinterpret_cast<QRgb*>(m_strip.scanLine(0));
-    std::fill_n(line, width, qRgba(0, 0, 0, 0));
-    const int origin = static_cast<int>(std::lround(axis.left * m_scale));
+    std::copy(ground.begin(), ground.end(), line);
+    const int origin = static_cast<int>(std::floor(axis.left * m_scale + 0.5));
     for (const VisibleSlice& visible : m_visible) {
         const auto [first, last] = columns(axis, double(visible.start), double(visible.end), m_scale);
         const int left = std::max(0, first - origin), right = std::min(width, last - origin);

@@ -12,6 +12,7 @@
 #include <QRect>
 #include <QString>
 
+#include <span>
 #include <vector>
 
 class QPainter;
@@ -23,10 +24,11 @@ public:
     /// Keeps references.
     ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
 
-    /// One track in a strip of the plot; returns how many stretches of pixels it has. `dimOthers`: those whose name is
-    /// not marked in it are pale (a search); empty: none.
+    /// One track in a strip of the plot; returns how many stretches of pixels it has. `ground`: one row of what lies
+    /// beneath (TimelinePainter::groundRow). `dimOthers`: those whose name is not marked in it are pale (a search); empty:
+    /// none.
     std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
-                      const std::vector<bool>& dimOthers) const;
+                      std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
     QRgb colour(ActivityKind kind, std::uint32_t name) const;
     const QString& name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope

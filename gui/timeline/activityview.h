@@ -97,6 +97,7 @@ private:
     std::shared_ptr<const StoredActivities> m_trace;
     ActivityRows m_rows;
     std::unique_ptr<ActivityPainter> m_painter;
+    std::unique_ptr<class TimelinePainter> m_grounds; ///< of the look and scale last painted in
     Nanoseconds m_total = 0;
     TimeAxis m_axis;
     std::optional<SliceId> m_selected;

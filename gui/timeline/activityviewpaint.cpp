@@ -24,7 +24,9 @@ void ActivityView::paintEvent(QPaintEvent*)
     const Theme& theme = Theme::of(*this);
     QPainter painter(viewport());
     painter.fillRect(viewport()->rect(), theme.background);
-    const TimelinePainter grounds(theme, devicePixelRatioF());
+    if (!m_grounds || !m_grounds->isFor(theme, devicePixelRatioF()))
+        m_grounds = std::make_unique<TimelinePainter>(theme, devicePixelRatioF());
+    const TimelinePainter& grounds = *m_grounds;
     const std::vector<double> times = grounds.ticks(m_axis);
     const int height = viewport()->height();
     for (std::size_t row = m_rows.at(contentY(TimelinePainter::rulerHeight)).value_or(0);
@@ -62,7 +64,8 @@ void ActivityView::paintRow(QPainter& painter, const std::vector<double>& times,
         painter.drawText(whole.adjusted(26, 0, -8, 0), Qt::AlignLeft | Qt::AlignVCenter, row.name);
         return;
     }
-    grounds.ground(painter, m_axis, whole, times, false);
+    const LaneGround ground{whole, false, std::nullopt, {}};
+    grounds.ground(painter, m_axis, ground, times);
     mark(row.kind == ActivityRows::Kind::Lane && row.tracks > 1);
     painter.setPen(theme.text);
     painter.setFont(Theme::words(TextSize::Small));
@@ -78,7 +81,7 @@ void ActivityView::paintRow(QPainter& painter, const std::vector<double>& times,
         const int y = top + ActivityRows::laneMargin + static_cast<int>(t) * ActivityRows::trackHeight;
         if (y + ActivityRows::trackHeight >= TimelinePainter::rulerHeight && y < viewport()->height())
             this->painter().track(painter, m_axis, QRect(m_axis.left, y, m_axis.width, ActivityRows::trackHeight - 1),
-                                  m_trace->tracks[row.firstTrack + t], m_highlight);
+                                  m_trace->tracks[row.firstTrack + t], grounds.groundRow(m_axis, ground, times), m_highlight);
     }
     painter.restore();
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr double roundedFromWidth = 7; // narrower blocks keep square corners
 constexpr std::int64_t mostBytes = 32 << 20;
 constexpr qsizetype mostTexts = 20'000;
+constexpr int textureSize = 8; // pixels; the same for all, see textureOf()
 
 template <typename Draw>
 QPixmap tile(int size, double scale, Draw draw)
@@ -45,10 +46,10 @@ BlockSprites::BlockSprites(const Theme& theme, double scale)
     : m_theme(theme), m_scale(scale), m_letterFont(Theme::words(TextSize::Normal, QFont::Bold)),
       m_numberFont(Theme::words(TextSize::Normal))
 {
-    m_idle = hatch(8, scale, theme.idle, 1.4, false, true);
-    m_diagonal = hatch(8, scale, theme.texture, 1.8, true, false);
-    m_cross = hatch(8, scale, theme.texture, 1.3, true, true);
-    m_dots = tile(7, scale, [&theme](QPainter& painter) {
+    m_idle = hatch(textureSize, scale, theme.idle, 1.4, false, true);
+    m_diagonal = hatch(textureSize, scale, theme.texture, 1.8, true, false);
+    m_cross = hatch(textureSize, scale, theme.texture, 1.3, true, true);
+    m_dots = tile(textureSize, scale, [&theme](QPainter& painter) {
         painter.setPen(Qt::NoPen);
         painter.setBrush(theme.texture);
         painter.drawEllipse(QPointF(2.5, 2.5), 1.3, 1.3);
@@ -69,19 +70,6 @@ const QPixmap& BlockSprites::textureOf(Op op) const
 }
 
 const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
-{
-    return sprite(op, chunk, size).pixmap;
-}
-
-const QImage& BlockSprites::pixels(Op op, int chunk, QSize size)
-{
-    Sprite& found = sprite(op, chunk, size);
-    if (found.image.isNull())
-        found.image = found.pixmap.toImage().convertToFormat(QImage::Format_ARGB32_Premultiplied);
-    return found.image;
-}
-
-BlockSprites::Sprite& BlockSprites::sprite(Op op, int chunk, QSize size)
 {
     const int shade = chunk % 2; // as Theme::fill tells chunks apart
     const std::uint64_t key = static_cast<std::uint64_t>(size.width()) << 32 | static_cast<std::uint64_t>(size.height()) << 8 |
@@ -113,7 +101,7 @@ BlockSprites::Sprite& BlockSprites::sprite(Op op, int chunk, QSize size)
             fill(QBrush(texture));
     }
     m_bytes += std::int64_t{4} * size.width() * size.height();
-    return *m_blocks.insert(key, {std::move(pixmap), {}});
+    return *m_blocks.insert(key, std::move(pixmap));
 }
 
 const QStaticText& BlockSprites::text(std::uint64_t key, const QString& words, const QFont& font)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks as ready-made pictures. Filling a rounded rectangle twice, with a colour and with a texture, and
-// laying out its letters costs microseconds; copying the result costs a tenth of that, and a window full of
-// blocks has few different widths. A picture is made when it is first asked for and kept as long as all of
+// Single blocks as ready-made pictures, and the textures and fonts of all. Filling a rounded rectangle twice, with a
+// colour and with a texture, and laying out its letters costs microseconds; copying the result costs a tenth of that,
+// and a grid of blocks has few different widths. A picture is made when it is first asked for and kept as long as all of
 // them together stay small. Whatever else is to tell blocks apart becomes part of the key in here.
 #pragma once
 
@@ -9,7 +9,6 @@
 
 #include <QFont>
 #include <QHash>
-#include <QImage>
 #include <QPixmap>
 #include <QStaticText>
 
@@ -26,15 +25,14 @@ public:
     /// A block's ground of `size` device pixels: colour, texture, and rounded corners where there is room.
     /// Valid until the next call.
     const QPixmap& block(Op op, int chunk, QSize size);
-    /// The same as pixels to copy, in Format_ARGB32_Premultiplied. Valid until the next call.
-    const QImage& pixels(Op op, int chunk, QSize size);
     /// "F", or with a stage "F4"; `stage` -1 for the letter alone. Valid until the next call.
     const QStaticText& letter(Op op, int stage);
     const QStaticText& number(int microbatch);
     const QFont& letterFont() const { return m_letterFont; }
     const QFont& numberFont() const { return m_numberFont; }
     const QPixmap& idleTexture() const { return m_idle; }
-    /// How an operation looks besides its colour; null where plain.
+    /// How an operation looks besides its colour; null where plain. All that there are repeat after as many pixels as
+    /// idleTexture(), either way.
     const QPixmap& textureOf(Op op) const;
 
 private:
@@ -44,12 +42,7 @@ private:
     double m_scale;
     QFont m_letterFont, m_numberFont;
     QPixmap m_plain, m_idle, m_diagonal, m_dots, m_cross;
-    struct Sprite {
-        QPixmap pixmap;
-        QImage image; ///< null until asked for
-    };
-    Sprite& sprite(Op op, int chunk, QSize size);
-    QHash<std::uint64_t, Sprite> m_blocks;
+    QHash<std::uint64_t, QPixmap> m_blocks;
     std::int64_t m_bytes = 0; ///< of m_blocks
     QHash<std::uint64_t, QStaticText> m_texts;
 };

@@ -19,17 +19,19 @@ struct DropTarget {
     double time = 0;    ///< under the cursor
     double snapTime = 0; ///< how far from the cursor a legal gap may be to attract the block; 0: no snapping
     std::optional<Block> exchange; ///< change places with this block instead of going between two
+    bool ripple = false;           ///< take the rest of the microbatch along
     bool operator==(const DropTarget&) const = default;
 };
 
 struct DropPlan {
-    enum class Kind { Nothing, Reorder, MoveStage, Place, MoveTransfer };
+    enum class Kind { Nothing, Reorder, Ripple, MoveStage, Place, MoveTransfer };
     Kind kind = Kind::Nothing;
     Block block;                ///< the one that is held; others may move with it
     int device = -1;
     int index = -1;             ///< Reorder, Place: in the device's present order, before which block; MoveTransfer: to which place
     int from = -1;              ///< MoveTransfer: the place that it has in the device's list of communication
-    std::vector<std::uint32_t> positions; ///< Reorder: the order that it gives, by present positions
+    int places = 0;             ///< Ripple: how many the block passes, negative to earlier
+    std::vector<std::uint32_t> positions; ///< Reorder: the order that it gives, by present positions; Ripple: of the block alone
     QString text;               ///< Reorder: name of the undo step
     /// The edit; while `live` or `pending` only its diagnostics, since a design of many blocks takes long to copy.
     Document::Edit edit;

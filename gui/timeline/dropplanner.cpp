@@ -143,6 +143,16 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(name(block), deviceLabel(design, home))
                                   : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
     aim(plan.index);
+    const auto decide = [&](DropPlan& attempt) {
+        if (target.ripple && moved.size() == 1) {
+            attempt.kind = DropPlan::Kind::Ripple;
+            attempt.places = stayingBefore(attempt.index) - stayingBefore(place.index);
+            attempt.title = tr("%1, the rest of microbatch %2 along").arg(attempt.title).arg(block.microbatch);
+            decideRipple(attempt, previous);
+        } else {
+            decideOrder(attempt, previous);
+        }
+    };
     const auto positionAt = [&place](int gap) { return gap > place.index ? gap - 1 : gap; }; // of the one block
     std::optional<OrderPreview::Range> allowed;                                              // of the one block
     if (moved.size() == 1)
@@ -164,7 +174,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
                 aim(gap);
         }
     DropPlan attempt = plan;
-    decideOrder(attempt, previous);
+    decide(attempt);
     if (attempt.legal)
         return attempt;
     // What the range does not tell: the first stage's joined halves, and several blocks at once.
@@ -179,7 +189,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         if (plan.positions == presentPositions(size))
             continue;
         DropPlan snapped = plan;
-        decideOrder(snapped, previous);
+        decide(snapped);
         if (snapped.legal)
             return snapped;
     }
@@ -295,6 +305,37 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
     });
 }
 
+void DropPlanner::decideRipple(DropPlan& plan, const DropPlan* previous)
+{
+    if (previous && previous->isSamePlace(plan)) {
+        plan = *previous;
+        return;
+    }
+    const auto edit = [block = plan.block, places = plan.places](const Design& from, const Prediction*) {
+        return Document::rippled(from, block, places);
+    };
+    if (!isLarge() || plan.places == 0) {
+        stop();
+        plan.edit = edit(m_document.design(), nullptr);
+        plan.text = plan.edit.text;
+        finishExactly(m_document.design(), m_document.prediction(), plan);
+        return;
+    }
+    // The block itself goes the whole way or nothing does, and that is known at once; how far the others can follow takes
+    // compiling again and again.
+    DropPlan alone = plan;
+    alone.kind = DropPlan::Kind::Reorder;
+    decideOrder(alone, nullptr);
+    if (!alone.legal) {
+        plan.title = alone.title;
+        plan.detail = alone.detail;
+        plan.edit.diagnostics = alone.edit.diagnostics;
+        return;
+    }
+    later(plan, edit);
+    plan.pending = plan.legal = plan.changes = true;
+}
+
 void DropPlanner::later(DropPlan plan, std::function<Document::Edit(const Design&, const Prediction*)> edit)
 {
     stop();
@@ -325,6 +366,7 @@ Document::Edit DropPlanner::editOf(const DropPlan& plan) const
         return plan.edit;
     switch (plan.kind) {
     case DropPlan::Kind::Reorder: return m_document.tryReorder(plan.device, plan.positions, plan.text);
+    case DropPlan::Kind::Ripple: return m_document.tryRipple(plan.block, plan.places);
     case DropPlan::Kind::MoveStage: return m_document.tryMoveStage(plan.block.stage, plan.device, plan.block.replica);
     case DropPlan::Kind::Place: return m_document.tryPlaceBlock(plan.block, plan.index);
     case DropPlan::Kind::MoveTransfer: return m_document.tryMoveTransfer(plan.device, plan.from, plan.index);

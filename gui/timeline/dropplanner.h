@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Makes DropPlans as fast as the mouse moves. A small design is predicted outright. A large one is answered at
 // once by an OrderPreview, and when the cursor rests a moment, exactly: on another thread, the newest question
-// only. What an OrderPreview cannot answer (a stage on another device, a block from the tray) is pending until
-// that thread has it; the hand is never held up.
+// only. What an OrderPreview cannot answer (a stage on another device, a block from the tray, a ripple) is pending
+// until that thread has it; the hand is never held up.
 #pragma once
 
 #include "core/predict/orderpreview.h"
@@ -36,6 +36,8 @@ public:
     DropPlan planTransfer(const Transfer& transfer, int device, int from, int to, const QString& title);
     /// What to commit for a plan; worked out now if it was not before.
     Document::Edit editOf(const DropPlan& plan) const;
+    /// A plan that takes long to be made an edit of: Document::commitLater() does.
+    static bool isSlow(const DropPlan& plan) { return plan.kind == DropPlan::Kind::Ripple && plan.pending; }
     /// No plan is asked for any more: what is under way is dropped.
     void stop();
     /// The design has changed: whatever was prepared for it goes. No plan made before may be used any more.
@@ -54,6 +56,7 @@ private:
     OrderPreview* preview();
     void snapPlacing(const TimelineLayout& layout, const DropTarget& target, DropPlan& plan);
     void decideOrder(DropPlan& plan, const DropPlan* previous);
+    void decideRipple(DropPlan& plan, const DropPlan* previous);
     void later(DropPlan plan, std::function<Document::Edit(const Design&, const Prediction*)> edit);
 
     Document& m_document;

@@ -84,9 +84,15 @@ inline double tickStep(const TimeAxis& axis, double minPixels)
 /// The pixel columns [first, last) that [start, end) covers on the axis' grid of `scale` device pixels per
 /// pixel, in device pixels; at least one column, so that nothing vanishes. Neighbouring intervals that
 /// share a time share the column boundary.
+///
+/// Asked for every block of every frame, hence without the library call that std::floor is on older processors.
 inline std::pair<int, int> columns(const TimeAxis& axis, double start, double end, double scale = 1)
 {
-    const auto round = [scale](double x) { return static_cast<int>(std::clamp(std::floor(x * scale + 0.5), -1e9, 1e9)); };
+    const auto round = [scale](double x) {
+        const double near = std::clamp(x * scale + 0.5, -1e9, 1e9);
+        const int towardsZero = static_cast<int>(near);
+        return towardsZero - (near < towardsZero ? 1 : 0);
+    };
     const int first = round(axis.xOf(start));
     return {first, std::max(first + 1, round(axis.xOf(end)))};
 }

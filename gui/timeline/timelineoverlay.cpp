@@ -39,8 +39,20 @@ TimelineOverlay::TimelineOverlay(QWidget* parent) : QWidget(parent)
 
 void TimelineOverlay::setContent(OverlayContent content)
 {
+    // Whatever is updated here is painted anew beneath: most of the time that is nothing, or the plot without the
+    // lanes' headers.
+    const bool nothing = m_content.isEmpty() && content.isEmpty();
+    const auto onPlot = [](const OverlayContent& shown) { return shown.title.isEmpty() && shown.frameTime.isEmpty(); };
+    const bool plotOnly = onPlot(m_content) && onPlot(content) && m_content.plot.left() == content.plot.left();
     m_content = std::move(content);
-    update();
+    if (!nothing)
+        update(plotOnly ? rect().adjusted(m_content.plot.left(), 0, 0, 0) : rect());
+}
+
+bool OverlayContent::isEmpty() const
+{
+    return arrows.empty() && !ghost && marks.empty() && !range && !crosshair && !idle && chain.empty() && !band && !caret &&
+           title.isEmpty() && frameTime.isEmpty();
 }
 
 void TimelineOverlay::paintEvent(QPaintEvent*)

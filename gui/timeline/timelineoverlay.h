@@ -45,6 +45,8 @@ struct OverlayContent {
     QPoint cursor;
     QRect plot;                  ///< arrows and ghosts are clipped to it; labels stay inside the widget
     QString frameTime;           ///< debugging: worst time of a recent paint
+
+    bool isEmpty() const; ///< nothing of it is seen
 };
 
 class TimelineOverlay : public QWidget {

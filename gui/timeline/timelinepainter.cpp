@@ -8,6 +8,7 @@
 #include <QPolygonF>
 #include <QStaticText>
 
+#include <array>
 #include <cmath>
 
 namespace pipewright {
@@ -41,7 +42,7 @@ QString tickLabel(double time, double step, double visibleEnd)
     return QLocale::c().toString(time / unit->size, 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(unit->name);
 }
 
-TimelinePainter::TimelinePainter(const Theme& theme, double scale) : m_theme(theme), m_scale(scale), m_sprites(theme, scale) {}
+TimelinePainter::TimelinePainter(const Theme& theme, double scale) : m_theme(theme), m_scale(scale), m_sprites(theme, scale), m_raster(theme, m_sprites, scale) {}
 
 std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
 {
@@ -73,17 +74,63 @@ void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
 }
 
-void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, const std::vector<double>& times,
-                             bool target) const
+void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const LaneGround& ground,
+                             const std::vector<double>& times) const
 {
-    painter.fillRect(lane, m_theme.lane);
-    if (target)
-        painter.fillRect(lane, faded(m_theme.accent, 0.10));
-    for (const double time : times) {
-        const double x = columns(axis, time, time, m_scale).first / m_scale;
-        painter.fillRect(QRectF(x, lane.top(), 1 / m_scale, lane.height()), faded(m_theme.hairline, 0.7));
+    const QRect& lane = ground.lane;
+    std::array<QRect, 4> parts{lane};
+    // Where a pixel of the lane is no whole number of them, what blocks() paints may leave a part of one free.
+    const int free = m_scale == std::floor(m_scale) ? 0 : 1;
+    const QRect plot = QRect(axis.left, ground.painted.top(), axis.width, ground.painted.height()).adjusted(free, free, -free, -free);
+    if (const QRect covered = plot.isEmpty() ? QRect() : plot & lane; !covered.isEmpty())
+        parts = {QRect(lane.topLeft(), QPoint(lane.right(), covered.top() - 1)),
+                 QRect(QPoint(lane.left(), covered.bottom() + 1), lane.bottomRight()),
+                 QRect(QPoint(lane.left(), covered.top()), QPoint(covered.left() - 1, covered.bottom())),
+                 QRect(QPoint(covered.right() + 1, covered.top()), QPoint(lane.right(), covered.bottom()))};
+    const QColor line = faded(m_theme.hairline, 0.7);
+    for (const QRect& part : parts) {
+        if (part.isEmpty())
+            continue;
+        painter.fillRect(part, m_theme.lane);
+        if (part.height() == 1 && part.bottom() == lane.bottom())
+            continue; // the line comes over it
+        if (ground.target)
+            painter.fillRect(part, faded(m_theme.accent, 0.10));
+        for (const double time : times) {
+            const double x = columns(axis, time, time, m_scale).first / m_scale;
+            if (x >= part.left() && x <= part.right())
+                painter.fillRect(QRectF(x, part.top(), 1 / m_scale, part.height()), line);
+        }
     }
     painter.fillRect(QRect(lane.left(), lane.bottom(), lane.width(), 1), m_theme.hairline);
+    if (!ground.room)
+        return;
+    const double from = std::max(ground.room->first, axis.left - 4.0), to = std::min(ground.room->second, axis.right() + 4.0);
+    const QRectF room = QRectF(from, lane.top() + 1, to - from, lane.height() - 2) & QRectF(axis.left, lane.top(), axis.width, lane.height());
+    if (to <= from || room.isEmpty())
+        return;
+    painter.fillRect(room, faded(m_theme.accent, 0.16));
+    painter.fillRect(QRectF(from, room.top(), 2, room.height()) & room, m_theme.accent);
+    painter.fillRect(QRectF(to - 2, room.top(), 2, room.height()) & room, m_theme.accent);
+}
+
+void TimelinePainter::keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header,
+                                 const LaneStanding& standing) const
+{
+    if (m_scale != std::floor(m_scale)) // it need not begin with a whole pixel, and would be blurred
+        return this->header(painter, area, header, standing);
+    if (m_headers.size() <= lane)
+        m_headers.resize(lane + 1);
+    KeptHeader& kept = m_headers[lane];
+    const QSize size = area.size() * m_scale;
+    if (kept.picture.size() != size || !(kept.header == header) || !(kept.standing == standing)) {
+        kept = {header, standing, QPixmap(size)};
+        kept.picture.setDevicePixelRatio(m_scale);
+        kept.picture.fill(m_theme.lane);
+        QPainter inside(&kept.picture);
+        this->header(inside, QRect(QPoint(0, 0), area.size()), header, standing);
+    }
+    painter.drawPixmap(area.topLeft(), kept.picture);
 }
 
 void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const
@@ -147,35 +194,38 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
     }
 }
 
-std::int64_t TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane,
-                                     const LaneGeometry& geometry) const
+const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const LaneGround& ground,
+                                                    const std::vector<double>& times) const
 {
+    GroundRow& known = m_groundRow;
+    if (!known.pixels.empty() && known.axis == axis && known.ground.target == ground.target && known.ground.room == ground.room &&
+        known.times == times)
+        return known.pixels;
+    known.axis = axis;
+    known.ground = ground;
+    known.times = times;
+    known.pixels.assign(static_cast<std::size_t>(m_raster.widthOf(axis)), 0);
+    if (known.pixels.empty())
+        return known.pixels;
+    QImage row(reinterpret_cast<uchar*>(known.pixels.data()), static_cast<int>(known.pixels.size()), 1, QImage::Format_RGB32);
+    QPainter painter(&row);
+    // In device pixels: the row lies at one of them, which need not be a whole pixel of the lane.
+    painter.translate(-std::floor(axis.left * m_scale + 0.5), 0);
+    painter.scale(m_scale, m_scale);
+    LaneGround middle = ground;
+    middle.lane = QRect(axis.left, -8, axis.width + 1, 32);
+    this->ground(painter, axis, middle, times);
+    return known.pixels;
+}
+
+void TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
+                             const QRectF& area, const Lane& lane, const LaneGeometry& geometry, const LaneGeometry* outlined) const
+{
+    m_raster.paint(painter, axis, ground.painted.isEmpty() ? area : QRectF(ground.painted), area, groundRow(axis, ground, times), lane,
+                   geometry, outlined);
     painter.save();
-    // The hatch belongs to the content: it moves with it.
-    painter.setBrushOrigin(QPointF(columns(axis, 0, 0, m_scale).first / m_scale, 0));
-    const QBrush idle(m_sprites.idleTexture());
-    for (const QRectF& rect : geometry.idle)
-        painter.fillRect(rect, idle);
-    narrow(painter, lane, geometry);
-    for (const BlockRect& item : geometry.blocks) {
-        if (isNarrow(item))
-            continue;
-        const LaneBlock& block = lane.blocks()[item.index];
-        ground(painter, item.rect, block.block.op, block.chunk);
-    }
-    // One font after the other: changing it costs more than a letter.
-    painter.setPen(m_theme.ink);
-    painter.setFont(m_sprites.letterFont());
-    for (const BlockRect& item : geometry.blocks)
-        if (item.text != BlockText::None)
-            letter(painter, item.rect, lane.blocks()[item.index].block, item.text);
-    painter.setFont(m_sprites.numberFont());
-    for (const BlockRect& item : geometry.blocks)
-        if (item.text >= BlockText::LetterAndNumber)
-            number(painter, item.rect, lane.blocks()[item.index].block);
     pairFrames(painter, lane, geometry);
     painter.restore();
-    return geometry.primitives();
 }
 
 void TimelinePainter::pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const
@@ -192,67 +242,13 @@ void TimelinePainter::pairFrames(QPainter& painter, const Lane& lane, const Lane
     }
 }
 
-bool TimelinePainter::isNarrow(const BlockRect& item)
-{
-    return item.text == BlockText::None && item.rect.width() < 12;
-}
-
-void TimelinePainter::narrow(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const
-{
-    // Tens of thousands of rectangles and blocks, each a few pixels wide: written into a picture of the lane and
-    // copied at once, they cost less than the calls to draw them one by one.
-    QRectF covered;
-    for (const std::vector<QRectF>& rects : geometry.merged)
-        for (const QRectF& rect : rects)
-            covered |= rect;
-    for (const BlockRect& item : geometry.blocks)
-        if (isNarrow(item))
-            covered |= item.rect;
-    if (covered.isEmpty())
-        return;
-    const auto device = [this](double value) { return static_cast<int>(std::lround(value * m_scale)); };
-    const QPoint origin(device(covered.left()), device(covered.top()));
-    const QSize size(device(covered.right()) - origin.x(), device(covered.bottom()) - origin.y());
-    if (m_columns.width() < size.width() || m_columns.height() < size.height())
-        m_columns = QImage(size.expandedTo(m_columns.size()), QImage::Format_ARGB32_Premultiplied);
-    m_columns.setDevicePixelRatio(1);
-    for (int y = 0; y < size.height(); ++y)
-        std::fill_n(reinterpret_cast<QRgb*>(m_columns.scanLine(y)), size.width(), 0u);
-    QRgb* pixels = reinterpret_cast<QRgb*>(m_columns.bits());
-    const auto pitch = m_columns.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
-    for (std::size_t op = 0; op < geometry.merged.size(); ++op) {
-        const QRgb colour = m_theme.fills[op].rgb();
-        for (const QRectF& rect : geometry.merged[op]) {
-            const int left = device(rect.left()) - origin.x(), width = device(rect.right()) - origin.x() - left;
-            const int bottom = device(rect.bottom()) - origin.y();
-            for (int y = device(rect.top()) - origin.y(); y < bottom; ++y)
-                std::fill_n(pixels + y * pitch + left, width, colour);
-        }
-    }
-    for (const BlockRect& item : geometry.blocks) {
-        if (!isNarrow(item))
-            continue;
-        const LaneBlock& block = lane.blocks()[item.index];
-        const QPoint at(device(item.rect.left()) - origin.x(), device(item.rect.top()) - origin.y());
-        const QSize own(device(item.rect.width()), device(item.rect.height()));
-        // Rounding may give its picture a pixel more than there is room.
-        const int width = std::min(own.width(), size.width() - at.x()),
-                  height = std::min(own.height(), size.height() - at.y());
-        const QImage& sprite = m_sprites.pixels(block.block.op, block.chunk, own);
-        const uchar* from = sprite.constBits();
-        for (int y = 0; y < height; ++y, from += sprite.bytesPerLine())
-            std::copy_n(reinterpret_cast<const QRgb*>(from), width, pixels + (at.y() + y) * pitch + at.x());
-    }
-    m_columns.setDevicePixelRatio(m_scale);
-    painter.drawImage(QRectF(covered.topLeft(), QSizeF(size) / m_scale), m_columns, QRectF(QPointF(0, 0), QSizeF(size)));
-}
-
-void TimelinePainter::ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const
+void TimelinePainter::fill(QPainter& painter, const QRectF& rect, Op op, int chunk) const
 {
     // A picture wider than the window would be copied for the little of it that is seen.
     constexpr double widestPicture = 600;
     if (rect.width() <= widestPicture) {
-        const QSize size(static_cast<int>(std::lround(rect.width() * m_scale)), static_cast<int>(std::lround(rect.height() * m_scale)));
+        const auto whole = [this](double length) { return static_cast<int>(std::lround(length * m_scale + 1e-6)); }; // as BlockRaster
+        const QSize size(whole(rect.width()), whole(rect.height()));
         painter.drawPixmap(rect.topLeft(), m_sprites.block(op, chunk, size));
         return;
     }
@@ -297,7 +293,7 @@ void TimelinePainter::place(QPainter& painter, const QStaticText& text, QPointF 
 
 void TimelinePainter::block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const
 {
-    ground(painter, rect, block.op, chunk);
+    fill(painter, rect, block.op, chunk);
     painter.setPen(m_theme.ink);
     if (text == BlockText::None)
         return;
@@ -349,13 +345,6 @@ void TimelinePainter::group(QPainter& painter, const Lane& lane, const LaneGeome
         if (selected(lane.blocks()[item.index]))
             painter.drawRoundedRect(item.rect.adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
     painter.restore();
-}
-
-void TimelinePainter::room(QPainter& painter, const QRectF& area) const
-{
-    painter.fillRect(area, faded(m_theme.accent, 0.16));
-    painter.fillRect(QRectF(area.left(), area.top(), 2, area.height()), m_theme.accent);
-    painter.fillRect(QRectF(area.right() - 2, area.top(), 2, area.height()), m_theme.accent);
 }
 
 void TimelinePainter::selection(QPainter& painter, const QRectF& rect, const QColor& color) const

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Paints the parts of the timeline into one viewport from geometry that was computed before: ruler, lane
-// grounds and headers, blocks, measured blocks with the outline of their prediction. A block is a copy of a
-// ready-made picture (BlockSprites) and its letters are laid out once, so a painter is kept from frame to
-// frame. Every operation has its own texture besides its colour.
+// grounds and headers, blocks, measured blocks with the outline of their prediction. The blocks of a lane are put
+// together as one picture (BlockRaster), a block by itself is a ready-made one (BlockSprites), so a painter is kept
+// from frame to frame. Every operation has its own texture besides its colour.
 #pragma once
 
 #include "gui/theme.h"
+#include "gui/timeline/blockraster.h"
 #include "gui/timeline/blocksprites.h"
 #include "gui/timeline/lanegeometry.h"
 
-#include <QImage>
+#include <QPixmap>
 #include <QRect>
 #include <QString>
 
 #include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
 
 class QPainter;
 
@@ -25,28 +29,47 @@ struct LaneHeader {
     QString memory;  ///< "68.8 / 80 GiB"
     double fill = 0; ///< peak as a share of the limit (or of the largest peak when there is no limit)
     bool over = false; ///< peak above limit
+    bool operator==(const LaneHeader&) const = default;
 };
 
 /// How a lane stands in the view, as far as its header shows it.
 struct LaneStanding {
     bool current = false; ///< keys act on it
     bool pinned = false, folded = false;
+    bool operator==(const LaneStanding&) const = default;
+};
+
+/// What lies beneath the blocks of a lane.
+struct LaneGround {
+    QRect lane;
+    bool target = false; ///< a held block may be dropped anywhere in it …
+    std::optional<std::pair<double, double>> room; ///< … or in this stretch, x from and to; its ends are marked
+    QRect painted; ///< the part of the lane whose plot is left to blocks(); empty: none
 };
 
 class TimelinePainter {
 public:
     /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
     TimelinePainter(const Theme& theme, double scale);
+    TimelinePainter(const TimelinePainter&) = delete;
+    TimelinePainter& operator=(const TimelinePainter&) = delete;
 
     static constexpr int rulerHeight = 40;
 
     /// `times`: ticks(axis), here and for the grounds; found once per paint.
     void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;
     /// Lane background, grid lines at the ruler's ticks, the line below.
-    void ground(QPainter& painter, const TimeAxis& axis, const QRect& lane, const std::vector<double>& times, bool target) const;
+    void ground(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times) const;
+    /// One row of a ground, as it is at every height at which blocks stand: device pixels of the axis, opaque. Valid until
+    /// the next call.
+    const std::vector<QRgb>& groundRow(const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times) const;
     void header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
-    /// Returns the number of drawing primitives issued.
-    std::int64_t blocks(QPainter& painter, const TimeAxis& axis, const Lane& lane, const LaneGeometry& geometry) const;
+    /// The same on a lane's plain ground, as a picture that is kept until it is another.
+    void keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
+    /// The blocks in `area`, and all of ground.painted beneath and around them; `outlined`: dashed outlines of the
+    /// individually drawn blocks of another lane, as outlines() draws them over whatever there is.
+    void blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
+                const QRectF& area, const Lane& lane, const LaneGeometry& geometry, const LaneGeometry* outlined = nullptr) const;
     /// Dashed outlines of the individually drawn blocks of a predicted lane.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
     /// The red foot below blocks for which `late` holds.
@@ -59,8 +82,6 @@ public:
     /// Frames of the blocks that are selected together.
     void group(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
                const std::function<bool(const LaneBlock&)>& selected) const;
-    /// The stretch of a lane in which a held block may be dropped; its ends are marked.
-    void room(QPainter& painter, const QRectF& area) const;
     /// One block by itself, as in the lanes; for ghosts and for swatches elsewhere.
     void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const;
 
@@ -71,10 +92,7 @@ public:
 private:
     /// A frame around the two of each overlapped pair.
     void pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
-    /// What is narrow, merged columns and blocks without a letter, put together as one picture.
-    void narrow(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
-    static bool isNarrow(const BlockRect& item);
-    void ground(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
+    void fill(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
     bool hasNumber(const QRectF& rect, const Block& block) const;
     void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
     void number(QPainter& painter, const QRectF& rect, const Block& block) const;
@@ -83,7 +101,21 @@ private:
     const Theme& m_theme;
     double m_scale;
     mutable BlockSprites m_sprites; ///< grows as a painter meets new widths and numbers
-    mutable QImage m_columns;       ///< room to put what is narrow together
+    mutable BlockRaster m_raster;
+    /// The last ground row, and of what; most lanes of a window share one.
+    struct GroundRow {
+        TimeAxis axis;
+        LaneGround ground; ///< of whichever lane
+        std::vector<double> times;
+        std::vector<QRgb> pixels;
+    };
+    mutable GroundRow m_groundRow;
+    struct KeptHeader {
+        LaneHeader header;
+        LaneStanding standing;
+        QPixmap picture;
+    };
+    mutable std::vector<KeptHeader> m_headers; ///< by lane
 };
 
 /// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.

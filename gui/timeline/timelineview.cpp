@@ -26,9 +26,13 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
     connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
-        // A ripple is exact from the beginning.
-        if (d->plan && !d->rippling && d->plan->isSamePlace(plan))
+        if (d->plan && d->plan->isSamePlace(plan))
             d->setPlan(plan);
+    });
+    connect(&document, &Document::editRefused, this, [this](const Diagnostics& diagnostics) {
+        d->arriving = false;
+        d->setPlan(std::nullopt);
+        d->refuse(diagnostics);
     });
     d->addActions();
     d->addLaneActions();
@@ -58,7 +62,11 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     showAll();
 }
 
-TimelineView::~TimelineView() = default;
+TimelineView::~TimelineView()
+{
+    // Closing settles an edit that is under way, and nobody is left here to show it.
+    disconnect(&d->document, nullptr, this, nullptr);
+}
 
 // ---- Geometry -------------------------------------------------------------------------------------
 

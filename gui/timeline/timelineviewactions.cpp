@@ -302,7 +302,7 @@ void TimelineView::rippleSelection(int places)
     const std::optional<Block> selected = d->document.selection();
     if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
         return;
-    d->refuse(d->document.commit(d->document.tryRipple(*selected, places)));
+    d->document.commitLater([block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
     ensureVisible(*selected);
 }
 

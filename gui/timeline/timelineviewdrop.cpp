@@ -25,32 +25,9 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
             target.exchange = lane.blocks()[*under].block;
     }
     // Ctrl takes the rest of the microbatch along.
-    const bool ripple = modifiers & Qt::ControlModifier && !target.exchange && movingWith(block).empty();
-    const DropPlan* previous = plan && !rippling && !ripple ? &*plan : nullptr;
-    DropPlan next = planner.plan(layout(), block, movingWith(block), target, previous);
-    if (ripple && next.kind == DropPlan::Kind::Reorder) {
-        if (rippling && plan && plan->isSamePlace(next)) {
-            updateOverlay();
-            return;
-        }
-        makeRipple(next);
-    }
-    rippling = ripple && next.kind == DropPlan::Kind::Reorder;
-    setPlan(std::move(next));
-}
-
-void TimelineView::Private::makeRipple(DropPlan& plan) const
-{
-    const Position from = placeOf(document.design().schedule, layout(), plan.block);
-    const auto now = std::find(plan.positions.begin(), plan.positions.end(), static_cast<std::uint32_t>(from.index));
-    const int places = static_cast<int>(now - plan.positions.begin()) - from.index;
-    plan.prediction.reset();
-    plan.layout.reset();
-    plan.detail.clear();
-    plan.edit = document.tryRipple(plan.block, places);
-    plan.text = plan.edit.text;
-    plan.title = nameOfPlace(document.design(), plan.device, plan.index, plan.block) + tr(", the rest of microbatch %1 along").arg(plan.block.microbatch);
-    finishExactly(document.design(), document.prediction(), plan);
+    const std::vector<Block> moving = movingWith(block);
+    target.ripple = modifiers & Qt::ControlModifier && !target.exchange && moving.empty();
+    setPlan(planner.plan(layout(), block, moving, target, plan ? &*plan : nullptr));
 }
 
 void TimelineView::Private::setPlan(std::optional<DropPlan> next)
@@ -91,6 +68,16 @@ bool TimelineView::Private::commitPlan()
     if (!plan)
         return false;
     const DropPlan done = *plan;
+    planner.stop(); // whatever it still works out comes with the commit
+    if (DropPlanner::isSlow(done)) {
+        document.commitLater(
+            [block = done.block, places = done.places](const Design& design) { return Document::rippled(design, block, places); });
+        arriving = document.isWorking();
+        if (!arriving)
+            setPlan(std::nullopt);
+        document.select(done.block);
+        return done.changes;
+    }
     Document::Edit edit = planner.editOf(done);
     if (done.kind == DropPlan::Kind::Nothing || !done.legal || hasErrors(edit.diagnostics)) {
         setPlan(std::nullopt);
@@ -103,7 +90,6 @@ bool TimelineView::Private::commitPlan()
         outcome = std::make_shared<Document::Outcome>(
             Document::Outcome{done.prediction, {}, document.evaluationMilliseconds(), done.layout});
     document.commit(std::move(edit), std::move(outcome));
-    rippling = false;
     // While a large design's exact numbers are under way, the lanes stay as they were shown last.
     if (document.isWorking())
         arriving = true;

@@ -81,7 +81,7 @@ void TimelineView::Private::paintMeasured(QPainter& painter, int device, const L
     const auto index = static_cast<std::size_t>(device);
     if (showHeat)
         veilByError(painter, blocks, area);
-    if (outlines && index < outlines->lanes().size())
+    if (showHeat && outlines && index < outlines->lanes().size()) // else they came with the blocks
         lanePainter->outlines(painter, laneGeometry(outlines->lanes()[index], view.m_axis, area,
                                                     std::max(shown().makespan(), Nanoseconds{0}), scale()));
     const Prediction& prediction = *document.prediction();

@@ -77,13 +77,19 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     paintLegend(painter);
 }
 
-void TimelineView::Private::paintBefore(QPainter& painter, int device, const QRectF& area)
+std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QRectF& area) const
 {
-    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need no outline.
-    const TimelineLayout* from = previewLayout ? present.get() : before.get();
     const auto index = static_cast<std::size_t>(device);
+    const bool overlaid = measured && !previewLayout;
+    if (overlaid) {
+        if (showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
+            return std::nullopt;
+        return laneGeometry(outlines->lanes()[index], view.m_axis, area, std::max(shown().makespan(), Nanoseconds{0}), scale());
+    }
+    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need no outline.
+    const TimelineLayout* from = previewLayout ? present.get() : showBefore ? before.get() : nullptr;
     if (!from || index >= from->lanes().size())
-        return;
+        return std::nullopt;
     const Lane& lane = from->lanes()[index];
     LaneGeometry geometry = laneGeometry(lane, view.m_axis, area, std::max(from->makespan(), Nanoseconds{0}), scale());
     const TimelineLayout& now = shown();
@@ -92,7 +98,7 @@ void TimelineView::Private::paintBefore(QPainter& painter, int device, const QRe
         const LaneBlock* stands = now.blockOf(block.block);
         return stands && stands->start == block.start && stands->end == block.end;
     });
-    lanePainter->outlines(painter, geometry);
+    return geometry;
 }
 
 void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks)
@@ -106,27 +112,33 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const TimelineLayout& filled = shown();
 
     const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
-    lanePainter.ground(painter, axis, lane, ticks, target && plan->legal && !plan->room);
+    LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
+    if (target && plan->room)
+        ground.room = {axis.xOf(static_cast<double>(plan->room->first)), axis.xOf(static_cast<double>(plan->room->second))};
+    const QRect above = lane.adjusted(0, 0, 0, -strip.transferHeight(device) - 1); // the line and the transfers
+    if (index < filled.lanes().size())
+        ground.painted = above;
+    lanePainter.ground(painter, axis, ground, ticks);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
-    if (index < laneHeaders.size() && exposed.left() < plotLeft())
-        lanePainter.header(painter, QRect(lane.left(), lane.top(), plotLeft(), lane.height() - strip.transferHeight(device) - 1), laneHeaders[index],
-                           {device == currentLane, strip.isPinned(device), strip.isFolded(device)});
+    if (index < laneHeaders.size() && exposed.left() < plotLeft()) {
+        const QRect place(lane.left(), lane.top(), plotLeft(), above.height());
+        const LaneStanding standing{device == currentLane, strip.isPinned(device), strip.isFolded(device)};
+        if (ground.target)
+            lanePainter.header(painter, place, laneHeaders[index], standing);
+        else
+            lanePainter.keptHeader(painter, index, place, laneHeaders[index], standing);
+    }
 
     paintTransfers(painter, device);
 
     painter.save();
     painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);
-    if (target && plan->room) {
-        const double from = std::max(axis.xOf(static_cast<double>(plan->room->first)), axis.left - 4.0);
-        const double to = std::min(axis.xOf(static_cast<double>(plan->room->second)), axis.right() + 4.0);
-        if (to > from)
-            lanePainter.room(painter, QRectF(from, lane.top() + 1, to - from, lane.height() - 2));
-    }
     const Nanoseconds idleUntil = std::max(filled.makespan(), Nanoseconds{0});
     if (index < filled.lanes().size()) {
         const Lane& blocks = filled.lanes()[index];
         const LaneGeometry geometry = laneGeometry(blocks, axis, area, idleUntil, scale());
-        lanePainter.blocks(painter, axis, blocks, geometry);
+        const std::optional<LaneGeometry> outlined = this->outlined(device, area);
+        lanePainter.blocks(painter, axis, ground, ticks, area, blocks, geometry, outlined ? &*outlined : nullptr);
         if (showSlack && !previewLayout)
             veilBySlack(painter, blocks, area);
         if (!group.empty())
@@ -137,8 +149,6 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
                 return block.task != none && critical[block.task] != 0;
             });
         }
-        if (previewLayout || (showBefore && !overlaid))
-            paintBefore(painter, device, area);
         if (overlaid)
             paintMeasured(painter, device, blocks, geometry, area);
     }

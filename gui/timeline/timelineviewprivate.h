@@ -47,7 +47,8 @@ struct TimelineView::Private {
     bool showSlack = false;
     bool showBefore = false; ///< also when nothing is dragged
     std::shared_ptr<const TimelineLayout> before; ///< what was present before the last change of the design
-    void paintBefore(QPainter& painter, int device, const QRectF& area);
+    /// What is outlined in a lane besides its blocks: the state before, or the prediction of what was measured.
+    std::optional<LaneGeometry> outlined(int device, const QRectF& area) const;
     Nanoseconds greatestSlack = -1; ///< of any block; -1: not known yet
     std::vector<Nanoseconds> marks; ///< sorted
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
@@ -185,9 +186,6 @@ struct TimelineView::Private {
 
     // Drags.
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
-    /// The plan of a move within its lane with the rest of the microbatch taken along.
-    void makeRipple(DropPlan& plan) const;
-    bool rippling = false; ///< the present plan is one of these
     bool arriving = false; ///< the present plan was dropped, and the design that it gives is on its way
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed

@@ -384,6 +384,8 @@ BENCHMARK_CAPTURE(dragging, zbH1, "zb-h1")
     ->ArgNames({"microbatches", "zoom out"})
     ->Args({1024, 1})
     ->Args({1024, 20})
+    ->Args({5209, 1})
+    ->Args({5209, 20})
     ->Iterations(frames)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);

@@ -296,6 +296,29 @@ private Q_SLOTS:
         QCOMPARE(position->value(), before.index + 2);
         QTest::keyClick(position, Qt::Key_Down);
         QCOMPARE(find(fixture.document().design().schedule, {Op::W, 2, 3, 0}).index, before.index);
+
+        // The stage to another device, and the warm-up of its device.
+        const auto field = [&inspector](const char* name) {
+            for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
+                if (spin->accessibleName() == QLatin1String(name))
+                    return spin;
+            return static_cast<QSpinBox*>(nullptr);
+        };
+        const Design design = fixture.document().design();
+        QSpinBox* device = field("Device of the stage");
+        QCOMPARE(device->value(), 2);
+        QTest::keyClick(device, Qt::Key_Down);
+        QCOMPARE(find(fixture.document().design().schedule, {Op::F, 2, 0, 0}).device, 1);
+        QCOMPARE(device->value(), 1);
+        fixture.document().undoStack()->undo();
+        QCOMPARE(device->value(), 2);
+        QSpinBox* warm = field("Warm-up of the device");
+        const int forwards = warm->value();
+        QTest::keyClick(warm, Qt::Key_Down);
+        QCOMPARE(warm->value(), forwards - 1);
+        QCOMPARE(fixture.document().undoStack()->undoText(), QStringLiteral("Warm-up of %1 on %2").arg(forwards - 1).arg(deviceLabel(design, 2)));
+        fixture.document().undoStack()->undo();
+        QCOMPARE(fixture.document().design(), design);
     }
 
     void thisEditShowsWhatTheLastOneChanged()

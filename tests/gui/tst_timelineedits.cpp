@@ -298,6 +298,57 @@ private Q_SLOTS:
         QVERIFY(stage.document.undoStack()->undoText().contains("rest of microbatch 1"));
     }
 
+    void aRippleOfALargeDesignIsWorkedOutBesideTheWindow()
+    {
+        Stage stage(design("gpipe", 3, 4));
+        stage.view->setLargeFrom(0);
+        stage.document.setLargeFrom(0);
+        const Block held{Op::F, 0, 1, 0};
+        const auto places = [&] {
+            std::vector<int> all;
+            for (int s = 0; s < 3; ++s)
+                all.push_back(stage.indexOf({Op::F, s, 1, 0}));
+            return all;
+        };
+        const QPoint from = stage.centre(held), to = stage.before({Op::F, 0, 3, 0});
+        stage.press(from);
+        stage.move(from + QPoint(10, 0), Qt::ControlModifier);
+        stage.move(to, Qt::ControlModifier);
+        QVERIFY(!stage.view->preview()); // nothing was compiled under the hand …
+        QTRY_VERIFY(stage.view->preview()); // … it comes when the hand rests
+        stage.move(to + QPoint(0, 1), Qt::ControlModifier);
+        QVERIFY(stage.view->preview()); // and stays as long as the place is the same
+        stage.release(to, Qt::ControlModifier);
+        QTRY_VERIFY(places() == std::vector<int>({2, 2, 2}));
+        QVERIFY(stage.document.undoStack()->undoText().contains("rest of microbatch 1"));
+        stage.document.undoStack()->undo();
+
+        // Dropped before it is known, and by key: the document works it out.
+        stage.press(from);
+        stage.move(from + QPoint(10, 0), Qt::ControlModifier);
+        stage.move(to, Qt::ControlModifier);
+        stage.release(to, Qt::ControlModifier);
+        QVERIFY(stage.document.isWorking());
+        QVERIFY(places() == std::vector<int>({1, 1, 1}));
+        QTRY_VERIFY(places() == std::vector<int>({2, 2, 2}));
+        QCOMPARE(stage.document.selection(), std::optional(held));
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier | Qt::ShiftModifier);
+        QTRY_VERIFY(places() == std::vector<int>({1, 1, 1}));
+
+        // What cannot be is refused with the reason, and leaves everything as it is.
+        const Block first{Op::F, 2, 0, 0};
+        stage.document.select(Block{Op::B, 2, 0, 0});
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier | Qt::ShiftModifier);
+        for (int i = 0; i < 8 && refused.isEmpty(); ++i) { // to before its own forward
+            stage.document.settle();
+            QTest::keyClick(stage.view.get(), Qt::Key_Left, Qt::AltModifier | Qt::ShiftModifier);
+        }
+        QTRY_VERIFY(!refused.isEmpty());
+        QVERIFY(stage.document.prediction());
+        QVERIFY(stage.indexOf(first) < stage.indexOf({Op::B, 2, 0, 0}));
+    }
+
     void ctrlPressedAndLetGoDuringADragSwitchesRipple()
     {
         Stage stage(design("gpipe", 3, 4));

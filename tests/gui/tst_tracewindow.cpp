@@ -281,9 +281,17 @@ private Q_SLOTS:
         QPainter into(&image);
         const TimeAxis axis = fitted({0, 1, 0, 1200}, 0, double(fixture.view().total()));
         std::size_t rectangles = 0;
+        const std::vector<QRgb> ground(1200, qRgb(1, 2, 3));
         for (const Track& track : trace.tracks)
-            rectangles = std::max(rectangles, painter.track(into, axis, QRect(0, 0, 1200, 20), track, {}));
+            rectangles = std::max(rectangles, painter.track(into, axis, QRect(0, 0, 1200, 20), track, ground, {}));
         QVERIFY2(rectangles > 100 && rectangles <= 2 * 1200, qPrintable(QString::number(rectangles)));
+        into.end();
+        for (const int y : {0, 19}) { // the slices reach from top to bottom
+            int free = 0;
+            for (int x = 0; x < 1200; ++x)
+                free += image.pixel(x, y) == qRgb(1, 2, 3);
+            QVERIFY2(free < 600, qPrintable(QString::number(free)));
+        }
     }
 
     void aPictureIsWritten()

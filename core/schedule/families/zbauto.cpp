@@ -245,6 +245,8 @@ Schedule makeAutomatic(const FamilyParameters& p)
     for (const bool stopBeforeBubble : {true, false})
         for (const bool preferBackward : {true, false})
             for (const bool fillGreedily : {true, false}) {
+                if (bestSpan && p.stop && p.stop())
+                    continue;
                 Greedy greedy(problem, {stopBeforeBubble, preferBackward, fillGreedily});
                 if (greedy.run() && (!bestSpan || greedy.span() < *bestSpan)) {
                     bestSpan = greedy.span();
