@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Slices in the form a timeline paints from: per lane one track for each row of nesting, and in a track sorted
-// arrays of slices that do not overlap, so that a window is found by binary search. Over every track stands an
-// index of its longest slices (a tree of fan-out 16 held in one array, as in Perfetto's segment forest): what a
-// pixel shows is its longest slice and how many there are, for O(pixels log slices) however many slices there are.
-// 22 to 26 bytes per slice.
+// arrays of slices that do not overlap, so that a window is found by binary search. Over every track stand levels of
+// less and less detail, each with an eighth of the entries of the one below: what a pixel shows is its longest slice
+// and how many there are, read in order from the level that has a few entries per pixel, so that a view costs its
+// pixels however many slices there are. 28 or 32 bytes per slice, 3.4 of them for the levels.
 #pragma once
 
 #include "traces/activity.h"
