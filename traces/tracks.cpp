@@ -5,87 +5,142 @@
 
 namespace pipewright {
 
-namespace {
-constexpr std::size_t fanOut = 16;
-}
-
-Track::Longest Track::longerOf(const Longest& a, const Longest& b)
+std::uint64_t Track::longerOfLong(std::uint64_t a, std::uint64_t b) const
 {
-    return b.duration > a.duration || (b.duration == a.duration && b.slice < a.slice) ? b : a;
+    const auto duration = [&](std::uint64_t key) { return end[sliceOf(key)] - start[sliceOf(key)]; };
+    return duration(a) != duration(b) ? (duration(a) > duration(b) ? a : b) : std::max(a, b);
 }
 
 void Track::index()
 {
     m_levels.clear();
-    for (std::size_t below = size(); below > fanOut;) {
+    for (std::size_t below = size(); below > fanOut; below = m_levels.back().size()) {
         const std::size_t lower = m_levels.size();
-        std::vector<Longest> level((below + fanOut - 1) / fanOut);
+        std::vector<Entry> level((below + fanOut - 1) / fanOut);
         for (std::size_t i = 0; i < level.size(); ++i) {
-            Longest best = at(lower, i * fanOut);
-            for (std::size_t j = i * fanOut + 1; j < std::min(below, (i + 1) * fanOut); ++j)
-                best = longerOf(best, at(lower, j));
-            level[i] = best;
+            Entry all = entry(lower, i * fanOut);
+            for (std::size_t j = i * fanOut + 1; j < std::min(below, (i + 1) * fanOut); ++j) {
+                const Entry next = entry(lower, j);
+                all.end = next.end;
+                all.longest = longer(all.longest, next.longest);
+            }
+            level[i] = all;
         }
-        below = level.size();
         m_levels.push_back(std::move(level));
     }
 }
 
-std::size_t Track::longest(std::size_t first, std::size_t last) const
-{
-    Longest best = at(0, first);
-    // Climb while both ends can be trimmed to whole groups; at each level only the loose ends are looked at.
-    std::size_t from = first, to = last;
-    for (std::size_t level = 0;; ++level) {
-        const bool top = level >= m_levels.size() || to - from <= 2 * fanOut;
-        const std::size_t whole = top ? to : std::min(to, (from + fanOut - 1) / fanOut * fanOut);
-        const std::size_t wholeEnd = top ? to : to / fanOut * fanOut;
-        for (std::size_t i = from; i < whole; ++i)
-            best = longerOf(best, at(level, i));
-        for (std::size_t i = std::max(whole, wholeEnd); i < to; ++i)
-            best = longerOf(best, at(level, i));
-        if (top || whole >= wholeEnd)
-            break;
-        from = whole / fanOut;
-        to = wholeEnd / fanOut;
-    }
-    return best.slice;
-}
+namespace {
 
-void findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)
+/// Goes along one track and folds what it meets per pixel.
+class Folding {
+public:
+    Folding(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)
+        : m_track(track), m_from(from), m_to(to), m_width(static_cast<double>(to - from) / pixels), m_visible(visible)
+    {
+    }
+
+    void go(std::size_t level, std::size_t first, std::size_t last, std::size_t slicesEach)
+    {
+        for (std::size_t i = first; i < last; ++i) {
+            const Track::Entry entry = m_track.entry(level, i);
+            ++m_looked;
+            if (entry.end <= m_from)
+                continue;
+            if (entry.start >= m_to)
+                return;
+            const Nanoseconds limit = m_fold.count > 0 && entry.start < m_limit ? m_limit : endOfPixel(entry.start);
+            const bool crosses = entry.end > limit;
+            if (level > 0
+                && (entry.start < m_from || entry.end > m_to
+                    || (crosses && static_cast<double>(entry.end - entry.start) > m_width / 2))) {
+                const std::size_t begin = i * Track::fanOut;
+                go(level - 1, begin, std::min(begin + Track::fanOut, m_track.sizeOf(level - 1)),
+                   slicesEach / Track::fanOut);
+                continue;
+            }
+            if (m_fold.count > 0 && (crosses || limit != m_limit))
+                flush();
+            if (crosses) {
+                m_visible.push_back({Track::sliceOf(entry.longest), slicesIn(i, i + 1, slicesEach), entry.start, entry.end});
+                continue;
+            }
+            if (m_fold.count == 0) {
+                m_fold.start = entry.start;
+                m_longest = entry.longest;
+                m_limit = limit;
+            }
+            // Nearly all entries are passed by here, as long as they lie in the same pixel.
+            const Nanoseconds stop = std::min(limit, m_to);
+            std::uint64_t longest = m_track.longer(m_longest, entry.longest);
+            std::size_t next = i + 1;
+            for (; next < last && m_track.endOf(level, next) <= stop; ++next)
+                longest = m_track.longer(longest, m_track.entry(level, next).longest);
+            m_longest = longest;
+            m_fold.count += slicesIn(i, next, slicesEach);
+            m_fold.end = m_track.endOf(level, next - 1);
+            m_looked += next - i - 1;
+            i = next - 1;
+        }
+    }
+
+    void flush()
+    {
+        if (m_fold.count == 0)
+            return;
+        m_fold.slice = Track::sliceOf(m_longest);
+        m_visible.push_back(m_fold);
+        m_fold.count = 0;
+    }
+
+    std::size_t looked() const { return m_looked; }
+
+private:
+    std::uint32_t slicesIn(std::size_t first, std::size_t last, std::size_t each) const
+    {
+        return static_cast<std::uint32_t>(std::min(last * each, m_track.size()) - first * each);
+    }
+    Nanoseconds endOfPixel(Nanoseconds time) const
+    {
+        const auto pixel = static_cast<std::int64_t>(static_cast<double>(std::max(time, m_from) - m_from) / m_width);
+        const auto end = m_from + static_cast<Nanoseconds>(static_cast<double>(pixel + 1) * m_width);
+        return std::max(end, time + 1);
+    }
+
+    const Track& m_track;
+    Nanoseconds m_from, m_to;
+    double m_width; ///< of a pixel
+    std::vector<VisibleSlice>& m_visible;
+    VisibleSlice m_fold{0, 0, 0, 0};
+    std::uint64_t m_longest = 0; ///< in the fold
+    Nanoseconds m_limit = 0;     ///< end of the fold's pixel
+    std::size_t m_looked = 0;
+};
+
+} // namespace
+
+std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)
 {
     if (pixels <= 0 || to <= from || track.size() == 0)
-        return;
-    const double width = static_cast<double>(to - from) / pixels;
-    const auto endOfPixel = [&](Nanoseconds time) {
-        const auto pixel = static_cast<std::int64_t>(static_cast<double>(std::max(time, from) - from) / width);
-        const auto end = from + static_cast<Nanoseconds>(static_cast<double>(pixel + 1) * width);
-        return std::max(end, time + 1);
-    };
-    std::size_t i =
+        return 0;
+    const auto first =
         static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin());
-    while (i < track.size() && track.start[i] < to) {
-        const Nanoseconds limit = endOfPixel(track.start[i]);
-        // Galloping: neighbours are near far more often than not.
-        std::size_t step = 1, bound = i + 1;
-        while (bound < track.size() && track.start[bound] < limit) {
-            bound = std::min(track.size(), bound + step);
-            step *= 2;
-        }
-        const auto begin = track.start.begin();
-        const auto last = static_cast<std::size_t>(std::lower_bound(begin + static_cast<std::ptrdiff_t>(i + 1),
-                                                                    begin + static_cast<std::ptrdiff_t>(bound), limit)
-                                                   - begin);
-        std::size_t folded = last;
-        if (track.end[last - 1] > limit) // only the last of disjoint slices can reach beyond the pixel
-            --folded;
-        if (folded > i)
-            visible.push_back({static_cast<std::uint32_t>(track.longest(i, folded)),
-                               static_cast<std::uint32_t>(folded - i), track.start[i], track.end[folded - 1]});
-        if (folded < last)
-            visible.push_back({static_cast<std::uint32_t>(folded), 1, track.start[folded], track.end[folded]});
-        i = last;
+    const auto last =
+        static_cast<std::size_t>(std::lower_bound(track.start.begin(), track.start.end(), to) - track.start.begin());
+    if (first >= last)
+        return 0;
+    // The level of least detail that has leastEach entries per pixel; it is read in order, as memory is fast at.
+    constexpr std::size_t leastEach = 2;
+    std::size_t level = 0, each = 1;
+    while (level + 1 < track.levels()
+           && last - first >= static_cast<std::size_t>(pixels) * leastEach * each * Track::fanOut) {
+        ++level;
+        each *= Track::fanOut;
     }
+    Folding folding(track, from, to, pixels, visible);
+    folding.go(level, first / each, (last - 1) / each + 1, each);
+    folding.flush();
+    return folding.looked();
 }
 
 namespace {

@@ -23,12 +23,14 @@ std::optional<SliceId> ActivityView::sliceAt(QPoint position) const
     for (const double reach : {0.5, 2.0}) {
         const auto from = static_cast<Nanoseconds>(std::floor(m_axis.timeAt(position.x() + 0.5 - reach)));
         const auto to = static_cast<Nanoseconds>(std::ceil(m_axis.timeAt(position.x() + 0.5 + reach)));
-        const auto first =
-            static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin());
-        const auto last = static_cast<std::size_t>(std::lower_bound(track.start.begin(), track.start.end(), to)
-                                                   - track.start.begin());
-        if (first < last)
-            return SliceId{*index, track.longest(first, last)};
+        std::vector<VisibleSlice> inside;
+        findVisible(track, from, std::max(to, from + 1), 1, inside);
+        const auto duration = [&](const VisibleSlice& one) { return track.end[one.slice] - track.start[one.slice]; };
+        const auto longest = std::max_element(inside.begin(), inside.end(), [&](const VisibleSlice& a, const VisibleSlice& b) {
+            return duration(a) < duration(b);
+        });
+        if (longest != inside.end())
+            return SliceId{*index, longest->slice};
     }
     return std::nullopt;
 }

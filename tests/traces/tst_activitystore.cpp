@@ -113,41 +113,43 @@ private Q_SLOTS:
 
     void aPixelShowsItsLongestSliceAndCountsTheRest()
     {
-        std::mt19937 random(7);
-        for (int round = 0; round < 60; ++round) {
+        std::mt19937_64 random(7);
+        for (int round = 0; round < 120; ++round) {
             Track track;
             Nanoseconds clock = 0;
+            const Nanoseconds unit = round % 4 == 0 ? 100'000'000 : 1; // slices of minutes, too
             const std::size_t count = 1 + random() % 3000;
             for (std::size_t i = 0; i < count; ++i) {
-                clock += random() % 3 == 0 ? random() % 500 : 0;
+                clock += random() % 3 == 0 ? static_cast<Nanoseconds>(random() % 500) * unit : 0;
                 track.start.push_back(clock);
-                clock += random() % 7 == 0 ? random() % 5000 : random() % 40;
+                clock += static_cast<Nanoseconds>(random() % 7 == 0 ? random() % 5000 : random() % 40) * unit;
                 track.end.push_back(clock);
             }
             track.index();
-            for (int i = 0; i < 50; ++i) {
-                const std::size_t first = random() % count, last = first + 1 + random() % (count - first);
-                std::size_t longest = first;
-                for (std::size_t j = first; j < last; ++j)
-                    if (track.end[j] - track.start[j] > track.end[longest] - track.start[longest])
-                        longest = j;
-                QCOMPARE(track.longest(first, last), longest);
-            }
-            const Nanoseconds from = static_cast<Nanoseconds>(random() % static_cast<unsigned>(clock + 1));
-            const Nanoseconds to = from + 1 + static_cast<Nanoseconds>(random() % static_cast<unsigned>(clock + 1));
-            const int pixels = 1 + static_cast<int>(random() % 800);
+            const auto someTime = [&] {
+                return static_cast<Nanoseconds>(random() % static_cast<std::uint64_t>(clock + 1));
+            };
+            const Nanoseconds from = someTime(), to = from + 1 + someTime();
+            const int pixels = 1 + static_cast<int>(random() % (round % 2 == 0 ? 800 : 20));
             std::vector<VisibleSlice> visible;
             findVisible(track, from, to, pixels, visible);
             QVERIFY(static_cast<int>(visible.size()) <= 2 * pixels + 1);
             std::size_t inside = 0, shown = 0;
             for (std::size_t i = 0; i < count; ++i)
                 inside += track.end[i] > from && track.start[i] < to ? 1 : 0;
-            std::size_t next = 0;
+            auto next = static_cast<std::size_t>(
+                std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin());
             for (const VisibleSlice& slice : visible) {
                 shown += slice.count;
-                QVERIFY(slice.slice >= next); // in order, none twice
-                next = slice.slice + 1;
-                QVERIFY(track.start[slice.slice] >= slice.start && track.end[slice.slice] <= slice.end);
+                // In order, none twice or left out.
+                QCOMPARE(track.start[next], slice.start);
+                std::size_t longest = next;
+                for (std::size_t j = next; j < next + slice.count; ++j)
+                    if (track.end[j] - track.start[j] > track.end[longest] - track.start[longest])
+                        longest = j;
+                QCOMPARE(std::size_t{slice.slice}, longest);
+                next += slice.count;
+                QCOMPARE(track.end[next - 1], slice.end);
                 QVERIFY(slice.end > from && slice.start < to);
                 // What is folded lies in one pixel.
                 const double width = static_cast<double>(to - from) / pixels;
@@ -155,6 +157,30 @@ private Q_SLOTS:
                     QVERIFY(static_cast<double>(slice.end - std::max(slice.start, from)) <= width + 2);
             }
             QCOMPARE(shown, inside);
+        }
+    }
+
+    void aViewLooksAtFewEntriesPerPixelHoweverFarOut()
+    {
+        std::mt19937 random(3);
+        for (const bool inBursts : {false, true}) {
+            Track track;
+            Nanoseconds clock = 0;
+            for (int i = 0; i < 200'000; ++i) {
+                clock += inBursts && i % 997 == 0 ? 2'000'000 : random() % 200;
+                track.start.push_back(clock);
+                clock += 600 + random() % 900;
+                track.end.push_back(clock);
+            }
+            track.index();
+            constexpr int pixels = 300;
+            std::vector<VisibleSlice> visible;
+            for (double span = static_cast<double>(clock); span > 1000; span /= 1.2) {
+                const auto from = static_cast<Nanoseconds>(0.4 * (static_cast<double>(clock) - span));
+                visible.clear();
+                const std::size_t looked = findVisible(track, from, from + static_cast<Nanoseconds>(span), pixels, visible);
+                QVERIFY2(looked < 64 * pixels, qPrintable(QStringLiteral("%1 ns: %2").arg(span).arg(looked)));
+            }
         }
     }
 
