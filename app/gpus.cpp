@@ -4,14 +4,14 @@
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/cuda/loader.h"
+#include "executor/mpi/rankbackend.h"
 
 namespace pipewright::app {
 
-std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice)
+namespace {
+
+CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
 {
-    CudaSearch search;
-    search.folders = choice.libraries;
-    const CudaStatus status = probeCuda(search);
     if (!status.table)
         throw Error("--backend", "no GPU can be used: " + status.reason,
                     "use --backend host; pipewright devices says what can run here");
@@ -24,9 +24,33 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
         (library.name == "cuBLASLt" ? setup.cublasLt
          : library.name == "NCCL"   ? setup.nccl
                                     : setup.cupti) = library.path;
-    return [setup, status, shares = choice.shares](int devices) mutable {
+    return setup;
+}
+
+CudaStatus probe(const GpuChoice& choice)
+{
+    CudaSearch search;
+    search.folders = choice.libraries;
+    return probeCuda(search);
+}
+
+} // namespace
+
+std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice)
+{
+    const CudaStatus status = probe(choice);
+    return [setup = setupFor(choice, status), status, shares = choice.shares](int devices) mutable {
         setup.devices = gpuSharesFor(shares, devices, status.devices);
         return createCudaBackend(*status.table, setup);
+    };
+}
+
+std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)> cudaRank(
+    const GpuChoice& choice)
+{
+    const CudaStatus status = probe(choice);
+    return [setup = setupFor(choice, status), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
+        return createRankBackend(std::move(mesh), deadline, *table, setup);
     };
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/cluster/cluster.h"
 #include "executor/backend.h"
+#include "executor/mpi/mesh.h"
 
 #include <functional>
 #include <memory>
@@ -21,5 +22,9 @@ struct GpuChoice {
 
 /// Throws Error, with what is missing, when this machine cannot run designs on GPUs.
 std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice);
+
+/// The same for one of several processes, which reach each other by the mesh.
+std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)> cudaRank(
+    const GpuChoice& choice);
 
 } // namespace pipewright::app

@@ -2,7 +2,6 @@
 #include "app/ranks.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/mpi/rankbackend.h"
 #include "executor/mpi/socketmesh.h"
 #ifdef PIPEWRIGHT_HAS_MPI
 #include "executor/mpi/mpimesh.h"
@@ -116,16 +115,16 @@ std::string ranksDescription()
 }
 
 std::function<std::unique_ptr<Backend>(int devices)> rankBackendOrLaunch(const RankEnvironment& ranks, int devices,
-                                                                         Nanoseconds deadline)
+                                                                         Nanoseconds deadline,
+                                                                         const RankCreator& create)
 {
     if (ranks.launcher == RankEnvironment::Launcher::None)
         launch(devices);
-    return [ranks, deadline](int) {
+    return [ranks, deadline, create](int) {
         if (ranks.launcher == RankEnvironment::Launcher::Sockets)
-            return createRankBackend(connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, deadline),
-                                     deadline);
+            return create(connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, deadline), deadline);
 #ifdef PIPEWRIGHT_HAS_MPI
-        return createRankBackend(createMpiMesh(), deadline);
+        return create(createMpiMesh(), deadline);
 #else
         throw Error("--backend", whyNoRanks(), installHint);
 #endif

@@ -9,6 +9,7 @@
 
 #include "core/base/units.h"
 #include "executor/faultspec.h"
+#include "executor/mpi/rankbackend.h"
 #include "executor/run.h"
 
 #include <fmt/format.h>
@@ -27,6 +28,11 @@ struct RunCommandOptions {
     {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("--backend", backend, "host, cuda or mpi")->required()->type_name("BACKEND");
+        command
+            .add_option("--device", device,
+                        "with --backend mpi: what each process has: host, or cuda: the GPU with the process's number on "
+                        "its machine, NCCL between them (host)")
+            ->type_name("DEVICE");
         command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
         command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");
         command.add_flag("--force", force, "replace the trace if it exists");
@@ -49,17 +55,18 @@ struct RunCommandOptions {
         command.add_flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
         command
             .add_option("--link", link,
-                        "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl")
+                        "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between processes always)")
             ->type_name("LINK");
         command.add_option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
             ->type_name("FOLDER");
-        command.add_flag("--bf16", bfloat16, "with --backend cuda: matrix products of bf16 factors, summed in fp32");
+        command.add_flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
         command.add_flag("--graphs", graphs,
-                         "with --backend cuda: blocks are captured once and launched as CUDA graphs");
+                         "on GPUs: blocks are captured once and launched as CUDA graphs");
         command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, backend, trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
+    bool onGpus() const { return backend == "cuda" || device == "cuda"; }
+    std::string file, backend, device = "host", trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
     std::string progress = "auto", deviceMemory, link = "auto";
     std::vector<std::string> faults, libraries;
     bool bfloat16 = false, graphs = false;
@@ -110,9 +117,15 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 {
     requireOneOf("--backend", given.backend, {"host", "cuda", "mpi"});
     requireOneOf("--link", given.link, {"auto", "copy", "nccl"});
-    if (given.backend != "cuda" && (given.bfloat16 || given.graphs || given.link != "auto" || !given.libraries.empty()))
+    requireOneOf("--device", given.device, {"host", "cuda"});
+    if (given.device != "host" && given.backend != "mpi")
+        throw Error("--device", "says what each of several processes has", "add --backend mpi, or leave it out");
+    if (given.device == "cuda" && given.link == "copy")
+        throw Error("--link", "GPUs of several processes reach each other by NCCL only",
+                    "leave it out, or use --backend cuda");
+    if (!given.onGpus() && (given.bfloat16 || given.graphs || given.link != "auto" || !given.libraries.empty()))
         throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
-                    "add --backend cuda, or leave them out");
+                    "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
     requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
@@ -169,6 +182,11 @@ void print(const RunResult& result)
     fmt::print("trace       {}\n", result.trace);
 }
 
+std::unique_ptr<Backend> hostRank(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
+{
+    return createRankBackend(std::move(mesh), deadline);
+}
+
 int runDesign(const RunCommandOptions& given)
 {
     const bool several = given.backend == "mpi";
@@ -176,11 +194,13 @@ int runDesign(const RunCommandOptions& given)
     RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
-    if (several)
-        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline);
+    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16};
+    if (several) // whether there are GPUs at all is known before any process is started
+        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
+                                                    given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));
     options.data = given.data.empty() ? defaultData(located.design) : given.data;
     if (given.backend == "cuda")
-        options.createBackend = cudaBackend({located.design.cluster.gpus, given.link, given.libraries, given.bfloat16});
+        options.createBackend = cudaBackend(gpus);
     RunResult result;
     try {
         ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);

@@ -91,6 +91,9 @@ bool Actor::settle()
     }
     if (!m_stream->synchronize())
         return false;
+    for (std::size_t link = 0; link < m_run.links.size(); ++link)
+        if (m_run.plan.links[link].from == m_device)
+            m_run.links[link]->settled();
     if (!m_run.recorder)
         return true;
     for (const LaterTask& later : m_laterTasks)

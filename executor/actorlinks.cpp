@@ -90,7 +90,8 @@ bool Actor::waitFor(State state, int exchange)
     if (!m_stream->wait(event))
         return false; // the state stays: it says what this device was waiting for
     setState(State::Running);
-    if (m_run.linksFinishLater && state == State::WaitsForArrival)
+    // What runs later than it is issued is asked for its times when all of it is over.
+    if (m_run.linksFinishLater && !m_stopwatch && state == State::WaitsForArrival)
         recordFinished(m_run.plan.exchanges[static_cast<std::size_t>(exchange)].link);
     return true;
 }

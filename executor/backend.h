@@ -149,6 +149,8 @@ public:
     /// Appends the copies that ended since the last call and that neither send() nor receive() returned, to
     /// the receiver's process. A receive whose event has happened is among them, at the latest, by then.
     virtual void finished(std::vector<Copied>&) {}
+    /// By the sender's thread: everything that it sent in this step has left.
+    virtual void settled() {}
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
     /// Gives up what is under way and would wait for the other side for ever; the link is of no further use.

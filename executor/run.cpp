@@ -176,7 +176,7 @@ public:
             m_result.droppedRecords += m_recorder->dropped();
         }
         if (m_peers && !m_result.cancelled)
-            mergeResults(*runtime);
+            mergeResults();
         if (!m_result.cancelled && m_trains && m_program.versioned())
             checkReads();
         else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
@@ -296,9 +296,10 @@ private:
     }
 
     /// Brings the buffers of one kind to process 0; all processes call it at the same place.
-    void fetchBuffers(const Runtime& runtime, BufferKind kind)
+    void fetchBuffers(BufferKind kind)
     {
-        postBuffers(*m_peers, m_program, runtime.regions(), kind);
+        m_trainingWork->fetch(kind);
+        postBuffers(*m_peers, m_program, [this](BufferId buffer) { return m_trainingWork->mirrorOf(buffer); }, kind);
         m_peers->meet({});
         if (m_result.speaks)
             takeParcels();
@@ -315,10 +316,10 @@ private:
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
 
-    void mergeResults(const Runtime& runtime)
+    void mergeResults()
     {
         if (m_trains && m_options.checkGradients)
-            fetchBuffers(runtime, BufferKind::Gradients);
+            fetchBuffers(BufferKind::Gradients);
         postSummary(*m_peers, {m_result.peakBytes[static_cast<std::size_t>(m_peers->self())], m_result.droppedRecords});
         m_peers->meet({});
         if (!m_result.speaks)
@@ -351,8 +352,9 @@ private:
         for (int step = 0; step < m_options.steps; ++step) {
             if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
                 if (m_peers)
-                    fetchBuffers(runtime, BufferKind::Parameters);
-                m_trainingWork->fetch(BufferKind::Parameters);
+                    fetchBuffers(BufferKind::Parameters);
+                else
+                    m_trainingWork->fetch(BufferKind::Parameters);
                 if (m_result.speaks)
                     keepParameters();
             }
@@ -404,7 +406,8 @@ private:
 
     void checkGradients()
     {
-        m_trainingWork->fetch(BufferKind::Gradients);
+        if (!m_peers)
+            m_trainingWork->fetch(BufferKind::Gradients);
         // On the host, whose attention keeps its probabilities.
         SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage, m_program.microbatches,
                                     m_training->optimizer, *m_training->data, m_options.seed);

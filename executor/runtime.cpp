@@ -123,7 +123,7 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
                                   ? m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings})
                                   : nullptr);
     for (const SumPair& pair : m_run.plan.sumPairs)
-        m_run.sums.push_back(m_run.work->addsUp() && m_backend.isLocal(pair.first) && m_backend.isLocal(pair.second)
+        m_run.sums.push_back(m_run.work->addsUp() && (m_backend.isLocal(pair.first) || m_backend.isLocal(pair.second))
                                  ? m_backend.createPairSum(pair.first, pair.second, pair.sums)
                                  : nullptr);
     for (std::size_t d = 0; d < program.devices.size(); ++d) {

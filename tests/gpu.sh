@@ -87,6 +87,27 @@ for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --g
     peaks=$(sed -n 's/.*"peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")
     [ "$peaks" = "$(sed -n 's/.*"predicted_peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")" ] || fail "$case: its peaks $peaks are not the predicted ones"
 done
+# As torchrun starts them; without a GPU for each they are to be refused.
+for family in 1f1b chimera; do
+    [ "$(left)" -gt 20 ] || { say "$family, a process for each GPU: left out, the time is up"; continue; }
+    name=ranks-$family
+    "$program" new "$family" --devices 2 --microbatches 8 --model byte-gpt -o "$name.json" --force >/dev/null 2>"$name.err"
+    for rank in 1 0; do
+        RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29610 timeout 60 "$program" run "$name.json" --backend mpi \
+            --device cuda --deadline 20s --steps 5 --progress none --json --force -o "$name.db" >"$name.$rank.out" 2>"$name.$rank.err" &
+    done
+    wait $!; code=$? # of rank 0, which was started last
+    wait
+    if [ "$gpus" -lt 2 ] && [ $code != 0 ]; then
+        say "$family, a process for each GPU: not supported here, $(head -n 1 "$name.0.err")"
+    elif [ "$gpus" -lt 2 ]; then
+        fail "$family: two processes shared a GPU"
+    elif [ $code = 0 ]; then
+        say "$family, a process for each GPU: passed, error $(value max_relative_error <"$name.0.out"), loss $(sed -n 's/.*"loss":\[\([^]]*\)\].*/\1/p' "$name.0.out")"
+    else
+        fail "$family, a process for each GPU: $(head -n 2 "$name.0.err" | tr '\n' ' ')"
+    fi
+done
 "$program" new seq1f1b --devices 4 --microbatches 8 --model byte-gpt -o pieces.json --force >/dev/null 2>pieces.err
 if timeout 60 "$program" run pieces.json --backend cuda --progress none --steps 1 >/dev/null 2>pieces.err; then
     fail "seq1f1b: ran, and pieces of sequences have no kernel on a GPU"

@@ -122,7 +122,7 @@ public:
         cutSlices();
         for (std::size_t d = 0; d < m_gpus.size(); ++d)
             m_devices.push_back(
-                std::make_unique<CudaDevice>(m_gpus[d], static_cast<int>(d), nameOf(static_cast<int>(d)), setup));
+                std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d), nameOf(static_cast<int>(d)), setup));
     }
     ~CudaBackend() override
     {

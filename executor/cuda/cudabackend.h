@@ -26,6 +26,7 @@ struct CudaSetup {
     std::vector<GpuShare> devices; ///< per pipeline device: where it runs
     CudaTransport transport = CudaTransport::Automatic;
     std::string cublasLt{}, nccl{}, cupti{}; ///< the libraries' files; empty: not there
+    int firstDevice = 0;                     ///< what errors call the first; the others follow
     bool bfloat16 = false;                   ///< factors of matrix products are rounded to bf16, sums stay fp32
 };
 

@@ -43,6 +43,15 @@ void NcclOwner::post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::s
     second.m_changed.notify_all();
 }
 
+void NcclOwner::post(NcclWork& work, std::size_t index, bool first)
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        push({&work, index, first});
+    }
+    m_changed.notify_all();
+}
+
 void NcclOwner::drain()
 {
     std::unique_lock lock(m_mutex);

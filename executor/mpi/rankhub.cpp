@@ -100,7 +100,7 @@ void RankHub::shutDown(bool orderly)
 
 void RankHub::setLink(std::uint32_t link, LinkEnd* end)
 {
-    const std::lock_guard lock(m_mutex);
+    const std::scoped_lock lock(m_linkMutex, m_mutex);
     if (end)
         m_links[link] = end;
     else
@@ -151,6 +151,14 @@ void RankHub::sendLetters()
         m_underWay += letters.size();
     }
     for (Letter& letter : letters) {
+        if (letter.to == m_self)
+            received(m_self, letter.message);
+        if (std::unique_lock lock(m_mutex); letter.to == m_self || other(letter.to).left || other(letter.to).lost) {
+            --m_underWay; // nobody reads it any more
+            lock.unlock();
+            m_changed.notify_all();
+            continue;
+        }
         const std::uint64_t ticket = m_nextTicket++;
         m_tickets.emplace(ticket, std::move(letter.sent));
         m_mesh->send(letter.to, letter.message, std::move(letter.payload), ticket);
@@ -231,7 +239,7 @@ void RankHub::received(int from, const Message& message)
         bytes = std::move(m_incoming[from].front());
         m_incoming[from].pop_front();
     }
-    LinkEnd* end = nullptr;
+    bool forLink = false;
     {
         const std::lock_guard lock(m_mutex);
         Other& sender = other(from);
@@ -264,17 +272,35 @@ void RankHub::received(int from, const Message& message)
         case Cancel: m_cancelled.store(true, std::memory_order_release); break;
         case Failed: sender.failure.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); break;
         case Posted: m_parcels.push_back({from, message.link, message.sequence, std::move(bytes)}); break;
+        case Told: m_told[message.link] = std::move(bytes); break;
         case LinkReady:
         case LinkData:
-        case LinkMismatch:
-            if (const auto found = m_links.find(message.link); found != m_links.end())
-                end = found->second;
-            break;
+        case LinkMismatch: forLink = true; break;
         }
+    }
+    if (forLink)
+        tellLink(message);
+    m_changed.notify_all();
+}
+
+void RankHub::tellLink(const Message& message)
+{
+    const std::lock_guard calling(m_linkMutex);
+    LinkEnd* end = nullptr;
+    {
+        const std::lock_guard lock(m_mutex);
+        if (const auto found = m_links.find(message.link); found != m_links.end())
+            end = found->second;
     }
     if (end)
         end->received(message);
-    m_changed.notify_all();
+}
+
+std::vector<std::byte> RankHub::hear(std::uint32_t number)
+{
+    std::unique_lock lock(m_mutex);
+    waitFor(lock, "has come to be connected with the others", [&] { return m_told.contains(number); });
+    return std::move(m_told.extract(number).mapped());
 }
 
 /// Process 0 answers pings; the others keep the answer that came back fastest, and tell it at the end. Two
@@ -432,33 +458,6 @@ std::string RankHub::troubleLocked() const
             return fmt::format("the process of device {} (rank {}, process {}) is gone: it was killed or has crashed",
                                r, r, m_others[r].process);
     return {};
-}
-
-void RankHub::post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes)
-{
-    if (m_self == 0)
-        return;
-    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    send(0, {.kind = Posted, .link = kind, .sequence = number}, {{copy->data(), static_cast<Bytes>(copy->size())}},
-         [copy] {});
-}
-
-std::vector<Parcel> RankHub::takeParcels()
-{
-    const std::lock_guard lock(m_mutex);
-    return std::exchange(m_parcels, {});
-}
-
-Nanoseconds RankHub::clockOffset(int process) const
-{
-    const std::lock_guard lock(m_mutex);
-    return m_others[static_cast<std::size_t>(process)].offset;
-}
-
-Nanoseconds RankHub::clockUncertainty(int process) const
-{
-    const std::lock_guard lock(m_mutex);
-    return m_others[static_cast<std::size_t>(process)].uncertainty;
 }
 
 } // namespace pipewright

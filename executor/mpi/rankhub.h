@@ -63,15 +63,28 @@ public:
         Cancel,
         Failed,
         Posted,
+        Told,
         LinkReady,
         LinkData,
         LinkMismatch
     };
 
-    /// For messages of kind LinkReady … with this number. Null: forget it.
+    /// For messages of kind LinkReady … with this number. Null: forget it; it is not called any more.
     void setLink(std::uint32_t link, LinkEnd* end);
-    /// From any thread. `sent` is called by the hub's thread when the payload may be overwritten.
+    /// From any thread. `sent` is called by the hub's thread when the payload may be overwritten. What is sent to the
+    /// own process, without payload, is received in the same order as by the others.
     void send(int to, const Message& message, std::vector<Region> payload = {}, std::function<void()> sent = {});
+
+    /// Something to know before a link can be made; kept until it is asked for.
+    void tell(int to, std::uint32_t number, std::span<const std::byte> bytes);
+    /// Throws Error when it cannot come any more, or does not within the deadline.
+    std::vector<std::byte> hear(std::uint32_t number);
+
+    struct LocalRank {
+        int rank = 0, count = 0; ///< among the processes of its machine
+    };
+    LocalRank localRank(int process) const;
+    Nanoseconds deadline() const { return m_deadline; }
 
 private:
     struct Other {
@@ -100,6 +113,7 @@ private:
     void lookAfterOthers();
     void finishMeeting();
     void receivedClock(int from, const Message& message);
+    void tellLink(const Message& message);
     Other& other(int rank) { return m_others[static_cast<std::size_t>(rank)]; }
     std::string troubleLocked() const;
     void shutDown(bool orderly);
@@ -111,11 +125,13 @@ private:
     const Nanoseconds m_deadline;
     std::atomic<bool> m_cancelled{false};
 
+    std::mutex m_linkMutex;     ///< held while a link is told something
     mutable std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
     std::vector<Other> m_others; ///< the own process among them
     std::vector<Letter> m_letters;
     std::map<std::uint32_t, LinkEnd*> m_links;
+    std::map<std::uint32_t, std::vector<std::byte>> m_told;
     std::vector<Parcel> m_parcels;
     std::uint64_t m_round = 0, m_metRound = 0;
     std::vector<StepShare> m_shares;

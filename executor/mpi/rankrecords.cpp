@@ -86,11 +86,13 @@ void postSummary(Peers& peers, const RankSummary& summary)
     peers.post(Summary, 0, std::as_bytes(std::span(&summary, 1)));
 }
 
-void postBuffers(Peers& peers, const Program& program, std::span<const Region> regions, BufferKind kind)
+void postBuffers(Peers& peers, const Program& program, const std::function<Region(BufferId)>& placeOf, BufferKind kind)
 {
     for (BufferId b = 0; b < program.buffers.size(); ++b)
-        if (program.buffers[b].kind == kind && program.buffers[b].device == peers.self())
-            peers.post(BufferBytes, b, {regions[b].data, static_cast<std::size_t>(regions[b].bytes)});
+        if (program.buffers[b].kind == kind && program.buffers[b].device == peers.self()) {
+            const Region bytes = placeOf(b);
+            peers.post(BufferBytes, b, {bytes.data, static_cast<std::size_t>(bytes.bytes)});
+        }
 }
 
 std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,

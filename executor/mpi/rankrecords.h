@@ -54,8 +54,8 @@ struct RankSummary {
     std::int64_t dropped = 0;
 };
 void postSummary(Peers& peers, const RankSummary& summary);
-/// All buffers of that kind on the own device.
-void postBuffers(Peers& peers, const Program& program, std::span<const Region> regions, BufferKind kind);
+/// All buffers of that kind on the own device; `placeOf` says where the host can read them.
+void postBuffers(Peers& peers, const Program& program, const std::function<Region(BufferId)>& placeOf, BufferKind kind);
 /// Process 0: puts buffers where `placeOf` says, and returns the summaries, by process.
 std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,
                                                 const std::function<Region(BufferId)>& placeOf);

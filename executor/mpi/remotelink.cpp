@@ -9,9 +9,6 @@
 
 namespace pipewright {
 
-namespace {
-
-/// Tells lists of sizes apart.
 std::int64_t shapeOf(std::span<const Region> regions)
 {
     std::uint64_t hash = 0xcbf29ce484222325u;
@@ -19,6 +16,8 @@ std::int64_t shapeOf(std::span<const Region> regions)
         hash = (hash ^ static_cast<std::uint64_t>(region.bytes)) * 0x100000001b3u;
     return static_cast<std::int64_t>(hash);
 }
+
+namespace {
 
 Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
 {

@@ -14,4 +14,7 @@ namespace pipewright {
 /// `from` or `to` is the hub's own process.
 std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options);
 
+/// Tells lists of sizes apart.
+std::int64_t shapeOf(std::span<const Region> regions);
+
 } // namespace pipewright

@@ -79,6 +79,26 @@ private Q_SLOTS:
         QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
     }
 
+    void gpusOfRanksAreRefusedWithTheReason()
+    {
+        makeDesign(2);
+        const QString words = "run design.json --steps 1 --force -o gpus.db ";
+        const Outcome host = m_work.run(words + "--backend host --device cuda");
+        QCOMPARE(host.code, 2);
+        QVERIFY2(host.errors.contains("says what each of several processes has (add --backend mpi"),
+                 qPrintable(host.errors));
+        const Outcome copies = m_work.run(words + "--backend mpi --device cuda --link copy");
+        QCOMPARE(copies.code, 2);
+        QVERIFY2(copies.errors.contains("reach each other by NCCL only"), qPrintable(copies.errors));
+        const QJsonObject cuda = m_work.run("devices --json").json()["cuda"].toObject();
+        if (cuda["available"].toBool())
+            QSKIP("there is a GPU here");
+        const Outcome without = m_work.run(words + "--backend mpi --device cuda"); // before any process is started
+        QCOMPARE(without.code, 2);
+        QVERIFY2(without.errors.contains("no GPU can be used: " + cuda["reason"].toString()),
+                 qPrintable(without.errors));
+    }
+
     void aKilledRankEndsTheRunIsNamedAndLeavesATrace_data()
     {
         QTest::addColumn<bool>("mpi");

@@ -28,23 +28,31 @@ struct Entry {
 /// Both processes of a pair in this one, with sockets between them: what either does through its own half.
 class TwoRanks final : public Backend {
 public:
-    explicit TwoRanks(int devices)
+    explicit TwoRanks(int devices, const CudaSetup* gpus = nullptr) : m_onGpus(gpus)
     {
         auto meshes = createLocalMeshes(devices);
         m_ranks.resize(meshes.size());
         std::vector<std::thread> starting; // each waits for the others
         for (std::size_t r = 0; r < meshes.size(); ++r)
-            starting.emplace_back([&, r] { m_ranks[r] = createRankBackend(std::move(meshes[r]), 30'000'000'000); });
+            starting.emplace_back([&, r] {
+                constexpr Nanoseconds deadline = 30'000'000'000;
+                m_ranks[r] = gpus ? createRankBackend(std::move(meshes[r]), deadline, pretended::table(), *gpus)
+                                  : createRankBackend(std::move(meshes[r]), deadline);
+            });
         for (std::thread& thread : starting)
             thread.join();
     }
-    std::string name() const override { return "ranks"; }
+    std::string name() const override { return m_onGpus ? "cuda" : "ranks"; } // how its devices behave
     int devices() const override { return static_cast<int>(m_ranks.size()); }
     Device& device(int index) override { return m_ranks.at(static_cast<std::size_t>(index))->device(index); }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
-        return std::make_unique<BothEnds>(m_ranks[static_cast<std::size_t>(from)]->createLink(from, to, options),
-                                          m_ranks[static_cast<std::size_t>(to)]->createLink(from, to, options));
+        std::unique_ptr<Link> sends, receives; // either may wait for the other
+        std::thread sender([&] { sends = m_ranks[static_cast<std::size_t>(from)]->createLink(from, to, options); });
+        std::thread receiver([&] { receives = m_ranks[static_cast<std::size_t>(to)]->createLink(from, to, options); });
+        sender.join();
+        receiver.join();
+        return std::make_unique<BothEnds>(std::move(sends), std::move(receives));
     }
 
 private:
@@ -53,8 +61,16 @@ private:
         BothEnds(std::unique_ptr<Link> from, std::unique_ptr<Link> to) : m_from(std::move(from)), m_to(std::move(to)) {}
         Copied send(Stream& stream, const Posting& posting) override { return m_from->send(stream, posting); }
         Copied receive(Stream& stream, const Posting& posting) override { return m_to->receive(stream, posting); }
-        Heads heads() const override { return m_from->heads(); }
-        void finished(std::vector<Copied>& to) override { m_to->finished(to); }
+        Heads heads() const override
+        {
+            const Heads from = m_from->heads(), to = m_to->heads(); // one may not know the other's
+            return {from.send, from.receive == none ? to.receive : from.receive, from.mismatch};
+        }
+        void finished(std::vector<Copied>& to) override
+        {
+            m_from->settled();
+            m_to->finished(to);
+        }
         void reset() override
         {
             m_from->reset();
@@ -64,12 +80,20 @@ private:
     private:
         std::unique_ptr<Link> m_from, m_to;
     };
+    const bool m_onGpus;
     std::vector<std::unique_ptr<Backend>> m_ranks;
 };
 
 inline std::unique_ptr<Backend> createTwoRanks(int devices)
 {
     return std::make_unique<TwoRanks>(devices);
+}
+
+inline std::unique_ptr<Backend> createTwoGpuRanks(int devices)
+{
+    CudaSetup setup;
+    setup.nccl = "libnccl.so.2";
+    return std::make_unique<TwoRanks>(devices, &setup);
 }
 
 /// Device d on pretended GPU d.
@@ -107,7 +131,8 @@ inline constexpr Entry backends[] = {{"host", createHostBackend},
                               {"ranks over sockets", createTwoRanks},
                               {"cuda on pretended GPUs", createPretendedCuda},
                               {"cuda on slices of one", createPretendedSlices},
-                              {"cuda with NCCL", createPretendedNccl, false}};
+                              {"cuda with NCCL", createPretendedNccl, false},
+                              {"ranks with a GPU each", createTwoGpuRanks, false}};
 
 /// How long something that is under way may take, and how long something that must not happen is watched.
 inline constexpr int patience = 5000;

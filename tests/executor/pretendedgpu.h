@@ -81,6 +81,27 @@ void meet(Group& group, int rank, Group::Part part, Work work)
     group.changed.wait(lock, [&group, round = group.round] { return group.aborted || group.round != round; });
 }
 
+/// What each GPU's rank of a group was given, in its order.
+struct Given {
+    std::int32_t device = 0;
+    const Group* group = nullptr;
+};
+inline std::mutex& givenMutex()
+{
+    static std::mutex mutex;
+    return mutex;
+}
+inline std::vector<Given>& given()
+{
+    static std::vector<Given> all;
+    return all;
+}
+inline void note(std::int32_t device, const Group& group)
+{
+    const std::lock_guard lock(givenMutex());
+    given().push_back({device, &group});
+}
+
 /// NCCL wants one thread per GPU.
 inline int callsNccl(std::int32_t device)
 {
@@ -101,7 +122,7 @@ inline void addHardware(PipewrightCudaTable& t)
     t.size = sizeof(PipewrightCudaTable);
     t.buildInfo = [] { return "pretended"; };
     t.lastError = [] { return lastError.c_str(); };
-    t.deviceCount = [](std::int32_t* count) { return *count = gpus, 0; };
+    t.deviceCount = [](std::int32_t* count) { return *count = visibleGpus, 0; };
     t.deviceInfo = [](std::int32_t, PipewrightCudaDevice* info) {
         *info = {};
         std::strcpy(info->name, "pretended");
@@ -232,6 +253,7 @@ int collective(void* member, int kind, const float* from, float* to, std::int64_
         return code;
     if (stream(on).device != end.device)
         return fault("a collective on the stream of another GPU");
+    note(end.device, *end.group);
     stream(on).push([end, kind, from, to, count, work] {
         meet(*end.group, end.rank, {kind, from, to, count}, [&] { work(end.group->parts); });
     });
@@ -307,6 +329,7 @@ inline void addCollectives(PipewrightCudaTable& t)
         const End end = *static_cast<End*>(member);
         if (const int code = callsNccl(end.device); code != 0)
             return code;
+        note(end.device, *end.group);
         stream(on).push([end, rank, data, bytes] {
             Group& group = *end.group;
             std::vector<std::byte> kept(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
@@ -320,6 +343,7 @@ inline void addCollectives(PipewrightCudaTable& t)
         const End end = *static_cast<End*>(member);
         if (const int code = callsNccl(end.device); code != 0)
             return code;
+        note(end.device, *end.group);
         stream(on).push([end, rank, data, bytes] {
             Group& group = *end.group;
             std::unique_lock lock(group.mutex);

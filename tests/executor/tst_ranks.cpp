@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several processes' worth of ranks in one, with sockets between them: meetings, failures, lost ranks, whole
-// runs; and how a process finds out which rank it is.
+// runs, on the host and on a pretended GPU each; and how a process finds out which rank it is.
 #include "core/predict/predict.h"
 #include "executor/mpi/launch.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/socketmesh.h"
+#include "executor/pretendedgpu.h"
 #include "executor/run.h"
 #include "executor/tinygpt.h"
 #include "traces/tracereader.h"
@@ -13,6 +14,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <deque>
 #include <map>
 
 using namespace pipewright;
@@ -49,6 +51,39 @@ std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadli
             std::make_unique<RankHub>(std::move(meshes[static_cast<std::size_t>(r)]), limit);
     });
     return all;
+}
+
+using Meshes = std::vector<std::unique_ptr<Mesh>>;
+
+/// Rank r's backend, with a GPU of its own.
+std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2")
+{
+    return [&meshes, r, nccl](int) {
+        CudaSetup setup;
+        setup.nccl = nccl;
+        setup.cupti = "libcupti.so.13";
+        return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline, pretended::table(), setup);
+    };
+}
+
+/// Whether all that the GPUs were given comes to an end when each of them does one thing at a time, and a thing is done
+/// when both of its GPUs have come to it.
+bool oneOrderFitsAllGpus()
+{
+    std::map<std::int32_t, std::deque<const pretended::Group*>> left;
+    for (const pretended::Given& each : pretended::given())
+        left[each.device].push_back(each.group);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (auto& [a, mine] : left)
+            for (auto& [b, theirs] : left)
+                while (a < b && !mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
+                    mine.pop_front();
+                    theirs.pop_front();
+                    moved = true;
+                }
+    }
+    return std::all_of(left.begin(), left.end(), [](const auto& each) { return each.second.empty(); });
 }
 
 } // namespace
@@ -180,19 +215,116 @@ private slots:
         }
     }
 
+    void ranksTrainOnAGpuEach_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<bool>("graphs");
+        QTest::newRow("1f1b") << QByteArray("1f1b") << 2 << false;
+        QTest::newRow("split backward, rings") << QByteArray("zb-v") << 3 << false;
+        QTest::newRow("two replicas, captured") << QByteArray("chimera") << 4 << true;
+        QTest::newRow("weights handed on") << QByteArray("cdp-v2") << 3 << false;
+    }
+    void ranksTrainOnAGpuEach()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, devices);
+        QFETCH(bool, graphs);
+        const Design design = test::tinyGpt(family.toStdString(), devices, family == "cdp-v2" ? devices : 8);
+        RunOptions options;
+        options.steps = 3;
+        const RunResult threads = run(design, options);
+        const QTemporaryDir folder;
+        options.trace = folder.filePath("ranks.db").toStdString();
+        options.captureBlocks = graphs;
+        pretended::visibleGpus = devices;
+        pretended::given().clear();
+        auto meshes = createLocalMeshes(devices);
+        std::vector<RunResult> results(static_cast<std::size_t>(devices));
+        const auto failures = onAll(devices, [&](int r) {
+            RunOptions own = options;
+            own.createBackend = gpuRank(meshes, r);
+            results[static_cast<std::size_t>(r)] = run(design, own);
+        });
+        QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));
+        QCOMPARE(results[0].backend, std::string("mpi"));
+        QCOMPARE(results[0].losses, threads.losses);
+        QVERIFY(threads.gradients.has_value() == results[0].gradients.has_value());
+        QVERIFY(!results[0].gradients || results[0].gradients->bitEqual);
+        QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
+        QCOMPARE(results[0].droppedRecords, 0);
+        QVERIFY(!pretended::given().empty());
+        QVERIFY(oneOrderFitsAllGpus());
+        QCOMPARE(pretended::disagreements.load(), 0);
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        const Program program = predict(reader.design()).program;
+        for (int step = 0; step < options.steps; ++step) {
+            const Timeline timeline = reader.timeline(program, step);
+            for (TaskId task = 0; task < program.tasks.size(); ++task) {
+                QVERIFY2(timeline.start[task] != notRun, program.label(task).c_str());
+                QVERIFY(timeline.start[task] <= timeline.end[task]);
+            }
+        }
+    }
+
+    void aMachineWithFewerGpusThanRanksIsRefused()
+    {
+        pretended::visibleGpus = 2;
+        auto meshes = createLocalMeshes(3);
+        const auto failures = onAll(3, [&](int r) { gpuRank(meshes, r)(3); });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("3 processes on this machine, and 2 GPUs that they can see") != std::string::npos,
+                     failure.c_str());
+    }
+
+    void withoutNcclGpusOfSeveralProcessesAreRefused()
+    {
+        pretended::visibleGpus = 2;
+        auto meshes = createLocalMeshes(2);
+        const auto failures = onAll(2, [&](int r) { gpuRank(meshes, r, "")(2); });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("NCCL was not found") != std::string::npos, failure.c_str());
+    }
+
+    /// Who is left alone while ranks are connected is told why, instead of waiting in NCCL.
+    void whoCannotBeConnectedTellsTheOthers()
+    {
+        pretended::visibleGpus = 2;
+        auto meshes = createLocalMeshes(2);
+        const auto failures = onAll(2, [&](int r) {
+            const auto backend = gpuRank(meshes, r)(2);
+            if (r == 1)
+                backend->peers()->fail("it has no memory left");
+            else
+                backend->createLink(0, 1, {.postings = 1});
+        });
+        QVERIFY2(failures[0].find("device 1 ended the run: it has no memory left") != std::string::npos,
+                 failures[0].c_str());
+    }
+
     void trouble_data()
     {
         QTest::addColumn<int>("kind");
         QTest::addColumn<QString>("culprit");
-        QTest::newRow("dies") << static_cast<int>(Fault::Kind::Dies) << "device 1 stopped at instruction 4";
-        QTest::newRow("throws") << static_cast<int>(Fault::Kind::Throws) << "device 1 failed at instruction 4";
-        QTest::newRow("a link stalls") << static_cast<int>(Fault::Kind::LinkStalls) << "no device has made progress";
+        QTest::addColumn<bool>("gpus");
+        for (const bool gpus : {false, true}) {
+            const char* where = gpus ? "on GPUs" : "on the host";
+            QTest::addRow("dies %s", where)
+                << static_cast<int>(Fault::Kind::Dies) << "device 1 stopped at instruction 4" << gpus;
+            QTest::addRow("throws %s", where)
+                << static_cast<int>(Fault::Kind::Throws) << "device 1 failed at instruction 4" << gpus;
+            QTest::addRow("a link stalls %s", where)
+                << static_cast<int>(Fault::Kind::LinkStalls) << "no device has made progress" << gpus;
+        }
     }
     /// Whatever happens to one rank, all end, and the speaker names it and keeps the trace so far.
     void trouble()
     {
         QFETCH(int, kind);
         QFETCH(QString, culprit);
+        QFETCH(bool, gpus);
+        pretended::visibleGpus = 3;
         const QTemporaryDir folder;
         const Design design = test::tinyGpt("1f1b", 3, 8);
         RunOptions options;
@@ -206,6 +338,8 @@ private slots:
             own.createBackend = [&, r](int) {
                 return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline);
             };
+            if (gpus)
+                own.createBackend = gpuRank(meshes, r);
             run(design, own);
         });
         for (const std::string& failure : failures) {

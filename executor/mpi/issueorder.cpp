@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/mpi/issueorder.h"
+
+namespace pipewright {
+
+IssueOrder::IssueOrder(RankHub& hub) : m_hub(hub), m_processes(static_cast<std::uint32_t>(hub.count()))
+{
+    if (hub.self() == 0)
+        hub.setLink(2 * m_processes * m_processes, this);
+}
+
+IssueOrder::~IssueOrder()
+{
+    if (m_hub.self() == 0)
+        m_hub.setLink(2 * m_processes * m_processes, nullptr);
+}
+
+std::uint32_t IssueOrder::linkChannel(int from, int to) const
+{
+    return static_cast<std::uint32_t>(from) * m_processes + static_cast<std::uint32_t>(to);
+}
+
+std::uint32_t IssueOrder::sumChannel(int first, int second) const
+{
+    return m_processes * m_processes + linkChannel(first, second);
+}
+
+void IssueOrder::offer(const Offer& own)
+{
+    m_hub.send(0, {.kind = RankHub::LinkReady,
+                   .link = 2 * m_processes * m_processes,
+                   .sequence = own.index,
+                   .task = own.task,
+                   .a = own.shape,
+                   .b = 2 * std::int64_t{own.channel} + own.second});
+}
+
+void IssueOrder::received(const Message& message)
+{
+    const auto channel = static_cast<std::uint32_t>(message.b / 2);
+    const auto [found, isFirst] = m_open.try_emplace({channel, message.sequence}, message);
+    if (isFirst)
+        return;
+    const Message other = found->second;
+    m_open.erase(found);
+    const Message &first = message.b % 2 == 0 ? message : other, &second = message.b % 2 == 0 ? other : message;
+    Message answer{.kind = RankHub::LinkReady, .link = channel, .sequence = message.sequence, .task = message.task};
+    if (first.task != second.task || first.a != second.a)
+        answer = {.kind = RankHub::LinkMismatch, .link = channel, .task = first.task, .a = std::int64_t{second.task}};
+    const std::uint32_t pair = channel % (m_processes * m_processes);
+    m_hub.send(static_cast<int>(pair / m_processes), answer);
+    m_hub.send(static_cast<int>(pair % m_processes), answer);
+}
+
+} // namespace pipewright

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// When two processes may each issue their side of something that NCCL carries: when both have offered it, and in one
+// order for all processes. Kernels of NCCL that start in different orders on different GPUs may wait for each other for
+// ever, round a ring of GPUs too; so it is process 0 that matches the two sides of everything, and what it says arrives
+// in the order in which it says it. Until then nothing waits on a GPU, and what is stuck can be explained on the host.
+#pragma once
+
+#include "executor/mpi/rankhub.h"
+
+#include <map>
+#include <utility>
+
+namespace pipewright {
+
+/// What two processes do together: the n-th transfer of a link, or a sum.
+struct Offer {
+    std::uint32_t channel = 0, index = 0;
+    TaskId task = none;
+    std::int64_t shape = 0; ///< of the bytes; both sides must have the same
+    bool second = false;    ///< the side of the channel's second process: the receiver's
+};
+
+class IssueOrder final : private LinkEnd {
+public:
+    explicit IssueOrder(RankHub& hub);
+    ~IssueOrder() override;
+    IssueOrder(const IssueOrder&) = delete;
+    IssueOrder& operator=(const IssueOrder&) = delete;
+
+    /// From two processes; all numbers are the same everywhere.
+    std::uint32_t linkChannel(int from, int to) const;
+    std::uint32_t sumChannel(int first, int second) const;
+
+    /// Both processes' ends of the channel are then told LinkReady with the index as `sequence`, or LinkMismatch with
+    /// the two tasks in `task` and `a` when task or shape differ. From any thread.
+    void offer(const Offer& own);
+
+private:
+    std::vector<Region> place(const Message&) override { return {}; }
+    void received(const Message& message) override;
+
+    RankHub& m_hub;
+    const std::uint32_t m_processes;
+    /// The hub's thread only, on process 0: of which the other side has not been offered.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Message> m_open;
+};
+
+} // namespace pipewright

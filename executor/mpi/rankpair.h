@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// This process's GPU and another process's, connected by NCCL: a communicator of the two, for a link or for the sums
+// of a pair. The own side of what they do together is kept here, offered, and issued by the GPU's owner when process 0
+// says so: the order is then the same on all GPUs, and no kernel spins on one for a side that is not there.
+#pragma once
+
+#include "executor/collectives.h"
+#include "executor/cuda/nccllink.h"
+#include "executor/mpi/issueorder.h"
+
+namespace pipewright {
+
+/// What all connections of a process share; it outlives them.
+struct RankGpu {
+    RankHub& hub;
+    IssueOrder& order;
+    NcclOwner& owner;
+    CudaGpu gpu;
+};
+
+class RankPair : private LinkEnd, private NcclWork {
+public:
+    RankPair(const RankPair&) = delete;
+    RankPair& operator=(const RankPair&) = delete;
+
+protected:
+    struct Side {
+        Posting posting;
+        void* ready = nullptr;   ///< on the GPU's own event: the device has come so far
+        void* started = nullptr; ///< the own side begins
+    };
+
+    RankPair(const RankGpu& own, std::uint32_t channel, int first, int second, std::size_t postings);
+    ~RankPair() override;
+    /// By the constructor of who carries things, when it can: connects the two and warms them up. All processes do it
+    /// for all their channels in one order. Throws Error when the other process does not come, or NCCL cannot connect
+    /// them within the deadline.
+    void connect(int multiprocessors);
+    void stop(); ///< by its destructor: nothing is issued any more
+
+    /// What `stream` was given until now comes before it.
+    void post(std::size_t index, Stream& stream, const Posting& posting);
+    /// Tells NCCL, on `m_stream`. By the owner's thread; for warming up by the one that connects.
+    virtual void carry(std::span<const Region> regions) = 0;
+    virtual void began(std::size_t /*index*/, Nanoseconds /*time*/, std::int64_t /*round*/) {} ///< the other side did
+    bool isFirst() const { return m_own.hub.self() == m_first; }
+    bool drained() const; ///< waits until everything that was issued is done; false when aborted
+    void forget();        ///< what was posted, when all of it has been issued
+    void throwIfFailed();
+    void abortPair();
+    void check(int code, const char* what) const { m_own.gpu.check(code, what); }
+    const PipewrightCudaTable& table() const { return *m_own.gpu.table; }
+
+    const RankGpu m_own;
+    const std::uint32_t m_channel;
+    const int m_first, m_second;
+    void *m_member = nullptr, *m_stream = nullptr;
+    std::atomic<bool> m_aborted{false};
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    std::vector<Side> m_sides;
+    std::vector<std::size_t> m_issued; ///< what both sides have offered, in its order
+    Link::Heads m_mismatch;
+
+private:
+    std::vector<Region> place(const Message&) override { return {}; }
+    void received(const Message& message) override;
+    void issue(std::size_t index, bool first) override;
+    void join(int multiprocessors);
+    void warmUp();
+    void awaitWarmth();
+
+    std::mutex m_state; ///< guards what follows; held while NCCL is called
+    std::exception_ptr m_failure;
+};
+
+/// `from` or `to` is the own process. Every transfer is a rendezvous, and none is made slower.
+std::unique_ptr<Link> createRankLink(const RankGpu& own, int from, int to, const LinkOptions& options);
+/// Two numbers give the same bits in either order, so the sums are those of the host.
+std::unique_ptr<PairSum> createRankSum(const RankGpu& own, int first, int second, std::size_t sums);
+
+} // namespace pipewright
