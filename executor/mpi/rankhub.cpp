@@ -218,6 +218,7 @@ std::vector<Region> RankHub::place(int from, const Message& message)
 {
     auto& bytes = m_incoming[from].emplace_back(); // stays where it is while others are added
     if (message.kind == LinkData) {
+        const std::lock_guard calling(m_linkMutex);
         LinkEnd* end = nullptr;
         {
             const std::lock_guard lock(m_mutex);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 namespace pipewright {
@@ -33,13 +35,19 @@ class SendingEnd final : public Link, private LinkEnd {
 public:
     SendingEnd(RankHub& hub, std::uint32_t number, int to, const LinkOptions& options)
         : m_hub(hub), m_number(number), m_to(to), m_options(options),
-          m_stride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64),
-          m_storage(static_cast<std::size_t>(options.storedSends) * m_stride)
+          m_stride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64), m_store(std::make_shared<Store>())
     {
+        m_store->end = this;
+        m_store->bytes.resize(static_cast<std::size_t>(options.storedSends) * m_stride);
         fillSlots();
         m_hub.setLink(number, this);
     }
-    ~SendingEnd() override { m_hub.setLink(m_number, nullptr); }
+    ~SendingEnd() override
+    {
+        m_hub.setLink(m_number, nullptr);
+        const std::lock_guard lock(m_store->mutex);
+        m_store->end = nullptr;
+    }
 
     Copied send(Stream&, const Posting& posting) override
     {
@@ -83,6 +91,12 @@ private:
         Posting posting;
         int slot = -1; ///< where it is stored; -1: in the sender's buffers
     };
+    /// Held by whatever is on its way, too: a run that is broken off ends its links before the hub has sent it.
+    struct Store {
+        std::mutex mutex; ///< guards `end`
+        SendingEnd* end = nullptr;
+        std::vector<std::byte> bytes; ///< the slots
+    };
 
     std::vector<Region> place(const Message&) override { return {}; }
     void received(const Message& message) override
@@ -112,7 +126,11 @@ private:
             std::vector<Region> from(sent.posting.regions.begin(), sent.posting.regions.end());
             if (sent.slot >= 0)
                 from = {{slot(sent.slot), totalBytes(from)}};
-            m_hub.send(m_to, answer, std::move(from), [this, sent, start = steadyNow()] { left(sent, start); });
+            m_hub.send(m_to, answer, std::move(from), [store = m_store, sent, start = steadyNow()] {
+                const std::lock_guard lock(store->mutex);
+                if (store->end)
+                    store->end->left(sent, start);
+            });
         }
     }
 
@@ -134,14 +152,14 @@ private:
         m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
         std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
     }
-    std::byte* slot(int index) { return m_storage.data() + static_cast<std::size_t>(index) * m_stride; }
+    std::byte* slot(int index) { return m_store->bytes.data() + static_cast<std::size_t>(index) * m_stride; }
 
     RankHub& m_hub;
     const std::uint32_t m_number;
     const int m_to;
     const LinkOptions m_options;
     const std::size_t m_stride;
-    std::vector<std::byte> m_storage;
+    const std::shared_ptr<Store> m_store;
     mutable std::mutex m_mutex; ///< guards what follows
     std::vector<Sent> m_sends;
     std::vector<Message> m_asked;
