@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run.h"
 
+#include "core/base/median.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/stagecosts.h"
@@ -106,15 +107,6 @@ Workload withAttention(const Workload& workload, AttentionMemory memory)
     if (shape.architecture != Architecture::Classifier)
         shape.attention = memory;
     return makeWorkload(shape, workload.optimizer, workload.source);
-}
-
-Nanoseconds median(std::vector<Nanoseconds> times)
-{
-    if (times.empty())
-        return 0;
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
 }
 
 /// Records of one step on the busiest device, so that a ring holds at least a step or two.
@@ -376,7 +368,7 @@ private:
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
             if (m_options.progress) {
                 const double done = step + 1, all = m_options.steps + checkWeight;
-                const auto left = static_cast<Nanoseconds>((all - done) * double(median(m_result.stepTimes)));
+                const auto left = static_cast<Nanoseconds>((all - done) * double(medianOf(m_result.stepTimes)));
                 m_options.progress({done / all, step + 1, outcome.loss, m_result.stepTimes.back(), left});
             }
         }

@@ -2,6 +2,7 @@
 #include "traces/calibration.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/median.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
@@ -52,13 +53,6 @@ struct Mean {
             cost = std::llround(value());
     }
 };
-
-Nanoseconds medianOf(std::vector<Nanoseconds> values)
-{
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 CalibrationFit fitOf(const Mean& mean, Op op, int stage)
 {

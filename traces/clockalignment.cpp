@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/clockalignment.h"
 
+#include "core/base/median.h"
 #include "traces/chromelanes.h"
 
 #include <algorithm>
@@ -13,13 +14,6 @@
 namespace pipewright {
 
 namespace {
-
-Nanoseconds medianOf(std::vector<Nanoseconds> values)
-{
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 Nanoseconds spreadOf(const std::vector<Nanoseconds>& values, Nanoseconds median)
 {

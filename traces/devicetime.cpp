@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/devicetime.h"
 
+#include "core/base/median.h"
 #include "core/base/units.h"
 
 #include <fmt/format.h>
@@ -170,13 +171,6 @@ private:
     Cover m_compute, m_communication, m_copies, m_work, m_any; ///< m_work: computing or communicating
     std::size_t m_steps = 0;
 };
-
-Nanoseconds medianOf(std::vector<Nanoseconds> values)
-{
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 /// `hidden`: of every transfer.
 void addLinks(const LinkTransfers& transfers, const std::vector<Nanoseconds>& hidden, DeviceTimes& times)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/explanation.h"
 
+#include "core/base/median.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/evaluator.h"
 #include "traces/idletime.h"
@@ -15,13 +16,6 @@ namespace pipewright {
 namespace {
 
 using Key = std::tuple<Cause::Kind, int, int>;
-
-Nanoseconds medianOf(std::vector<Nanoseconds> values)
-{
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 /// How far each task's duration and lag are off the prediction, by cause.
 struct Change {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/linktransfers.h"
 
+#include "core/base/median.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,13 +111,6 @@ private:
     }
 
     /// The lower one of two.
-    static Nanoseconds medianOf(std::vector<Nanoseconds> values)
-    {
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-        std::nth_element(values.begin(), middle, values.end());
-        return *middle;
-    }
-
     LinkTransfers m_result;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/collectivetimes.h"
 
+#include "core/base/median.h"
 #include "core/spmd/machine.h"
 #include "core/spmd/shards.h"
 #include "executor/spmd/exchange.h"
@@ -23,12 +24,6 @@ using Clock = std::chrono::steady_clock;
 double secondsSince(Clock::time_point from)
 {
     return std::chrono::duration<double>(Clock::now() - from).count();
-}
-
-double medianOf(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 /// Even, twice as much for the first as for the others, and everything on the first.
