@@ -39,9 +39,9 @@ void DeviceActor::begin()
     m_seen.clear();
 }
 
-void DeviceActor::startClock()
+void DeviceActor::startClock(Clock::time_point now)
 {
-    m_exchange.clock(m_device) = Clock::now();
+    m_exchange.clock(m_device) = now;
 }
 
 void DeviceActor::finish()

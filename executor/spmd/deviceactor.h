@@ -21,9 +21,11 @@ public:
     DeviceActor(int device, Place& place, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
                 const SpmdRunOptions& options);
 
-    void begin();      ///< forgets the step before
-    void startClock(); ///< all devices are about to start
-    void finish();     ///< until the step has ended, or would have
+    using Clock = Exchange::Clock;
+
+    void begin();                           ///< forgets the step before
+    void startClock(Clock::time_point now); ///< all devices are about to start
+    void finish();                          ///< until the step has ended, or would have
     void forward(const Instruction& instruction);
     void backwardStart(const Property& loss);
     void backward(const Instruction& instruction);
@@ -38,8 +40,6 @@ public:
     const std::map<Property, HostTensor>& parameterGradients() const { return m_fetched.parameterGradients; }
 
 private:
-    using Clock = Exchange::Clock;
-
     Cut cutOf(const Property& property, bool pieceByPiece = false) const;
     std::int64_t firstOf(const Property& property) const;
     std::int64_t lengthOf(const Property& property) const;

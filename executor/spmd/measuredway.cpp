@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/spmd/measuredway.h"
 
-#include <algorithm>
+#include "core/base/median.h"
 
 namespace pipewright::spmd {
 
 double MeasuredWay::median() const
 {
-    std::vector<double> sorted = stepSeconds;
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t half = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    return medianOf(stepSeconds);
 }
 
 MeasuredWay measureWay(const TensorGraph& graph, const Machine& machine, std::string name, const SpmdProgram& program,

@@ -95,7 +95,7 @@ namespace {
 class Devices {
 public:
     Devices(const Theory& theory, const SpmdProgram& program, const LeafValues& leaves, const SpmdRunOptions& options)
-        : m_program(program), m_options(options)
+        : m_program(program), m_options(options), m_started(static_cast<std::size_t>(theory.machine().devices()))
     {
         const int devices = theory.machine().devices();
         if (!options.backend)
@@ -121,7 +121,7 @@ public:
         {
             std::vector<std::jthread> threads;
             for (std::size_t d = 0; d < m_actors.size(); ++d)
-                threads.emplace_back([this, d] { guarded(*m_actors[d], d == 0); });
+                threads.emplace_back([this, d] { guarded(d); });
         }
         if (m_failure)
             std::rethrow_exception(m_failure);
@@ -129,15 +129,15 @@ public:
     }
 
 private:
-    void guarded(DeviceActor& actor, bool timed)
+    void guarded(std::size_t device)
     {
         try {
             for (int step = m_options.warmUp ? -1 : 0; step < m_options.steps; ++step) {
-                const double seconds = this->step(actor);
-                if (timed && step >= 0)
+                const double seconds = this->step(device);
+                if (device == 0 && step >= 0)
                     m_stepSeconds.push_back(seconds);
             }
-            actor.fetch(m_program.instructions.back().after);
+            m_actors[device]->fetch(m_program.instructions.back().after);
         } catch (const Stopped&) { // because of another
         } catch (...) {
             {
@@ -149,12 +149,14 @@ private:
         }
     }
 
-    double step(DeviceActor& actor)
+    /// Seconds from the first device's start to the last one's end.
+    double step(std::size_t device)
     {
+        DeviceActor& actor = *m_actors[device];
         actor.begin();
         m_exchange->wait();
-        const auto from = std::chrono::steady_clock::now();
-        actor.startClock();
+        m_started[device] = DeviceActor::Clock::now();
+        actor.startClock(m_started[device]);
         for (const Instruction& instruction : m_program.instructions)
             actor.forward(instruction);
         actor.backwardStart(m_program.instructions.back().after);
@@ -163,7 +165,8 @@ private:
             actor.backward(*instruction);
         actor.finish();
         m_exchange->wait();
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+        const auto first = *std::min_element(m_started.begin(), m_started.end());
+        return std::chrono::duration<double>(DeviceActor::Clock::now() - first).count();
     }
 
     const SpmdProgram& m_program;
@@ -172,6 +175,7 @@ private:
     std::vector<std::unique_ptr<Place>> m_places;
     std::unique_ptr<Exchange> m_exchange;
     std::vector<std::unique_ptr<DeviceActor>> m_actors;
+    std::vector<DeviceActor::Clock::time_point> m_started; ///< of each device, its step
     std::vector<double> m_stepSeconds;
     std::mutex m_mutex; ///< guards what follows
     std::exception_ptr m_failure;

@@ -42,7 +42,7 @@ void DropPlanner::forget()
     m_preview.reset();
     m_design.reset();
     m_evaluated.clear();
-    m_hasRange = false;
+    m_room.reset();
     m_transferRange.reset();
 }
 
@@ -143,24 +143,23 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(name(block), deviceLabel(design, home))
                                   : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
     aim(plan.index);
-    const auto decide = [&](DropPlan& attempt) {
+    const auto decide = [&](DropPlan& attempt, const Diagnostics& known = {}) {
         if (target.ripple && moved.size() == 1) {
             attempt.kind = DropPlan::Kind::Ripple;
             attempt.places = stayingBefore(attempt.index) - stayingBefore(place.index);
             attempt.title = tr("%1, the rest of microbatch %2 along").arg(attempt.title).arg(block.microbatch);
-            decideRipple(attempt, previous);
+            decideRipple(attempt, previous, known);
         } else {
-            decideOrder(attempt, previous);
+            decideOrder(attempt, previous, known);
         }
     };
     const auto positionAt = [&place](int gap) { return gap > place.index ? gap - 1 : gap; }; // of the one block
     std::optional<OrderPreview::Range> allowed;                                              // of the one block
     if (moved.size() == 1)
         if (OrderPreview* quick = preview()) {
-            if (!m_hasRange || !(m_range.first == block))
-                m_range = {block, quick->legalRange(home, place.index)};
-            m_hasRange = true;
-            const OrderPreview::Range& range = *(allowed = m_range.second);
+            if (!m_room || !(m_room->block == block))
+                m_room = {block, quick->legalRange(home, place.index), {}};
+            const OrderPreview::Range& range = *(allowed = m_room->range);
             const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(home)].blocks();
             const auto last = static_cast<std::size_t>(range.last);
             plan.room = {range.first > 0 ? blocks[static_cast<std::size_t>(range.first) - 1].end : 0,
@@ -174,7 +173,11 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
                 aim(gap);
         }
     DropPlan attempt = plan;
-    decide(attempt);
+    const int position = positionAt(plan.index);
+    if (allowed && isLarge() && (position < allowed->first || position > allowed->last))
+        decide(attempt, whyNotBeyond(home, place.index, position > allowed->last));
+    else
+        decide(attempt);
     if (attempt.legal)
         return attempt;
     // What the range does not tell: the first stage's joined halves, and several blocks at once.
@@ -266,7 +269,21 @@ DropPlan DropPlanner::planTransfer(const Transfer& transfer, int device, int fro
     return plan;
 }
 
-void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
+/// What keeps the block at `position` from going one further than it may. The same keeps it from going on, and however far
+/// the cursor is away, it is looked for next to the range, and once.
+const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool later)
+{
+    std::optional<Diagnostics>& why = m_room->beyond[later ? 1 : 0];
+    if (!why) {
+        const std::size_t size = m_document.design().schedule.order[static_cast<std::size_t>(device)].size();
+        const int next = later ? m_room->range.last + 1 : m_room->range.first - 1;
+        m_evaluated = shiftedPositions(size, {static_cast<std::uint32_t>(position)}, next - position);
+        (void)preview()->evaluate(device, m_evaluated, &why.emplace());
+    }
+    return *why;
+}
+
+void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Diagnostics& known)
 {
     // The preview's one result may be of another attempt by now.
     if (previous && previous->isSamePlace(plan) && (!previous->live || m_evaluated == plan.positions)) {
@@ -281,14 +298,27 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
         plan.edit.design = design;
         return;
     }
-    OrderPreview* quick = isLarge() ? preview() : nullptr;
-    if (!quick) {
+    if (!isLarge()) {
         plan.edit = m_document.tryReorder(plan.device, plan.positions, plan.text);
         finishExactly(design, m_document.prediction(), plan);
         return;
     }
-    m_evaluated = plan.positions;
-    const Prediction* prediction = quick->evaluate(plan.device, plan.positions, &plan.edit.diagnostics);
+    const auto reordered = [device = plan.device, positions = plan.positions, text = plan.text](const Design& from, const Prediction*) {
+        return Document::reordered(from, device, positions, text);
+    };
+    OrderPreview* quick = preview();
+    if (!quick) {
+        later(plan, reordered);
+        plan.pending = plan.legal = plan.changes = true;
+        return;
+    }
+    const Prediction* prediction = nullptr;
+    if (known.empty()) {
+        m_evaluated = plan.positions;
+        prediction = quick->evaluate(plan.device, plan.positions, &plan.edit.diagnostics);
+    } else {
+        plan.edit.diagnostics = known;
+    }
     plan.live = true;
     plan.legal = plan.changes = prediction != nullptr;
     if (!prediction) {
@@ -300,12 +330,10 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous)
     plan.prediction = std::shared_ptr<const Prediction>(std::shared_ptr<void>(), prediction); // the preview's own
     plan.changedFrom = quick->firstChanged();
     plan.detail = describeChange(design, *m_document.prediction(), *prediction);
-    later(plan, [device = plan.device, positions = plan.positions, text = plan.text](const Design& from, const Prediction*) {
-        return Document::reordered(from, device, positions, text);
-    });
+    later(plan, reordered);
 }
 
-void DropPlanner::decideRipple(DropPlan& plan, const DropPlan* previous)
+void DropPlanner::decideRipple(DropPlan& plan, const DropPlan* previous, const Diagnostics& known)
 {
     if (previous && previous->isSamePlace(plan)) {
         plan = *previous;
@@ -325,7 +353,7 @@ void DropPlanner::decideRipple(DropPlan& plan, const DropPlan* previous)
     // compiling again and again.
     DropPlan alone = plan;
     alone.kind = DropPlan::Kind::Reorder;
-    decideOrder(alone, nullptr);
+    decideOrder(alone, nullptr, known);
     if (!alone.legal) {
         plan.title = alone.title;
         plan.detail = alone.detail;

@@ -13,7 +13,9 @@
 #include <QThreadPool>
 #include <QTimer>
 
+#include <array>
 #include <functional>
+#include <optional>
 
 namespace pipewright {
 
@@ -55,8 +57,9 @@ private:
     bool isLarge() const { return m_document.evaluationMilliseconds() >= m_largeFrom; }
     OrderPreview* preview();
     void snapPlacing(const TimelineLayout& layout, const DropTarget& target, DropPlan& plan);
-    void decideOrder(DropPlan& plan, const DropPlan* previous);
-    void decideRipple(DropPlan& plan, const DropPlan* previous);
+    const Diagnostics& whyNotBeyond(int device, int position, bool later);
+    void decideOrder(DropPlan& plan, const DropPlan* previous, const Diagnostics& known = {});
+    void decideRipple(DropPlan& plan, const DropPlan* previous, const Diagnostics& known);
     void later(DropPlan plan, std::function<Document::Edit(const Design&, const Prediction*)> edit);
 
     Document& m_document;
@@ -64,8 +67,13 @@ private:
     std::unique_ptr<OrderPreview> m_preview;
     std::vector<std::uint32_t> m_evaluated; ///< what its result is of
     std::shared_ptr<const Design> m_design; ///< a copy for the worker, made once
-    std::pair<Block, OrderPreview::Range> m_range; ///< of the block last asked about …
-    bool m_hasRange = false;                       ///< … if any
+    /// Where a block may stand, and what keeps it from going earlier and later once that was asked: none when it is not sure.
+    struct Room {
+        Block block;
+        OrderPreview::Range range;
+        std::array<std::optional<Diagnostics>, 2> beyond;
+    };
+    std::optional<Room> m_room; ///< of the block last asked about
     std::optional<std::pair<std::pair<int, int>, TransferRange>> m_transferRange; ///< by device and place, of the one last asked about
     QTimer m_rest;
     std::function<void()> m_start;

@@ -90,6 +90,43 @@ private Q_SLOTS:
         QVERIFY(legal > 10 && illegal > 10);
     }
 
+    void whatKeepsABlockFromGoingFurtherIsSaidHoweverFarTheCursorIs()
+    {
+        Desk desk(0, testing::design("chimera", 4, 8));
+        const Design& design = desk.document.design();
+        for (int device = 0; device < 4; ++device)
+            for (const Block& block : design.schedule.order[static_cast<std::size_t>(device)]) {
+                OrderPreview preview(design, *desk.document.prediction());
+                const int position = placeOf(design.schedule, desk.layout, block).index;
+                const int last = preview.legalRange(device, position).last;
+                const std::size_t size = design.schedule.order[static_cast<std::size_t>(device)].size();
+                if (last + 1 == static_cast<int>(size))
+                    continue;
+                Diagnostics next;
+                QVERIFY(!preview.evaluate(device, shiftedPositions(size, {static_cast<std::uint32_t>(position)}, last + 1 - position), &next));
+                const DropPlan plan = desk.at(block, device, 1e12);
+                QVERIFY(!plan.legal && !plan.changes && !plan.prediction);
+                QCOMPARE(plan.title, explain(next));
+                QVERIFY(plan.edit.diagnostics == next);
+            }
+    }
+
+    void whatNoPreviewCanAnswerIsPending()
+    {
+        const Design design = testing::design("seq1f1b", 4, 8);
+        Desk large(0, design), small(never, design);
+        std::vector<DropPlan> answers;
+        connect(&large.planner, &DropPlanner::refined, this, [&answers](const DropPlan& plan) { answers.push_back(plan); });
+        const Block block = design.schedule.order[3].back();
+        const DropPlan plan = large.at(block, 3, 0), exact = small.at(block, 3, 0);
+        QVERIFY(plan.pending && plan.kind == DropPlan::Kind::Reorder);
+        QVERIFY(!exact.legal);
+        QTRY_COMPARE(answers.size(), std::size_t(1));
+        QVERIFY(!answers[0].pending && !answers[0].legal);
+        QCOMPARE(answers[0].title, exact.title);
+        QVERIFY(hasErrors(large.planner.editOf(plan).diagnostics));
+    }
+
     void restingBringsTheExactAnswerAndOnlyOfTheNewestQuestion()
     {
         Desk large(0);
