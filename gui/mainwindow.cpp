@@ -250,7 +250,7 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
     connect(m_timeline, &TimelineView::lanesChanged, this, [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
-        m_differences->setPreview(m_timeline->preview());
+        m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
     });
     const auto refresh = [this] {

@@ -11,6 +11,18 @@
 
 namespace pipewright {
 
+/// A task's extra dependencies, for tasks that are asked for in about their order: each search begins where the last
+/// one ended. O(log tasks between the two).
+class ExtraCursor {
+public:
+    explicit ExtraCursor(const Program& program) : m_extras(program.extraDependencies) {}
+    std::span<const Program::ExtraDependency> of(TaskId task);
+
+private:
+    std::span<const Program::ExtraDependency> m_extras;
+    std::size_t m_at = 0;
+};
+
 struct LaneMeter {
     Nanoseconds first = std::numeric_limits<Nanoseconds>::max();
     Nanoseconds last = 0;         ///< end of the last compute block
@@ -20,11 +32,11 @@ struct LaneMeter {
     IdleCauses causes; ///< between tasks; what comes before the first and behind the last is not among them
 
     /// A task of the device, later than those before: a block that `computes`, or an update.
-    void add(const Program& program, const Timeline& timeline, TaskId task, bool computes)
+    void add(const Program& program, const Timeline& timeline, TaskId task, bool computes, ExtraCursor& extras)
     {
         const Nanoseconds start = timeline.start[task], end = timeline.end[task];
         if (previousEnd >= 0 && start > previousEnd)
-            addGap(program, timeline, task);
+            addGap(program, timeline, task, extras);
         // Blocks that overlap keep the device busy once.
         const Nanoseconds added = std::max<Nanoseconds>(0, end - std::max(start, previousEnd));
         previousEnd = std::max(previousEnd, end);
@@ -38,7 +50,7 @@ struct LaneMeter {
 
 private:
     /// Splits the gap before a task between computing its input, moving it, and anything else.
-    void addGap(const Program& program, const Timeline& timeline, TaskId task);
+    void addGap(const Program& program, const Timeline& timeline, TaskId task, ExtraCursor& extras);
 };
 
 /// `begin`, `finish`: first start and last end of all tasks; `lanes`: per device of the Program. O(devices), and

@@ -15,27 +15,52 @@ bool isBackward(Op op)
 }
 
 /// What arrives last of a task's inputs; none when it has none but its device's.
-TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t)
+TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
 {
     TaskId arrival = program.afterData[t];
-    const auto& extras = program.extraDependencies;
-    if (extras.empty())
-        return arrival;
-    auto extra = std::lower_bound(extras.begin(), extras.end(), t,
-                                  [](const Program::ExtraDependency& e, TaskId task) { return e.task < task; });
-    for (; extra != extras.end() && extra->task == t; ++extra)
-        if (extra->after != none && extra->when == Program::ExtraDependency::When::Ended
-            && (arrival == none || timeline.end[extra->after] > timeline.end[arrival]))
-            arrival = extra->after;
+    for (const Program::ExtraDependency& extra : extras.of(t))
+        if (extra.after != none && extra.when == Program::ExtraDependency::When::Ended
+            && (arrival == none || timeline.end[extra.after] > timeline.end[arrival]))
+            arrival = extra.after;
     return arrival;
 }
 
 } // namespace
 
-void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId t)
+std::span<const Program::ExtraDependency> ExtraCursor::of(TaskId task)
+{
+    const std::size_t count = m_extras.size();
+    if (count == 0)
+        return {};
+    const auto isBefore = [&](std::size_t i) { return m_extras[i].task < task; };
+    // The first that is not before the task lies in [low, high].
+    std::size_t low = m_at, high = m_at;
+    for (std::size_t step = 1; high < count && isBefore(high); step *= 2) {
+        low = high + 1;
+        high = std::min(count, high + step);
+    }
+    for (std::size_t step = 1; low > 0 && !isBefore(low - 1); step *= 2) {
+        high = low - 1;
+        low -= std::min(low, step);
+    }
+    while (low < high) {
+        const std::size_t middle = (low + high) / 2;
+        if (isBefore(middle))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    m_at = low;
+    std::size_t end = low;
+    while (end < count && m_extras[end].task == task)
+        ++end;
+    return m_extras.subspan(low, end - low);
+}
+
+void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
 {
     const Nanoseconds from = previousEnd, to = timeline.start[t];
-    const TaskId arrival = lastArrival(program, timeline, t);
+    const TaskId arrival = lastArrival(program, timeline, t, extras);
     if (arrival == none || program.tasks[t].kind != TaskKind::Compute || timeline.start[arrival] == notRun) {
         causes.other += to - from;
         return;
@@ -51,6 +76,7 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
 Metrics measure(const Program& program, const Timeline& timeline)
 {
     std::vector<LaneMeter> lanes(program.devices.size());
+    ExtraCursor extras(program);
     Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         if (timeline.start[t] == notRun)
@@ -59,7 +85,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Transfer && task.kind != TaskKind::Reduce)
-            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute);
+            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }
     return summarize(program, timeline, lanes, begin, finish);
 }

@@ -16,6 +16,7 @@ void OrderPreview::prepareMeters()
 {
     const Program& program = m_present.program;
     std::vector<LaneMeter> sums(program.devices.size());
+    ExtraCursor extras(program);
     m_sums.push_back(sums);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
@@ -27,7 +28,7 @@ void OrderPreview::prepareMeters()
             m_sums.push_back(sums);
         const bool computes = task.kind == TaskKind::Compute;
         m_metered.push_back({t, static_cast<std::uint16_t>(task.device), computes});
-        sums[static_cast<std::size_t>(task.device)].add(program, m_present.timeline, t, computes);
+        sums[static_cast<std::size_t>(task.device)].add(program, m_present.timeline, t, computes, extras);
     }
 }
 
@@ -38,9 +39,10 @@ Metrics OrderPreview::measureFrom(TaskId first) const
         - m_metered.begin());
     const std::size_t kept = std::min(changed / stride, m_sums.size() - 1);
     std::vector<LaneMeter> sums = m_sums[kept];
+    ExtraCursor extras(m_result.program);
     for (std::size_t i = kept * stride; i < m_metered.size(); ++i) {
         const Metered& metered = m_metered[i];
-        sums[metered.device].add(m_result.program, m_result.timeline, m_sequence[metered.task], metered.computes);
+        sums[metered.device].add(m_result.program, m_result.timeline, m_sequence[metered.task], metered.computes, extras);
     }
     // A transfer comes after what made its value and before what needs it, so it is neither first nor last.
     Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;

@@ -40,7 +40,10 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
         if (m_document.undoStack()->count() == 0)
             remember();
     });
-    connect(&m_document, &Document::designChanged, this, [this] { m_preview = nullptr; });
+    connect(&m_document, &Document::designChanged, this, [this] {
+        m_dragging = false;
+        m_preview = nullptr;
+    });
     remember();
 }
 
@@ -69,8 +72,9 @@ void EditDifferences::remember()
     refresh();
 }
 
-void EditDifferences::setPreview(const Prediction* preview)
+void EditDifferences::setPreview(bool dragging, const Prediction* preview)
 {
+    m_dragging = dragging;
     m_preview = preview;
     refresh();
 }
@@ -88,6 +92,18 @@ void EditDifferences::refresh()
         after = m_history[static_cast<std::size_t>(index)];
     }
     m_changes.reset();
+    if (m_dragging && !m_preview) {
+        // The rows stay where they are: over and over, legal places follow illegal ones.
+        const QString dash = QStringLiteral("–"), source = tr("Nothing would change, or it cannot be dropped here");
+        m_facts->setFacts({{tr("makespan"), dash, source, Tone::Dim},
+                           {tr("bubble"), dash, source, Tone::Dim},
+                           {tr("peak memory"), dash, source, Tone::Dim},
+                           {tr("transfers"), dash, source, Tone::Dim}});
+        m_name->setText(tr("if dropped here"));
+        m_name->show();
+        Q_EMIT changed();
+        return;
+    }
     if (!before || !after) {
         m_facts->setFacts({});
         m_name->setText(index > 0 ? tr("No numbers: the schedule cannot run before or after it.")

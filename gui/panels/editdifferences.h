@@ -22,8 +22,8 @@ class EditDifferences : public QWidget {
 public:
     explicit EditDifferences(Document& document, QWidget* parent = nullptr);
 
-    /// A drag in progress: its prediction, or null when there is none.
-    void setPreview(const Prediction* preview);
+    /// A drag in progress, and its prediction, or null when there is none.
+    void setPreview(bool dragging, const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
     /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is no edit, or
     /// a part of the blocks has no place before or after it: then more or less is neither better nor worse.
@@ -53,6 +53,7 @@ private:
     std::vector<std::optional<Numbers>> m_history; ///< per index of the undo stack
     std::size_t m_lastIndex = 0;
     std::optional<Changes> m_changes;
+    bool m_dragging = false;
     const Prediction* m_preview = nullptr;
     QLabel* m_heading;
     QLabel* m_name;

@@ -6,6 +6,8 @@
 #include <QLabel>
 #include <QTimer>
 
+#include <utility>
+
 namespace pipewright {
 
 namespace {
@@ -26,7 +28,7 @@ FactList::FactList(QWidget* parent)
 
 void FactList::setFacts(const std::vector<Fact>& facts)
 {
-    m_facts = facts;
+    const std::vector<Fact> before = std::exchange(m_facts, facts);
     while (m_rows.size() < facts.size()) {
         const int row = static_cast<int>(m_rows.size());
         auto* name = makeCaption({}, TextSize::Normal, this);
@@ -40,7 +42,8 @@ void FactList::setFacts(const std::vector<Fact>& facts)
         const bool used = i < facts.size();
         m_rows[i].name->setVisible(used);
         m_rows[i].value->setVisible(used);
-        if (!used)
+        // Every label that is told something has its panel laid out anew, and a drag tells it at every move.
+        if (!used || (i < before.size() && before[i] == facts[i]))
             continue;
         const Fact& fact = facts[i];
         m_rows[i].name->setText(fact.name);

@@ -18,6 +18,7 @@ struct Fact {
     QString value;
     QString source; ///< tooltip: preset, formula, measured
     Tone tone = Tone::Plain;
+    bool operator==(const Fact&) const = default;
 };
 
 class FactList : public QWidget {

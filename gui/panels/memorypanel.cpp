@@ -29,6 +29,29 @@ void setWords(QLabel* label, const QString& text)
     label->adjustSize();
 }
 
+/// A hairline with round corners along the inside of `area`. Only the corners are smoothed: smoothing sides as long as a
+/// window takes a millisecond of every frame.
+void drawFrame(QPainter& painter, const QRectF& area, const QColor& color)
+{
+    const double radius = Theme::blockRadius, width = area.width() - 2 * radius, height = area.height() - 2 * radius;
+    for (const double y : {area.top(), area.bottom() - 1})
+        painter.fillRect(QRectF(area.left() + radius, y, width, 1), color);
+    for (const double x : {area.left(), area.right() - 1})
+        painter.fillRect(QRectF(x, area.top() + radius, 1, height), color);
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(color);
+    const double size = 2 * radius - 1; // of the corner's circle, in the middle of the line
+    const double left = area.left() + 0.5, upper = area.top() + 0.5, right = area.right() - 0.5 - size,
+                 lower = area.bottom() - 0.5 - size;
+    constexpr int quarter = 90 * 16; // QPainter counts in sixteenths of a degree
+    painter.drawArc(QRectF(right, upper, size, size), 0, quarter);
+    painter.drawArc(QRectF(left, upper, size, size), quarter, quarter);
+    painter.drawArc(QRectF(left, lower, size, size), 2 * quarter, quarter);
+    painter.drawArc(QRectF(right, lower, size, size), 3 * quarter, quarter);
+    painter.restore();
+}
+
 } // namespace
 
 MemoryPanel::MemoryPanel(QWidget* parent)
@@ -139,15 +162,35 @@ void MemoryPanel::paintCurves(QPainter& painter)
     const auto curve = [&](const StepCurve& steps, const QColor& color, const QColor* below, double thickness) {
         const double half = 0.5 / scale * m_axis.nsPerPixel,
                      thick = std::max(1.0, std::round(thickness * scale)) / scale;
+        // Neighbours that look alike are one: a steady schedule's memory comes back to the same values.
+        struct Run {
+            double left, right, upper, lower;
+        };
+        std::vector<Run> runs;
         for (const StepCurve::Column& column : steps.columns(m_axis.start - half, m_axis.end() - half,
                                                              static_cast<int>(std::lround(m_axis.width * scale)))) {
-            const double x = m_axis.left + column.x / scale, width = column.width / scale;
-            const double upper = line(yOf(static_cast<double>(column.high))),
-                         lower = line(yOf(static_cast<double>(column.low)));
-            if (below && ground > lower + thick)
-                fill(QRectF(x, lower + thick, width, ground - lower - thick), *below);
-            fill(QRectF(x, upper, width, lower - upper + thick), color);
+            const Run run{m_axis.left + column.x / scale, m_axis.left + (column.x + column.width) / scale,
+                          line(yOf(static_cast<double>(column.high))), line(yOf(static_cast<double>(column.low))) + thick};
+            if (!runs.empty() && runs.back().right == run.left && runs.back().upper == run.upper && runs.back().lower == run.lower)
+                runs.back().right = run.right;
+            else
+                runs.push_back(run);
         }
+        if (runs.empty())
+            return;
+        if (below) {
+            // All have one part of what is below the curve; a tall rectangle of one pixel's width costs as much as a wide one.
+            double common = runs.front().lower;
+            for (const Run& run : runs)
+                common = std::max(common, run.lower);
+            if (common < ground)
+                fill(QRectF(runs.front().left, common, runs.back().right - runs.front().left, ground - common), *below);
+            for (const Run& run : runs)
+                if (const double until = std::min(common, ground); run.lower < until)
+                    fill(QRectF(run.left, run.lower, run.right - run.left, until - run.lower), *below);
+        }
+        for (const Run& run : runs)
+            fill(QRectF(run.left, run.upper, run.right - run.left, run.lower - run.upper), color);
     };
     // Opaque, as it looks on the window: a rectangle that has to be mixed with what is below costs many times
     // one that is not.
@@ -174,9 +217,8 @@ void MemoryPanel::paintCaptions(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     const QRectF area = plotArea();
+    drawFrame(painter, area, theme.hairline);
     painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(theme.hairline);
-    painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
     painter.setFont(Theme::words(TextSize::Small));
     if (!m_predicted) {
         painter.setPen(theme.dim);

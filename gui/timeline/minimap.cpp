@@ -28,14 +28,11 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     setAccessibleDescription(tr("The whole schedule; the frame shows the part that the timeline shows"));
     setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule"));
     connect(&timeline, &TimelineView::viewRangeChanged, this, [this] { update(); });
-    // A drag gives many previews a second; the strip takes up one of them now and then.
+    // A drag gives many previews a second; the strip takes one up when the hand rests.
     m_later.setSingleShot(true);
     m_later.setInterval(200);
     connect(&m_later, &QTimer::timeout, this, &Minimap::drop);
-    connect(&timeline, &TimelineView::previewChanged, this, [this] {
-        if (!m_later.isActive())
-            m_later.start();
-    });
+    connect(&timeline, &TimelineView::previewChanged, &m_later, qOverload<>(&QTimer::start));
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::overlayChanged, this, &Minimap::drop);
 }

@@ -291,6 +291,11 @@ const Prediction* TimelineView::preview() const
     return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
 }
 
+bool TimelineView::isPreviewing() const
+{
+    return d->plan.has_value();
+}
+
 void TimelineView::setLargeFrom(double milliseconds)
 {
     d->planner.setLargeFrom(milliseconds);

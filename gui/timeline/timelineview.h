@@ -65,6 +65,7 @@ public:
 
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
+    bool isPreviewing() const; ///< something is held over a place, legal or not
     /// For tests: which designs a drag treats as large, see DropPlanner::setLargeFrom().
     void setLargeFrom(double milliseconds);
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
@@ -120,7 +121,7 @@ public:
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
     void lanesChanged();                             ///< heights, order, pinned or folded lanes
-    void previewChanged();                           ///< preview() changed, appeared or went
+    void previewChanged();                           ///< preview() or isPreviewing() changed
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
     void gapClicked(int device, qint64 start, qint64 end);
     /// An edit by keyboard or drop was refused; the text says why and what would help.

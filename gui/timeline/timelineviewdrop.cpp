@@ -37,6 +37,7 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
     const bool changed = !same && ((plan && plan->prediction) || (next && next->prediction));
     // What was shown at once is confirmed: the lanes stand as they will.
     const bool confirmed = samePlace && plan->live && next->prediction && !next->live;
+    const bool beginsOrEnds = plan.has_value() != next.has_value();
     plan = std::move(next);
     if (!plan)
         planner.stop();
@@ -57,8 +58,9 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
                 previewLayout = plan->layout;
             }
         }
-        Q_EMIT view.previewChanged();
     }
+    if (changed || beginsOrEnds)
+        Q_EMIT view.previewChanged();
     updateOverlay();
     view.viewport()->update();
 }
