@@ -163,7 +163,7 @@ QScrollArea* MainWindow::buildRight()
 {
     auto* column = new QWidget(this);
     QVBoxLayout* layout = columnOf(column, rightWidth);
-    m_inspector = new Inspector(m_document, column);
+    m_inspector = new Inspector(*m_timeline, column);
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
     m_suggestions = new SuggestionList(m_document, column);

@@ -7,7 +7,9 @@
 #include "gui/panels/explain.h"
 #include "gui/panels/factlist.h"
 #include "gui/panels/labels.h"
+#include "gui/panels/lanefields.h"
 #include "gui/panels/words.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/timeline/warmup.h"
 
 #include <QGridLayout>
@@ -19,9 +21,9 @@
 
 namespace pipewright {
 
-Inspector::Inspector(Document& document, QWidget* parent)
+Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     : QWidget(parent)
-    , m_document(document)
+    , m_document(timeline.document())
     , m_chip(new BlockChip({}, this))
     , m_title(new QLabel(this))
     , m_place(makeCaption({}, TextSize::Normal, this))
@@ -111,6 +113,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
     layout->addLayout(chipRow);
     layout->addWidget(m_facts);
     layout->addWidget(m_fields);
+    layout->addWidget(new LaneFields(timeline, this));
     layout->addWidget(m_fault);
     layout->addSpacing(8);
     layout->addWidget(m_whyHeading);

@@ -68,6 +68,9 @@ public:
     /// For tests: which designs a drag treats as large, see DropPlanner::setLargeFrom().
     void setLargeFrom(double milliseconds);
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
+    int chosenLane() const;         ///< whose label was pressed last, or that of the selected block; -1: neither
+    void setLaneHeight(int device, int height); ///< of all of it, in pixels, clamped; LaneStrip::foldedHeight or less folds it
+    void setLaneRow(int device, int row);       ///< from the top, clamped
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
     int greatestHeight() const; ///< beyond which more room does not make lanes higher
@@ -119,7 +122,7 @@ public:
 
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
-    void lanesChanged();                             ///< heights, order, pinned or folded lanes
+    void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() changed, appeared or went
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
     void gapClicked(int device, qint64 start, qint64 end);

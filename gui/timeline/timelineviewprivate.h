@@ -86,6 +86,7 @@ struct TimelineView::Private {
     std::optional<LaneDrag> laneDrag;
     void arrangeLanes();
     void lanesChanged();
+    void chooseLane(int lane);
     int laneForKeys() const;
     std::optional<int> laneEdgeAt(QPoint position) const;
     bool pressLane(QPoint position, Qt::KeyboardModifiers modifiers);

@@ -311,7 +311,7 @@ void TimelineView::Private::showTransferMenu(QPoint position)
 {
     if (const std::optional<std::size_t> chip = chipAt(position))
         view.selectTransfer(transferLaneAt(position), transfers(transferLaneAt(position))[*chip].transfer);
-    currentLane = transferLaneAt(position);
+    chooseLane(transferLaneAt(position));
     auto* menu = new QMenu(&view);
     menu->setAttribute(Qt::WA_DeleteOnClose);
     for (const char* name : {"transferEarlier", "transferLater", "transferFree", "", "laneTransfers", "allTransfers"}) {

@@ -226,7 +226,7 @@ private Q_SLOTS:
     void theInspectorMovesATransferByItsNumber()
     {
         Stage stage;
-        Inspector inspector(stage.document);
+        Inspector inspector(*stage.view);
         inspector.show();
         stage.document.select(f02);
         QSpinBox* field = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lanes that are resized, folded, pinned and put in another order, and the crosshair, by mouse and by key.
+#include "gui/panels/inspector.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timelinestage.h"
@@ -10,6 +11,7 @@
 #include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
+#include <QSpinBox>
 
 using namespace pipewright;
 using namespace pipewright::testing;
@@ -119,6 +121,60 @@ private Q_SLOTS:
         QCOMPARE(stage.view->rectOfLane(1).height(), LaneStrip::foldedHeight + 10);
         QTest::keyClick(stage.view.get(), Qt::Key_Home, Qt::ControlModifier | Qt::ShiftModifier);
         QVERIFY(stage.view->lanes().isAsGiven());
+    }
+
+    void theInspectorsFieldsSetRowAndHeightOfTheChosenLane()
+    {
+        Stage stage;
+        Inspector inspector(*stage.view);
+        inspector.show();
+        inspector.activateWindow(); // or the arrows are the timeline's
+        QVERIFY(QTest::qWaitForWindowActive(&inspector));
+        const auto field = [&inspector](const char* name) {
+            for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
+                if (spin->accessibleName() == QLatin1String(name))
+                    return spin;
+            return static_cast<QSpinBox*>(nullptr);
+        };
+        QSpinBox *row = field("Row of the lane"), *height = field("Height of the lane");
+        const auto type = [](QSpinBox* spin, const char* text) {
+            spin->setFocus();
+            spin->selectAll();
+            QTest::keyClicks(spin, QLatin1String(text));
+            QTest::keyClick(spin, Qt::Key_Return);
+        };
+        QVERIFY(row && height && !height->isVisible()); // no lane is meant
+        stage.document.select(f10);
+        QVERIFY(height->isVisible());
+        QCOMPARE(height->value(), stage.view->rectOfLane(1).height());
+        type(height, "90");
+        QCOMPARE(stage.view->rectOfLane(1).height(), 90);
+        QTest::keyClick(height, Qt::Key_Up);
+        QCOMPARE(stage.view->rectOfLane(1).height(), 100);
+        type(height, "20");
+        QVERIFY(stage.view->lanes().isFolded(1));
+        QCOMPARE(height->text(), QStringLiteral("folded"));
+        type(height, "22"); // lower than a lane that shows its blocks
+        QCOMPARE(stage.view->rectOfLane(1).height(), LaneStrip::leastHeight);
+        QCOMPARE(height->value(), LaneStrip::leastHeight);
+        // A lane whose label was pressed is meant instead, and follows the mouse.
+        const QPoint line(40, stage.view->rectOfLane(2).bottom());
+        stage.press(line);
+        QCOMPARE(height->value(), stage.view->rectOfLane(2).height());
+        stage.move(line + QPoint(0, 25));
+        stage.release(line + QPoint(0, 25));
+        QCOMPARE(height->value(), stage.view->rectOfLane(2).height());
+        QCOMPARE(row->value(), 3);
+        type(row, "1");
+        QCOMPARE(stage.view->lanes().rowOf(2), 0);
+        // Lanes without a height of their own share the window's.
+        const Block f00{Op::F, 0, 0, 0};
+        stage.document.select(f00);
+        const int before = height->value();
+        stage.view->resize(1128, 420);
+        QVERIFY(height->value() > before);
+        QCOMPARE(height->value(), stage.view->rectOfLane(0).height());
+        QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 
     void aPinnedLaneStaysWhileTheOthersScrollUnderIt()
