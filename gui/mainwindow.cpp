@@ -156,6 +156,8 @@ QWidget* MainWindow::buildCentre()
     layout->addWidget(m_bubbles);
     layout->addStretch(0); // lanes and memory take what room there is, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
+    m_actions->addView(tr("Overview"), m_minimap);
+    setTabOrder(m_minimap, m_timeline); // as they stand
     return column;
 }
 
