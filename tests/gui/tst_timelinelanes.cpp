@@ -7,11 +7,13 @@
 
 #include <QAction>
 #include <QContextMenuEvent>
+#include <QHelpEvent>
 #include <QLoggingCategory>
 #include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QToolTip>
 
 using namespace pipewright;
 using namespace pipewright::testing;
@@ -217,6 +219,24 @@ private Q_SLOTS:
                 action->trigger();
         QVERIFY(stage.view->lanes().isPinned(2));
         menu->close();
+    }
+
+    void aLabelsTipNamesTheGpuThatTheDeviceRunsOn()
+    {
+        Design design = testing::design();
+        design.cluster.gpus = {{0, 32}, {0, 32}, {1, 0}, {1, 0}};
+        Stage stage(design);
+        const auto tip = [&stage](int device) {
+            const QPoint label(40, stage.view->rectOfLane(device).center().y());
+            QHelpEvent event(QEvent::ToolTip, label, stage.view->viewport()->mapToGlobal(label));
+            QApplication::sendEvent(stage.view->viewport(), &event);
+            return QToolTip::text();
+        };
+        QVERIFY2(tip(1).contains(QLatin1String("runs on 32 multiprocessors of the machine's GPU 0")), qPrintable(tip(1)));
+        QVERIFY2(tip(2).contains(QLatin1String("runs on the machine's GPU 1")), qPrintable(tip(2)));
+        design.cluster.gpus.clear();
+        stage.document.reset(design);
+        QVERIFY(!tip(1).contains(QLatin1String("runs on")));
     }
 
     void lanesKeepHowTheyStandThroughAnEdit()
