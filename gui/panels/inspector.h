@@ -41,6 +41,7 @@ private:
     void refreshSend();
     void report(const Diagnostics& diagnostics);
 
+    TimelineView& m_timeline;
     Document& m_document;
     std::optional<Block> m_block;
     BlockChip* m_chip;

@@ -99,6 +99,7 @@ public:
     /// The transfer that was chosen last, or else the first that the selected block sends; and in whose list it is.
     std::optional<Transfer> selectedTransfer(int* device = nullptr) const;
     void selectTransfer(int device, const Transfer& transfer); ///< selects the block that makes what it carries, too
+    void selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
     void moveTransferBy(int places);      ///< the selected one, in its device's order of sends and receives
     QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not in sight
     enum class Alike { Microbatch, Stage, Op };
@@ -107,6 +108,9 @@ public:
 
     // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
     void selectNeighbour(int direction);  ///< -1 previous, +1 next block on the device
+    /// The same with the other selected blocks kept: `also` the present one, or else in its place.
+    void selectNeighbourToo(int direction, bool also);
+    void togglePin();                     ///< pins the selected block where it starts, or takes its pin away
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
     void moveSelection(int places);       ///< one place earlier or later on its device
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device

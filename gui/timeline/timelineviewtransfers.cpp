@@ -355,6 +355,9 @@ void TimelineView::Private::addTransferActions()
                 strip.setTransfers(lane, !all);
             lanesChanged();
         });
+    add("transferNext", TimelineView::tr("Next transfer of the block"),
+        TimelineView::tr("What carries its result, in the list of its sender and then of its receiver"), Qt::Key_U,
+        [this] { view.selectNextTransfer(); });
     add("transferEarlier", TimelineView::tr("Transfer one place earlier"),
         TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Left,
         [this] { view.moveTransferBy(-1); });
