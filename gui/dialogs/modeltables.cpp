@@ -147,7 +147,7 @@ void ModelWindow::describeMapping()
         QStringList held;
         if (use.slices > 0)
             held << (use.slices == 1 ? tr("a slice of %1 multiprocessors").arg(use.multiprocessors)
-                                     : tr("%1 slices of %2 multiprocessors in all").arg(use.slices).arg(use.multiprocessors));
+                                     : tr("%1 slices with %2 multiprocessors together").arg(use.slices).arg(use.multiprocessors));
         if (use.whole > 0)
             held << (use.whole == 1 ? tr("a device on all of it") : tr("%1 devices on all of it").arg(use.whole));
         parts << tr("GPU %1: %2").arg(gpu).arg(held.join(tr(" and ")));

@@ -146,8 +146,8 @@ QWidget* ModelWindow::buildDevices()
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
+    layout->addWidget(m_mapping); // above the table, which is mostly lower than the page
     layout->addWidget(m_devices, 1);
-    layout->addWidget(m_mapping);
     return page;
 }
 
