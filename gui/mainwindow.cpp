@@ -156,6 +156,8 @@ QWidget* MainWindow::buildCentre()
     layout->addWidget(m_bubbles);
     layout->addStretch(0); // lanes and memory take what room there is, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
+    m_actions->addView(tr("Overview"), m_minimap);
+    setTabOrder(m_minimap, m_timeline); // as they stand
     return column;
 }
 
@@ -163,7 +165,7 @@ QScrollArea* MainWindow::buildRight()
 {
     auto* column = new QWidget(this);
     QVBoxLayout* layout = columnOf(column, rightWidth);
-    m_inspector = new Inspector(m_document, column);
+    m_inspector = new Inspector(*m_timeline, column);
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
     m_suggestions = new SuggestionList(m_document, column);

@@ -260,8 +260,8 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
         for (std::size_t i = 0; i < gpus->size(); ++i) {
             ObjectReader entry(document, (*gpus)[i], fmt::format("{}/gpus/{}", pointer, i), diagnostics);
             GpuShare& share = cluster.gpus.emplace_back();
-            entry.read("gpu", share.gpu, 0, 1 << 10, Presence::Required);
-            entry.read("multiprocessors", share.multiprocessors, 1, 1 << 10);
+            entry.read("gpu", share.gpu, 0, highestGpu, Presence::Required);
+            entry.read("multiprocessors", share.multiprocessors, 1, mostMultiprocessors);
             entry.finish();
         }
         if (!gpus->empty() && gpus->size() != cluster.devices.size())

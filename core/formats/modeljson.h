@@ -26,6 +26,9 @@ void readCollectives(ObjectReader& reader, Cluster& cluster);
 nlohmann::ordered_json linkToJson(const LinkSpec& link);
 LinkSpec readLink(ObjectReader& reader);
 
+/// What "gpus" of a cluster may name: GPUs 0 to this, and slices of at most so many multiprocessors.
+inline constexpr int highestGpu = 1 << 10, mostMultiprocessors = 1 << 10;
+
 nlohmann::ordered_json clusterToJson(const Cluster& cluster);
 /// `value` is the object at `pointer`; everything including unknown keys is checked.
 Cluster readCluster(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,

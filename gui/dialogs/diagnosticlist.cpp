@@ -4,6 +4,7 @@
 #include "gui/panels/labels.h"
 
 #include <QDialogButtonBox>
+#include <QEvent>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>

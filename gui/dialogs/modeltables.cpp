@@ -11,6 +11,8 @@
 #include <QLabel>
 #include <QLocale>
 
+#include <map>
+
 namespace pipewright {
 
 namespace {
@@ -113,8 +115,44 @@ void ModelWindow::fillDevices()
                         {QString::fromStdString(formatFlops(spec.peakFlops)), true, unused},
                         {percentText(spec.efficiency), true, unused},
                         {QString::fromStdString(formatBandwidth(spec.memoryBandwidth)), true, unused}});
+        const GpuShare* share = i < design.cluster.gpus.size() ? &design.cluster.gpus[i] : nullptr;
+        rows.back().push_back({share ? QString::number(share->gpu) : QString(), true,
+                               share ? tr("Empty: left open, for every device") : tr("Empty: left open. The first number is taken for every device")});
+        rows.back().push_back({share && share->multiprocessors > 0 ? QString::number(share->multiprocessors) : QString(), true,
+                               share ? tr("Empty: the whole GPU") : tr("Empty: left open. The first number is taken for every device, on GPU 0")});
     }
     m_devices->setRows(rows);
+    describeMapping();
+}
+
+void ModelWindow::describeMapping()
+{
+    const Cluster& cluster = m_document.design().cluster;
+    if (cluster.gpus.empty()) {
+        m_mapping->setText(tr("Runs with CUDA are spread over the GPUs of the machine; devices that share one get equal slices of its multiprocessors."));
+        return;
+    }
+    struct Use {
+        int whole = 0, slices = 0, multiprocessors = 0;
+    };
+    std::map<int, Use> uses;
+    for (const GpuShare& share : cluster.gpus) {
+        Use& use = uses[share.gpu];
+        use.whole += share.multiprocessors == 0;
+        use.slices += share.multiprocessors > 0;
+        use.multiprocessors += share.multiprocessors;
+    }
+    QStringList parts;
+    for (const auto& [gpu, use] : uses) {
+        QStringList held;
+        if (use.slices > 0)
+            held << (use.slices == 1 ? tr("a slice of %1 multiprocessors").arg(use.multiprocessors)
+                                     : tr("%1 slices with %2 multiprocessors together").arg(use.slices).arg(use.multiprocessors));
+        if (use.whole > 0)
+            held << (use.whole == 1 ? tr("a device on all of it") : tr("%1 devices on all of it").arg(use.whole));
+        parts << tr("GPU %1: %2").arg(gpu).arg(held.join(tr(" and ")));
+    }
+    m_mapping->setText(tr("Runs with CUDA use the machine's GPUs so: %1.").arg(parts.join(QStringLiteral("; "))));
 }
 
 void ModelWindow::fillLinks()

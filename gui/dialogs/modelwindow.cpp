@@ -3,6 +3,7 @@
 #include "gui/dialogs/modelwindow.h"
 
 #include "core/base/rates.h"
+#include "core/formats/modeljson.h"
 #include "core/predict/redesign.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/memorybars.h"
@@ -40,6 +41,17 @@ double parseShare(const QString& text)
     return value;
 }
 
+constexpr int gpuColumn = 6, multiprocessorsColumn = 7;
+
+int parseNumber(const QString& text, const std::string& where, int low, int high)
+{
+    bool ok = false;
+    const int value = text.toInt(&ok);
+    if (!ok || value < low || value > high)
+        throw Error(where, "\"" + text.toStdString() + "\" is out of range", "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
+    return value;
+}
+
 } // namespace
 
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
@@ -51,7 +63,8 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     , m_effect(makeNumber({}, TextSize::Small, this))
     , m_stages(new ValueTable(tr("Stages"), {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"), tr("weights"), tr("gradients"), tr("optimizer"), tr("activations")}, this))
     , m_layers(new ValueTable(tr("Layers"), {tr("layer"), tr("stage"), tr("forward"), tr("backward"), tr("parameters"), tr("saved"), tr("output")}, this))
-    , m_devices(new ValueTable(tr("Devices"), {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"), tr("memory bandwidth")}, this))
+    , m_devices(new ValueTable(tr("Devices"), {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"), tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")}, this))
+    , m_mapping(makeCaption({}, TextSize::Small, this))
     , m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this))
     , m_memory(new MemoryBars(this))
     , m_source(makeCaption({}, TextSize::Small, this))
@@ -63,7 +76,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_tabs->setAccessibleName(tr("Premises"));
     m_tabs->addTab(buildStages(), tr("Stages"));
     m_tabs->addTab(m_layers, tr("Layers"));
-    m_tabs->addTab(m_devices, tr("Devices"));
+    m_tabs->addTab(buildDevices(), tr("Devices"));
     m_tabs->addTab(buildLinks(), tr("Links"));
     m_fault->setWordWrap(true);
     m_fault->setAccessibleName(tr("Why the edit was refused"));
@@ -84,6 +97,8 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
+    m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from 0. Several devices may share one."));
+    m_devices->setColumnTip(multiprocessorsColumn, tr("Of the GPU's, a slice that is the device's own; empty: the whole GPU, shared with the others on it"));
     connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_measure, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_partition->setMeasure(index == 0 ? PartitionBar::Measure::Work : PartitionBar::Measure::Parameters);
@@ -121,6 +136,18 @@ QWidget* ModelWindow::buildStages()
     layout->addWidget(makeHeading(tr("Memory at each device's fullest moment"), page));
     layout->addWidget(m_memory, 3);
     layout->addStretch(0);
+    return page;
+}
+
+QWidget* ModelWindow::buildDevices()
+{
+    auto* page = new QWidget(this);
+    m_mapping->setWordWrap(true);
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_mapping); // above the table, which is mostly lower than the page
+    layout->addWidget(m_devices, 1);
     return page;
 }
 
@@ -171,6 +198,11 @@ QString ModelWindow::fault() const
 QString ModelWindow::effect() const
 {
     return m_effect->text();
+}
+
+QString ModelWindow::mapping() const
+{
+    return m_mapping->text();
 }
 
 void ModelWindow::showEvent(QShowEvent* event)
@@ -246,8 +278,49 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
     });
 }
 
+void ModelWindow::setGpu(int device, const QString& text)
+{
+    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
+    const QString what = text.isEmpty()  ? tr("Leave open which GPUs the devices run on")
+                         : now.empty()   ? tr("Run every device on GPU %1 of the machine").arg(text)
+                                         : tr("Run device %1 on GPU %2 of the machine").arg(device).arg(text);
+    commit(what, [&] {
+        Cluster cluster = m_document.design().cluster;
+        if (text.isEmpty()) {
+            cluster.gpus.clear();
+        } else {
+            const int gpu = parseNumber(text, "GPU of device " + std::to_string(device), 0, highestGpu);
+            if (now.empty())
+                cluster.gpus.assign(cluster.devices.size(), GpuShare{gpu, 0});
+            cluster.gpus[static_cast<std::size_t>(device)].gpu = gpu;
+        }
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
+void ModelWindow::setMultiprocessors(int device, const QString& text)
+{
+    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
+    const QString what = text.isEmpty() ? tr("Run device %1 on a whole GPU").arg(device)
+                         : now.empty()  ? tr("Run every device on %1 multiprocessors of GPU 0").arg(text)
+                                        : tr("Run device %1 on %2 multiprocessors").arg(device).arg(text);
+    commit(what, [&] {
+        Cluster cluster = m_document.design().cluster;
+        const int slice = text.isEmpty() ? 0 : parseNumber(text, "multiprocessors of device " + std::to_string(device), 1, mostMultiprocessors);
+        if (now.empty() && slice > 0)
+            cluster.gpus.assign(cluster.devices.size(), GpuShare{0, slice});
+        else if (!now.empty())
+            cluster.gpus[static_cast<std::size_t>(device)].multiprocessors = slice;
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
 void ModelWindow::setDeviceValue(int device, int column, const QString& text)
 {
+    if (column == gpuColumn)
+        return setGpu(device, text);
+    if (column == multiprocessorsColumn)
+        return setMultiprocessors(device, text);
     const QString label = deviceLabel(m_document.design(), device);
     commit(tr("Set %1 of %2 to %3").arg(m_devices->horizontalHeaderItem(column)->text(), label, text), [&] {
         Cluster cluster = m_document.design().cluster;

@@ -34,9 +34,13 @@ public:
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const; ///< why the last edit was refused
     QString effect() const; ///< of a drag in progress
+    QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setLayersOfStage(int stage, const QString& text);
     void setDeviceValue(int device, int column, const QString& text);
+    /// Where the CUDA backend runs it; the list is of all devices or of none, so the first number places them all.
+    void setGpu(int device, const QString& text);
+    void setMultiprocessors(int device, const QString& text);
     void setLinkValue(int row, int column, const QString& text);
     void addLink(int from, int to); ///< a link of its own for one directed pair
     void removeLink();              ///< the chosen pair takes the common link again
@@ -47,12 +51,14 @@ protected:
 
 private:
     QWidget* buildStages();
+    QWidget* buildDevices();
     QWidget* buildLinks();
     void refresh();
     void fillStages();
     void fillLayers();
     void fillDevices();
     void fillLinks();
+    void describeMapping();
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
     /// Makes the edit, or shows why not; the tables show the document again either way.
@@ -67,6 +73,7 @@ private:
     ValueTable* m_stages;
     ValueTable* m_layers;
     ValueTable* m_devices;
+    QLabel* m_mapping;
     ValueTable* m_links;
     MemoryBars* m_memory;
     QLabel* m_source;

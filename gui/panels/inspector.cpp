@@ -7,7 +7,9 @@
 #include "gui/panels/explain.h"
 #include "gui/panels/factlist.h"
 #include "gui/panels/labels.h"
+#include "gui/panels/lanefields.h"
 #include "gui/panels/words.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/timeline/warmup.h"
 
 #include <QGridLayout>
@@ -19,9 +21,10 @@
 
 namespace pipewright {
 
-Inspector::Inspector(Document& document, QWidget* parent)
+Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     : QWidget(parent)
-    , m_document(document)
+    , m_timeline(timeline)
+    , m_document(timeline.document())
     , m_chip(new BlockChip({}, this))
     , m_title(new QLabel(this))
     , m_place(makeCaption({}, TextSize::Normal, this))
@@ -59,7 +62,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
     m_warmUp->setAccessibleName(tr("Warm-up of the device"));
     m_warmUp->setToolTip(tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"));
     m_position->setAccessibleName(tr("Position in lane"));
-    m_position->setToolTip(tr("Place in its device's order, 1 is first: the numeric twin of dragging"));
+    m_position->setToolTip(tr("Place in its device's order, 1 is first: the numeric twin of dragging; other selected blocks of the device go along"));
     m_pin->setFont(Theme::numbers(TextSize::Small));
     m_pin->setAccessibleName(tr("Earliest start"));
     m_pin->setPlaceholderText(tr("none"));
@@ -111,6 +114,7 @@ Inspector::Inspector(Document& document, QWidget* parent)
     layout->addLayout(chipRow);
     layout->addWidget(m_facts);
     layout->addWidget(m_fields);
+    layout->addWidget(new LaneFields(timeline, this));
     layout->addWidget(m_fault);
     layout->addSpacing(8);
     layout->addWidget(m_whyHeading);
@@ -279,6 +283,10 @@ void Inspector::applyPosition()
     const int wanted = m_position->value() - 1;
     if (now.device < 0 || wanted == now.index)
         return;
+    if (m_timeline.selectedBlocks().size() > 1) { // the selected ones go along, as they do in a drag
+        m_timeline.moveSelection(wanted - now.index);
+        return refreshPlace();
+    }
     // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
     const Diagnostics faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
     if (hasErrors(faults))

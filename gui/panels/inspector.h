@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The selected block: what it is, when it runs and why then, what it frees and feeds, and two fields that
-// are the numeric twins of dragging: its position in the lane, its earliest start, and the place of what it sends
-// in its device's order of transfers.
+// The selected block: what it is, when it runs and why then, what it frees and feeds, and fields that are the
+// numeric twins of dragging: its position in the lane, its stage's device, that device's warm-up, its earliest
+// start, the place of what it sends in its device's order of transfers, and how its lane stands.
 #pragma once
 
 #include "gui/document.h"
@@ -16,12 +16,13 @@ namespace pipewright {
 
 class BlockChip;
 class FactList;
+class TimelineView;
 
 class Inspector : public QWidget {
     Q_OBJECT
 
 public:
-    explicit Inspector(Document& document, QWidget* parent = nullptr);
+    explicit Inspector(TimelineView& timeline, QWidget* parent = nullptr); ///< of the timeline's document
     QString why() const;
     /// Idle time behind the last block of a device, which no block of its own explains. Shown until the
     /// selection or the design changes.
@@ -40,6 +41,7 @@ private:
     void refreshSend();
     void report(const Diagnostics& diagnostics);
 
+    TimelineView& m_timeline;
     Document& m_document;
     std::optional<Block> m_block;
     BlockChip* m_chip;

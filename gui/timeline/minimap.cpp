@@ -4,6 +4,7 @@
 #include "gui/theme.h"
 #include "gui/timeline/lanegeometry.h"
 
+#include <QAction>
 #include <QMouseEvent>
 #include <QPainter>
 
@@ -25,16 +26,89 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     setFixedHeight(stripHeight);
     setMouseTracking(true);
     setAccessibleName(tr("Overview"));
-    setAccessibleDescription(tr("The whole schedule; the frame shows the part that the timeline shows"));
-    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule"));
-    connect(&timeline, &TimelineView::viewRangeChanged, this, [this] { update(); });
+    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule. With the focus (Tab): arrows pan, "
+                  "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to the ends, 0 shows everything"));
+    // By Tab only: a click here would take the keys away from the timeline, where they edit.
+    setFocusPolicy(Qt::TabFocus);
+    addActions();
+    describe();
+    connect(&timeline, &TimelineView::viewRangeChanged, this, [this] {
+        describe();
+        update();
+    });
     // A drag gives many previews a second; the strip takes one up when the hand rests.
     m_later.setSingleShot(true);
     m_later.setInterval(200);
     connect(&m_later, &QTimer::timeout, this, &Minimap::drop);
     connect(&timeline, &TimelineView::previewChanged, &m_later, qOverload<>(&QTimer::start));
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::drop);
+    connect(&timeline.document(), &Document::designChanged, this, &Minimap::describe);
     connect(&timeline.document(), &Document::overlayChanged, this, &Minimap::drop);
+}
+
+void Minimap::addActions()
+{
+    const auto add = [this](const QString& text, const QList<QKeySequence>& keys, auto run) {
+        auto* action = new QAction(text, this);
+        action->setShortcuts(keys);
+        action->setShortcutContext(Qt::WidgetShortcut);
+        connect(action, &QAction::triggered, this, run);
+        addAction(action);
+    };
+    constexpr double step = 0.1; // of what is shown, as in the timeline
+    add(tr("Frame earlier"), {Qt::Key_Left, Qt::Key_A}, [this] { pan(-step); });
+    add(tr("Frame later"), {Qt::Key_Right, Qt::Key_D}, [this] { pan(step); });
+    add(tr("Frame earlier by its width"), {Qt::Key_PageUp}, [this] { pan(-1); });
+    add(tr("Frame later by its width"), {Qt::Key_PageDown}, [this] { pan(1); });
+    add(tr("Frame to the beginning"), {Qt::Key_Home}, [this] { beginAt(whole().start); });
+    add(tr("Frame to the end"), {Qt::Key_End}, [this] { beginAt(whole().end()); });
+    const auto zoom = [this](double factor) { m_timeline.zoomBy(factor, m_timeline.axis().left + m_timeline.axis().width / 2.0); };
+    add(tr("Frame narrower"), {Qt::Key_Plus, Qt::Key_W}, [zoom] { zoom(1.25); });
+    add(tr("Frame wider"), {Qt::Key_Minus, Qt::Key_S}, [zoom] { zoom(0.8); });
+    add(tr("Left edge of the frame earlier"), {Qt::CTRL | Qt::Key_Left}, [this] { nudgeEdge(Grip::Left, -step); });
+    add(tr("Left edge of the frame later"), {Qt::CTRL | Qt::Key_Right}, [this] { nudgeEdge(Grip::Left, step); });
+    add(tr("Right edge of the frame earlier"), {Qt::SHIFT | Qt::Key_Left}, [this] { nudgeEdge(Grip::Right, -step); });
+    add(tr("Right edge of the frame later"), {Qt::SHIFT | Qt::Key_Right}, [this] { nudgeEdge(Grip::Right, step); });
+    add(tr("Frame around everything"), {Qt::Key_0, Qt::Key_F}, [this] { m_timeline.showAll(); });
+}
+
+void Minimap::pan(double share)
+{
+    m_timeline.setAxis(panned(m_timeline.axis(), share * m_timeline.axis().width));
+}
+
+void Minimap::beginAt(double time)
+{
+    TimeAxis axis = m_timeline.axis();
+    axis.start = time;
+    m_timeline.setAxis(axis);
+}
+
+void Minimap::nudgeEdge(Grip side, double share)
+{
+    const TimeAxis& now = m_timeline.axis();
+    moveEdge(side, (side == Grip::Left ? now.start : now.end()) + share * now.width * now.nsPerPixel);
+}
+
+void Minimap::moveEdge(Grip side, double time)
+{
+    const TimeAxis now = m_timeline.axis();
+    // No further than the margin beside the schedule, which would then be as many pixels: beyond, clamping would
+    // move the other edge.
+    const double room = std::max(1, now.width - margin);
+    const double earliest = -margin * now.end() / room;
+    const double latest = (static_cast<double>(m_timeline.total()) * now.width - margin * now.start) / room;
+    const double from = side == Grip::Left ? std::max(time, earliest) : now.start;
+    const double to = side == Grip::Right ? std::min(time, latest) : now.end();
+    m_timeline.setAxis(fitted(now, from, to));
+}
+
+void Minimap::describe()
+{
+    const auto [start, end] = m_timeline.timeRange();
+    setAccessibleDescription(tr("The whole schedule, %1 long; the frame is around what the timeline shows, %2 to %3")
+                                 .arg(QString::fromStdString(formatDuration(m_timeline.total())), QString::fromStdString(formatDuration(start)),
+                                      QString::fromStdString(formatDuration(end))));
 }
 
 void Minimap::drop()
@@ -100,13 +174,18 @@ void Minimap::paintEvent(QPaintEvent*)
     painter.fillRect(QRect(left, 0, window.left() - left, height() - 1), veil);
     painter.fillRect(QRect(window.right() + 1, 0, width() - window.right() - 1, height() - 1), veil);
     painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(QPen(theme.accent, 1));
-    painter.drawRoundedRect(QRectF(window).adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
+    painter.setPen(QPen(theme.accent, hasFocus() ? 2 : 1));
+    const double half = hasFocus() ? 1 : 0.5;
+    painter.drawRoundedRect(QRectF(window).adjusted(half, half, -half, -half), Theme::blockRadius, Theme::blockRadius);
     painter.setFont(Theme::words(TextSize::Small));
-    painter.setPen(theme.dim);
+    painter.setPen(hasFocus() ? theme.text : theme.dim);
     painter.drawText(QRect(18, 0, left - 24, height() - 1), Qt::AlignLeft | Qt::AlignVCenter, tr("overview"));
     painter.setRenderHint(QPainter::Antialiasing, false);
     painter.fillRect(QRect(0, height() - 1, width(), 1), theme.hairline);
+    if (hasFocus()) {
+        painter.setPen(theme.accent);
+        painter.drawRect(QRect(0, 0, width() - 1, height() - 1));
+    }
 }
 
 Minimap::Grip Minimap::gripAt(int x) const
@@ -143,17 +222,11 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
     }
     const TimeAxis axis = whole();
     const TimeAxis now = m_timeline.axis();
-    if (m_grip == Grip::Frame) {
-        TimeAxis moved = now;
-        moved.start = axis.timeAt(x - m_offset);
-        m_timeline.setAxis(moved);
-        return;
-    }
+    if (m_grip == Grip::Frame)
+        return beginAt(axis.timeAt(x - m_offset));
     // At least a pixel of the strip stays in sight.
     const double time = axis.timeAt(x);
-    const double from = m_grip == Grip::Left ? std::min(time, now.end() - axis.nsPerPixel) : now.start;
-    const double to = m_grip == Grip::Right ? std::max(time, now.start + axis.nsPerPixel) : now.end();
-    m_timeline.setAxis(fitted(now, from, to));
+    moveEdge(m_grip, m_grip == Grip::Left ? std::min(time, now.end() - axis.nsPerPixel) : std::max(time, now.start + axis.nsPerPixel));
 }
 
 void Minimap::mouseReleaseEvent(QMouseEvent*)
@@ -165,6 +238,18 @@ void Minimap::mouseDoubleClickEvent(QMouseEvent*)
 {
     m_grip = Grip::None;
     m_timeline.showAll();
+}
+
+void Minimap::focusInEvent(QFocusEvent* event)
+{
+    QWidget::focusInEvent(event);
+    update();
+}
+
+void Minimap::focusOutEvent(QFocusEvent* event)
+{
+    QWidget::focusOutEvent(event);
+    update();
 }
 
 void Minimap::changeEvent(QEvent* event)

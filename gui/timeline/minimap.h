@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The whole schedule as a strip above the timeline, with a frame around what the timeline shows. The frame
-// is dragged to pan, its edges to zoom; a press beside it goes there, a double click shows everything. The
-// picture is painted once per design and size, so moving the frame costs nothing that grows with blocks.
+// is dragged to pan, its edges to zoom; a press beside it goes there, a double click shows everything. With
+// the focus, actions() do the same by key. The picture is painted once per design and size, so moving the
+// frame costs nothing that grows with blocks.
 #pragma once
 
 #include "gui/timeline/timelineview.h"
@@ -26,12 +27,20 @@ protected:
     void mouseMoveEvent(QMouseEvent* event) override;
     void mouseReleaseEvent(QMouseEvent* event) override;
     void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void focusInEvent(QFocusEvent* event) override;
+    void focusOutEvent(QFocusEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
     enum class Grip { None, Frame, Left, Right };
     TimeAxis whole() const; ///< the axis of this strip
     Grip gripAt(int x) const;
+    void addActions();
+    void pan(double share);                  ///< by so much of what is shown
+    void beginAt(double time);               ///< the left edge there, or as near as it gets; the right edge along
+    void moveEdge(Grip side, double time);   ///< one edge of the frame to a time, the other stays
+    void nudgeEdge(Grip side, double share); ///< by so much of what is shown
+    void describe();                         ///< what is shown, for assistive technology
     void drop(); ///< the picture: it is painted anew when next needed
     void render();
 

@@ -165,6 +165,11 @@ QString laneDescription(const Design& design, int device)
     const auto index = static_cast<std::size_t>(device);
     if (device >= 0 && index < design.cluster.devices.size() && !design.cluster.devices[index].name.empty())
         parts << QString::fromStdString(design.cluster.devices[index].name);
+    if (device >= 0 && index < design.cluster.gpus.size()) {
+        const GpuShare& share = design.cluster.gpus[index];
+        parts << (share.multiprocessors > 0 ? tr("runs on %1 multiprocessors of the machine's GPU %2").arg(share.multiprocessors).arg(share.gpu)
+                                            : tr("runs on the machine's GPU %1").arg(share.gpu));
+    }
     if (design.schedule.replicas() == 1) {
         parts << stagesText(stages);
     } else {

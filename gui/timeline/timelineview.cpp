@@ -214,6 +214,7 @@ void TimelineView::resizeEvent(QResizeEvent* event)
     }
     d->updateScrollBars();
     d->setAxis(axis, true);
+    Q_EMIT lanesChanged(); // they share what height there is
     d->updateOverlay();
 }
 

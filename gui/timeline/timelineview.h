@@ -69,6 +69,9 @@ public:
     /// For tests: which designs a drag treats as large, see DropPlanner::setLargeFrom().
     void setLargeFrom(double milliseconds);
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
+    int chosenLane() const;         ///< whose label was pressed last, or that of the selected block; -1: neither
+    void setLaneHeight(int device, int height); ///< of all of it, in pixels, clamped; LaneStrip::foldedHeight or less folds it
+    void setLaneRow(int device, int row);       ///< from the top, clamped
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
     int greatestHeight() const; ///< beyond which more room does not make lanes higher
@@ -97,6 +100,7 @@ public:
     /// The transfer that was chosen last, or else the first that the selected block sends; and in whose list it is.
     std::optional<Transfer> selectedTransfer(int* device = nullptr) const;
     void selectTransfer(int device, const Transfer& transfer); ///< selects the block that makes what it carries, too
+    void selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
     void moveTransferBy(int places);      ///< the selected one, in its device's order of sends and receives
     QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not in sight
     enum class Alike { Microbatch, Stage, Op };
@@ -105,6 +109,9 @@ public:
 
     // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
     void selectNeighbour(int direction);  ///< -1 previous, +1 next block on the device
+    /// The same with the other selected blocks kept: `also` the present one, or else in its place.
+    void selectNeighbourToo(int direction, bool also);
+    void togglePin();                     ///< pins the selected block where it starts, or takes its pin away
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
     void moveSelection(int places);       ///< one place earlier or later on its device
     void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
@@ -120,7 +127,7 @@ public:
 
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
-    void lanesChanged();                             ///< heights, order, pinned or folded lanes
+    void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() or isPreviewing() changed
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
     void gapClicked(int device, qint64 start, qint64 end);

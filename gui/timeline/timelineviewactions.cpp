@@ -43,6 +43,12 @@ void TimelineView::Private::addActions()
     add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); });
     add(tr("Previous block"), {Qt::Key_Comma}, [v] { v->selectNeighbour(-1); });
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
+    add(tr("Add the previous block to the selection"), {Qt::Key_Less}, [v] { v->selectNeighbourToo(-1, true); })->setObjectName(QStringLiteral("addPrevious"));
+    add(tr("Add the next block to the selection"), {Qt::Key_Greater}, [v] { v->selectNeighbourToo(1, true); })->setObjectName(QStringLiteral("addNext"));
+    for (const auto& [key, direction] : {std::pair(Qt::Key_Comma, -1), std::pair(Qt::Key_Period, 1)})
+        add(direction < 0 ? tr("Previous block in place of the last selected one") : tr("Next block in place of the last selected one"), {Qt::CTRL | key},
+            [v, direction = direction] { v->selectNeighbourToo(direction, false); })
+            ->setToolTip(tr("The other selected blocks stay selected: so any two can be chosen by key"));
     add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
     add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
     add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); })->setObjectName(QStringLiteral("explain"));
@@ -55,6 +61,7 @@ void TimelineView::Private::addActions()
     for (const char* name : {"rippleEarlier", "rippleLater"})
         v->action(QLatin1String(name))->setToolTip(tr("Moves the block past one neighbour, and what follows from it on the other devices (later forwards of the same "
                                                        "microbatch, then its backwards) past as many of theirs, or as far as they can go. When dragging: hold Ctrl"));
+    add(tr("Pin the block where it starts, or unpin it"), {Qt::SHIFT | Qt::Key_P}, [v] { v->togglePin(); })->setObjectName(QStringLiteral("pin"));
     add(tr("Select every block"), {QKeySequence::SelectAll}, [v] { v->selectAll(); })->setObjectName(QStringLiteral("selectAll"));
     add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); })->setObjectName(QStringLiteral("stageUp"));
     add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); })->setObjectName(QStringLiteral("stageDown"));
@@ -225,30 +232,48 @@ void TimelineView::changeEvent(QEvent* event)
 
 // ---- Selection by keyboard ------------------------------------------------------------------------
 
-void TimelineView::selectNeighbour(int direction)
+std::optional<Block> TimelineView::Private::neighbour(int direction) const
 {
-    const TimelineLayout& layout = d->shown();
-    const std::optional<TimelineLayout::Place> place =
-        d->document.selection() ? layout.find(*d->document.selection()) : std::nullopt;
-    std::optional<Block> next;
+    const TimelineLayout& layout = shown();
+    const std::optional<TimelineLayout::Place> place = document.selection() ? layout.find(*document.selection()) : std::nullopt;
     if (place) {
         const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
         const auto index = static_cast<std::ptrdiff_t>(place->index) + direction;
         if (index >= 0 && index < static_cast<std::ptrdiff_t>(blocks.size()))
-            next = blocks[static_cast<std::size_t>(index)].block;
-    } else {
-        // Without a selection the first block in sight begins.
-        for (const Lane& lane : layout.lanes()) {
-            const std::size_t first = lane.firstEndingAfter(std::max(0.0, m_axis.start));
-            if (first < lane.blocks().size()) {
-                next = lane.blocks()[first].block;
-                break;
-            }
-        }
+            return blocks[static_cast<std::size_t>(index)].block;
+        return std::nullopt;
     }
+    // Without a selection the first block in sight begins.
+    for (const Lane& lane : layout.lanes()) {
+        const std::size_t first = lane.firstEndingAfter(std::max(0.0, view.m_axis.start));
+        if (first < lane.blocks().size())
+            return lane.blocks()[first].block;
+    }
+    return std::nullopt;
+}
+
+void TimelineView::selectNeighbour(int direction)
+{
+    const std::optional<Block> next = d->neighbour(direction);
     if (!next)
         return;
     d->document.select(next);
+    ensureVisible(*next);
+}
+
+void TimelineView::selectNeighbourToo(int direction, bool also)
+{
+    const std::optional<Block> next = d->neighbour(direction), last = d->document.selection();
+    if (!next || d->drag)
+        return;
+    std::vector<Block> blocks = selectedBlocks();
+    if (last && !also)
+        std::erase(blocks, *last);
+    std::erase(blocks, *next);
+    blocks.insert(blocks.begin(), *next);
+    d->group = {blocks.begin(), blocks.end()}; // which the new selection is of, and so they stay
+    d->document.select(next);
+    selectBlocks(blocks);
     ensureVisible(*next);
 }
 
@@ -304,6 +329,21 @@ void TimelineView::rippleSelection(int places)
         return;
     d->document.commitLater([block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
     ensureVisible(*selected);
+}
+
+void TimelineView::togglePin()
+{
+    const std::optional<Block> selected = d->document.selection();
+    const LaneBlock* block = selected ? d->layout().blockOf(*selected) : nullptr;
+    if (!block || d->drag)
+        return;
+    const std::vector<Pin>& pins = d->document.design().schedule.pins;
+    const bool isPinned = std::any_of(pins.begin(), pins.end(), [&](const Pin& pin) { return pin.block == *selected; });
+    if (!isPinned && block->runsFrom() == 0) {
+        Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(QString::fromStdString(toString(*selected))));
+        return;
+    }
+    d->refuse(d->document.pin(*selected, isPinned ? 0 : block->runsFrom()));
 }
 
 void TimelineView::moveStageBy(int devices)

@@ -58,12 +58,44 @@ int TimelineView::Private::laneAt(int y) const
 
 int TimelineView::Private::laneForKeys() const
 {
-    if (currentLane >= 0)
-        return currentLane;
+    const int chosen = view.chosenLane();
+    return chosen >= 0 || lanes() == 0 ? chosen : strip.deviceAt(0);
+}
+
+int TimelineView::chosenLane() const
+{
+    if (d->currentLane >= 0)
+        return d->currentLane;
     int device = -1;
-    if (document.selection())
-        (void)findShown(*document.selection(), &device);
-    return device >= 0 ? device : lanes() > 0 ? strip.deviceAt(0) : -1;
+    if (d->document.selection())
+        (void)d->findShown(*d->document.selection(), &device);
+    return device;
+}
+
+void TimelineView::Private::chooseLane(int lane)
+{
+    currentLane = lane;
+    view.viewport()->update();
+    Q_EMIT view.lanesChanged();
+}
+
+void TimelineView::setLaneHeight(int device, int height)
+{
+    if (device < 0 || device >= d->strip.lanes())
+        return;
+    if (height <= LaneStrip::foldedHeight)
+        d->strip.setFolded(device, true);
+    else
+        d->strip.setHeight(device, height);
+    d->lanesChanged();
+}
+
+void TimelineView::setLaneRow(int device, int row)
+{
+    if (device < 0 || device >= d->strip.lanes())
+        return;
+    d->strip.move(device, row);
+    d->lanesChanged();
 }
 
 void TimelineView::Private::lanesChanged()
@@ -121,9 +153,8 @@ bool TimelineView::Private::pressLane(QPoint position, Qt::KeyboardModifiers mod
     const int lane = edge ? *edge : laneAt(position.y());
     if (lane < 0)
         return false;
-    currentLane = lane;
+    chooseLane(lane);
     laneDrag = LaneDrag{lane, edge.has_value(), (modifiers & Qt::ShiftModifier) != 0, false, position, strip};
-    view.viewport()->update();
     return true;
 }
 
@@ -161,8 +192,7 @@ void TimelineView::Private::showLaneMenu(QPoint position)
     const int lane = laneAt(position.y());
     if (lane < 0)
         return;
-    currentLane = lane;
-    view.viewport()->update();
+    chooseLane(lane);
     auto* menu = new QMenu(&view);
     menu->setAttribute(Qt::WA_DeleteOnClose);
     view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));

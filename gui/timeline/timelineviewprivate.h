@@ -86,6 +86,7 @@ struct TimelineView::Private {
     std::optional<LaneDrag> laneDrag;
     void arrangeLanes();
     void lanesChanged();
+    void chooseLane(int lane);
     int laneForKeys() const;
     std::optional<int> laneEdgeAt(QPoint position) const;
     bool pressLane(QPoint position, Qt::KeyboardModifiers modifiers);
@@ -175,6 +176,7 @@ struct TimelineView::Private {
     std::unordered_set<Block, TimelineLayout::Hash> group; ///< empty, or at least two with the selection among them
     void toggleInGroup(const Block& block);
     void extendTo(const Block& block);
+    std::optional<Block> neighbour(int direction) const; ///< of the selection on its device
     void selectInBand();
     std::vector<Block> movingWith(const Block& block) const;
     void exchangeHalves(bool split); ///< or merge them, of the selected blocks

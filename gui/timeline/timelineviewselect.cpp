@@ -72,6 +72,28 @@ void TimelineView::selectAlike(Alike alike)
     selectBlocks(blocks);
 }
 
+void TimelineView::selectNextTransfer()
+{
+    const std::optional<Block> selected = d->document.selection();
+    const int home = selected ? deviceOfBlock(d->document.design().schedule, d->layout(), *selected) : -1;
+    std::vector<std::pair<int, Transfer>> choices;
+    for (const IssuedTransfer& issued : home >= 0 ? d->transfers(home) : std::vector<IssuedTransfer>())
+        if (issued.sends && issued.transfer.producer == *selected)
+            for (const int device : {home, issued.transfer.destination})
+                choices.emplace_back(device, issued.transfer);
+    if (choices.empty()) {
+        Q_EMIT editRefused(tr("Select a block that sends something"));
+        return;
+    }
+    const auto now = d->chosenTransfer ? std::find(choices.begin(), choices.end(), *d->chosenTransfer) : choices.end();
+    const auto [device, transfer] = now == choices.end() || now + 1 == choices.end() ? choices.front() : *(now + 1);
+    if (!d->strip.showsTransfers(device)) {
+        d->strip.setTransfers(device, true);
+        d->lanesChanged();
+    }
+    selectTransfer(device, transfer);
+}
+
 void TimelineView::Private::toggleInGroup(const Block& block)
 {
     std::vector<Block> blocks = view.selectedBlocks();
@@ -266,7 +288,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
         return;
     auto* menu = new QMenu(this);
     menu->setAttribute(Qt::WA_DeleteOnClose);
-    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange", "split", "merge",
+    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange", "split", "merge", "pin",
                              "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"}) {
         if (*name == '\0')
             menu->addSeparator();

@@ -311,7 +311,7 @@ void TimelineView::Private::showTransferMenu(QPoint position)
 {
     if (const std::optional<std::size_t> chip = chipAt(position))
         view.selectTransfer(transferLaneAt(position), transfers(transferLaneAt(position))[*chip].transfer);
-    currentLane = transferLaneAt(position);
+    chooseLane(transferLaneAt(position));
     auto* menu = new QMenu(&view);
     menu->setAttribute(Qt::WA_DeleteOnClose);
     for (const char* name : {"transferEarlier", "transferLater", "transferFree", "", "laneTransfers", "allTransfers"}) {
@@ -355,6 +355,9 @@ void TimelineView::Private::addTransferActions()
                 strip.setTransfers(lane, !all);
             lanesChanged();
         });
+    add("transferNext", TimelineView::tr("Next transfer of the block"),
+        TimelineView::tr("What carries its result, in the list of its sender and then of its receiver"), Qt::Key_U,
+        [this] { view.selectNextTransfer(); });
     add("transferEarlier", TimelineView::tr("Transfer one place earlier"),
         TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Left,
         [this] { view.moveTransferBy(-1); });

@@ -45,6 +45,7 @@ struct Fixture {
                 window->tabs()->setCurrentIndex(tab);
         table.setFocus();
     }
+    void clear(ValueTable& table, int row, int column) { type(table, row, column, {}); }
     /// Types into a cell as a person does: Return begins, Return commits.
     void type(ValueTable& table, int row, int column, const QString& text)
     {
@@ -54,6 +55,8 @@ struct Fixture {
         auto* editor = table.findChild<QLineEdit*>();
         QVERIFY(editor);
         editor->selectAll();
+        if (text.isEmpty())
+            QTest::keyClick(editor, Qt::Key_Delete);
         QTest::keyClicks(editor, text);
         QTest::keyClick(editor, Qt::Key_Return);
         QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
@@ -150,6 +153,43 @@ private Q_SLOTS:
             fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
         QCOMPARE(fixture.window->devices().text(2, 4), percentText(before.cluster.devices[2].efficiency));
+    }
+
+    void devicesArePlacedOnGpusAndOnSlicesOfThem()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        ValueTable& table = fixture.window->devices();
+        const auto gpus = [&fixture]() -> const std::vector<GpuShare>& { return fixture.document.design().cluster.gpus; };
+        QVERIFY(table.text(0, 6).isEmpty() && table.text(0, 7).isEmpty()); // left open
+        fixture.type(table, 1, 6, QStringLiteral("0"));
+        QCOMPARE(gpus(), std::vector<GpuShare>(4, GpuShare{0, 0})); // of all devices or of none
+        fixture.type(table, 1, 7, QStringLiteral("40"));
+        fixture.type(table, 2, 6, QStringLiteral("1"));
+        QCOMPARE(gpus(), (std::vector<GpuShare>{{0, 0}, {0, 40}, {1, 0}, {0, 0}}));
+        QCOMPARE(table.text(1, 7), QStringLiteral("40"));
+        QVERIFY(table.text(0, 7).isEmpty());
+        QVERIFY2(fixture.window->mapping().contains(QLatin1String("40 multiprocessors")) && fixture.window->mapping().contains(QLatin1String("GPU 1")),
+                 qPrintable(fixture.window->mapping()));
+        QCOMPARE(fixture.document.design().costs, before.costs);
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        for (const char* wrong : {"-1", "1025", "half"}) {
+            fixture.type(table, 3, 6, QLatin1String(wrong));
+            QVERIFY2(fixture.window->fault().contains(QLatin1String("between 0 and 1024")), qPrintable(fixture.window->fault()));
+        }
+        fixture.type(table, 3, 7, QStringLiteral("0"));
+        QVERIFY(fixture.window->fault().contains(QLatin1String("between 1 and 1024")));
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        fixture.clear(table, 1, 7); // all of GPU 0 again
+        QCOMPARE(gpus()[1], (GpuShare{0, 0}));
+        fixture.clear(table, 0, 6); // open again
+        QVERIFY(gpus().empty());
+        fixture.type(table, 2, 7, QStringLiteral("32"));
+        QCOMPARE(gpus(), std::vector<GpuShare>(4, GpuShare{0, 32}));
+        while (fixture.document.undoStack()->canUndo())
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QVERIFY(table.text(2, 7).isEmpty());
     }
 
     void linksAreEditedAddedAndRemoved()

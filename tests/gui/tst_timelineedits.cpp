@@ -223,10 +223,34 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 4);
     }
 
+    void aKeyChoosesAmongTheTransfersOfABlockAtBothEnds()
+    {
+        Stage stage;
+        stage.document.select(f02);
+        QTest::keyClick(stage.view.get(), Qt::Key_U);
+        int device = -1;
+        QVERIFY(stage.view->selectedTransfer(&device));
+        QCOMPARE(device, 0);
+        QTest::keyClick(stage.view.get(), Qt::Key_U);
+        QVERIFY(stage.view->selectedTransfer(&device) == (Transfer{f02, 1}));
+        QCOMPARE(device, 1);
+        QVERIFY(stage.view->lanes().showsTransfers(1));
+        const int at = placeOf(stage, 1, {f02, 1});
+        QTest::keyClick(stage.view.get(), Qt::Key_Right, Qt::ControlModifier); // later in the receiver's list
+        QCOMPARE(placeOf(stage, 1, {f02, 1}), at + 1);
+        QTest::keyClick(stage.view.get(), Qt::Key_U);
+        QVERIFY(stage.view->selectedTransfer(&device));
+        QCOMPARE(device, 0); // around
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.document.select(Block{Op::W, 0, 0, 0});
+        QTest::keyClick(stage.view.get(), Qt::Key_U);
+        QCOMPARE(refused.count(), 1);
+    }
+
     void theInspectorMovesATransferByItsNumber()
     {
         Stage stage;
-        Inspector inspector(stage.document);
+        Inspector inspector(*stage.view);
         inspector.show();
         stage.document.select(f02);
         QSpinBox* field = nullptr;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lanes that are resized, folded, pinned and put in another order, and the crosshair, by mouse and by key.
+#include "gui/panels/inspector.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timelinestage.h"
 
 #include <QAction>
 #include <QContextMenuEvent>
+#include <QHelpEvent>
 #include <QLoggingCategory>
 #include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
+#include <QSpinBox>
+#include <QToolTip>
 
 using namespace pipewright;
 using namespace pipewright::testing;
@@ -121,6 +125,60 @@ private Q_SLOTS:
         QVERIFY(stage.view->lanes().isAsGiven());
     }
 
+    void theInspectorsFieldsSetRowAndHeightOfTheChosenLane()
+    {
+        Stage stage;
+        Inspector inspector(*stage.view);
+        inspector.show();
+        inspector.activateWindow(); // or the arrows are the timeline's
+        QVERIFY(QTest::qWaitForWindowActive(&inspector));
+        const auto field = [&inspector](const char* name) {
+            for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
+                if (spin->accessibleName() == QLatin1String(name))
+                    return spin;
+            return static_cast<QSpinBox*>(nullptr);
+        };
+        QSpinBox *row = field("Row of the lane"), *height = field("Height of the lane");
+        const auto type = [](QSpinBox* spin, const char* text) {
+            spin->setFocus();
+            spin->selectAll();
+            QTest::keyClicks(spin, QLatin1String(text));
+            QTest::keyClick(spin, Qt::Key_Return);
+        };
+        QVERIFY(row && height && !height->isVisible()); // no lane is meant
+        stage.document.select(f10);
+        QVERIFY(height->isVisible());
+        QCOMPARE(height->value(), stage.view->rectOfLane(1).height());
+        type(height, "90");
+        QCOMPARE(stage.view->rectOfLane(1).height(), 90);
+        QTest::keyClick(height, Qt::Key_Up);
+        QCOMPARE(stage.view->rectOfLane(1).height(), 100);
+        type(height, "20");
+        QVERIFY(stage.view->lanes().isFolded(1));
+        QCOMPARE(height->text(), QStringLiteral("folded"));
+        type(height, "22"); // lower than a lane that shows its blocks
+        QCOMPARE(stage.view->rectOfLane(1).height(), LaneStrip::leastHeight);
+        QCOMPARE(height->value(), LaneStrip::leastHeight);
+        // A lane whose label was pressed is meant instead, and follows the mouse.
+        const QPoint line(40, stage.view->rectOfLane(2).bottom());
+        stage.press(line);
+        QCOMPARE(height->value(), stage.view->rectOfLane(2).height());
+        stage.move(line + QPoint(0, 25));
+        stage.release(line + QPoint(0, 25));
+        QCOMPARE(height->value(), stage.view->rectOfLane(2).height());
+        QCOMPARE(row->value(), 3);
+        type(row, "1");
+        QCOMPARE(stage.view->lanes().rowOf(2), 0);
+        // Lanes without a height of their own share the window's.
+        const Block f00{Op::F, 0, 0, 0};
+        stage.document.select(f00);
+        const int before = height->value();
+        stage.view->resize(1128, 420);
+        QVERIFY(height->value() > before);
+        QCOMPARE(height->value(), stage.view->rectOfLane(0).height());
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
     void aPinnedLaneStaysWhileTheOthersScrollUnderIt()
     {
         Stage stage(testing::design("1f1b", 16, 16));
@@ -161,6 +219,24 @@ private Q_SLOTS:
                 action->trigger();
         QVERIFY(stage.view->lanes().isPinned(2));
         menu->close();
+    }
+
+    void aLabelsTipNamesTheGpuThatTheDeviceRunsOn()
+    {
+        Design design = testing::design();
+        design.cluster.gpus = {{0, 32}, {0, 32}, {1, 0}, {1, 0}};
+        Stage stage(design);
+        const auto tip = [&stage](int device) {
+            const QPoint label(40, stage.view->rectOfLane(device).center().y());
+            QHelpEvent event(QEvent::ToolTip, label, stage.view->viewport()->mapToGlobal(label));
+            QApplication::sendEvent(stage.view->viewport(), &event);
+            return QToolTip::text();
+        };
+        QVERIFY2(tip(1).contains(QLatin1String("runs on 32 multiprocessors of the machine's GPU 0")), qPrintable(tip(1)));
+        QVERIFY2(tip(2).contains(QLatin1String("runs on the machine's GPU 1")), qPrintable(tip(2)));
+        design.cluster.gpus.clear();
+        stage.document.reset(design);
+        QVERIFY(!tip(1).contains(QLatin1String("runs on")));
     }
 
     void lanesKeepHowTheyStandThroughAnEdit()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several blocks at once: how they are chosen, and the edits that are one undo step each.
+#include "gui/panels/inspector.h"
+#include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/warmup.h"
 #include "gui/timelinestage.h"
@@ -8,6 +10,7 @@
 #include <QContextMenuEvent>
 #include <QMenu>
 #include <QSignalSpy>
+#include <QSpinBox>
 
 #include <numeric>
 
@@ -104,6 +107,67 @@ private Q_SLOTS:
         QVERIFY(stage.document.selection() == f10);
         stage.document.select(w10); // chosen elsewhere
         QCOMPARE(stage.view->selectedBlocks(), std::vector<Block>{w10});
+    }
+
+    void anyBlocksOfADeviceAreChosenByKey()
+    {
+        Stage stage;
+        const std::vector<Block> order = stage.document.design().schedule.order[1];
+        stage.document.select(order[2]);
+        const auto key = [&stage](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(stage.view.get(), key, modifiers); };
+        key(Qt::Key_Greater);
+        QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[2], order[3]}));
+        QVERIFY(stage.document.selection() == order[3]);
+        key(Qt::Key_Period, Qt::ControlModifier);
+        key(Qt::Key_Period, Qt::ControlModifier);
+        QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[2], order[5]}));
+        key(Qt::Key_Less);
+        QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[2], order[4], order[5]}));
+        key(Qt::Key_Comma, Qt::ControlModifier);
+        QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[2], order[3], order[5]}));
+        key(Qt::Key_Period); // a plain step out of them chooses one again
+        QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[4]}));
+    }
+
+    void aBlockIsPinnedWhereItStartsByKey()
+    {
+        Stage stage;
+        stage.document.select(w13);
+        const LaneBlock* block = stage.view->layout().blockOf(w13);
+        const Nanoseconds start = block->start;
+        QTest::keyClick(stage.view.get(), Qt::Key_P, Qt::ShiftModifier);
+        QCOMPARE(stage.document.design().schedule.pins, (std::vector<Pin>{{w13, start}}));
+        QTest::keyClick(stage.view.get(), Qt::Key_P, Qt::ShiftModifier);
+        QVERIFY(stage.document.design().schedule.pins.empty());
+        QCOMPARE(stage.document.undoStack()->count(), 2);
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.document.select(Block{Op::F, 0, 0, 0});
+        QTest::keyClick(stage.view.get(), Qt::Key_P, Qt::ShiftModifier);
+        QCOMPARE(refused.count(), 1);
+        QVERIFY(!stage.view->lanes().isPinned(0)); // that is P alone
+    }
+
+    void theInspectorsPositionTakesTheGroupAlong()
+    {
+        Stage stage;
+        Inspector inspector(*stage.view);
+        inspector.show();
+        inspector.activateWindow(); // or the arrows are the timeline's
+        QVERIFY(QTest::qWaitForWindowActive(&inspector));
+        const Block w11{Op::W, 1, 1, 0};
+        stage.view->selectBlocks({w10, w11});
+        const int first = stage.indexOf(w10), second = stage.indexOf(w11);
+        QSpinBox* position = nullptr;
+        for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
+            if (spin->accessibleName() == QLatin1String("Position in lane"))
+                position = spin;
+        QVERIFY(position);
+        QCOMPARE(position->value(), first + 1);
+        QTest::keyClick(position, Qt::Key_Up);
+        QCOMPARE(stage.indexOf(w10), first + 1);
+        QCOMPARE(stage.indexOf(w11), second + 1);
+        QCOMPARE(position->value(), first + 2);
+        QCOMPARE(stage.document.undoStack()->count(), 1);
     }
 
     void aDragMovesAllSelectedBlocksOfItsDeviceAsOneStep()

@@ -155,6 +155,48 @@ private Q_SLOTS:
         QVERIFY(stage.view->axis().end() > static_cast<double>(total));
     }
 
+    void theOverviewsFrameMovesByKey()
+    {
+        Stage stage;
+        Minimap map(*stage.view);
+        map.resize(stage.view->width(), Minimap::stripHeight);
+        map.show();
+        map.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&map));
+        const auto pixel = [&map] { return map.grab().toImage().pixelColor(1, 0); };
+        const QColor unfocused = pixel();
+        map.setFocus(Qt::TabFocusReason);
+        QVERIFY(pixel() != unfocused);
+        const double total = static_cast<double>(stage.view->total());
+        const auto near = [total](double a, double b) { return std::abs(a - b) < 1e-6 * total; };
+        const auto axis = [&stage] { return stage.view->axis(); };
+        stage.view->showRange(stage.view->total() / 4, stage.view->total() / 2);
+        const double start = axis().start, end = axis().end(), shown = end - start;
+        const auto key = [&map](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(&map, key, modifiers); };
+        key(Qt::Key_Right);
+        QVERIFY(near(axis().start, start + shown / 10) && near(axis().end(), end + shown / 10));
+        key(Qt::Key_Left);
+        key(Qt::Key_Left, Qt::ControlModifier);
+        QVERIFY(near(axis().start, start - shown / 10) && near(axis().end(), end));
+        key(Qt::Key_Left, Qt::ShiftModifier);
+        QVERIFY(near(axis().start, start - shown / 10) && near(axis().end(), end - 0.11 * shown));
+        key(Qt::Key_Plus);
+        QVERIFY(near(axis().end() - axis().start, 0.99 * shown / 1.25));
+        key(Qt::Key_Home);
+        QVERIFY(axis().start <= 0);
+        key(Qt::Key_PageDown);
+        QVERIFY(axis().start > 0);
+        key(Qt::Key_End);
+        QVERIFY(axis().end() >= total && axis().start > 0);
+        // Beyond the end there is nothing: the left edge stays where it is.
+        const double left = axis().start;
+        key(Qt::Key_Right, Qt::ShiftModifier);
+        QVERIFY(near(axis().start, left));
+        key(Qt::Key_0);
+        QVERIFY(axis().start <= 0 && axis().end() >= total);
+        QVERIFY(map.accessibleDescription().contains(QString::fromStdString(formatDuration(stage.view->total()))));
+    }
+
     void controlWheelZoomsAroundTheTimeUnderTheCursor()
     {
         Stage stage;
