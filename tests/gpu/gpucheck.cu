@@ -232,6 +232,11 @@ void checkTensors()
     checkTensor<RowLogSum>("log of sums of rows", {rows, columns}, {x}, std::size_t(rows));
     checkTensor<RowDot>("products of rows", {rows, columns}, {x, y, perColumn}, std::size_t(rows));
     checkTensor<RowDot>("sums of rows", {rows, columns}, {x, {}, {}}, std::size_t(rows));
+    const std::int64_t few = 3, wide = 5003; // a row is a block's
+    checkTensor<RowLogSum>("log of sums of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
+    checkTensor<RowDot>("products of long rows", {few, wide}, {some(few * wide, 5), some(few * wide, 6), some(wide, 7)},
+                        std::size_t(few));
+    checkTensor<InverseRms>("inverse rms of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
     checkTensor<Softmax>("softmax", {rows, columns}, {x, perRow}, x.size());
     checkTensor<SoftmaxGrad>("softmax grad", {rows, columns}, {x, y, perRow}, x.size());
     checkTensor<LogSoftmax>("log softmax", {rows, columns}, {x, perRow}, x.size());
