@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 3, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 4, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -25,6 +25,10 @@ typedef struct PipewrightCudaDevice {
 
 typedef struct PipewrightCudaAttention {
     int32_t sequences, length, heads, headSize;
+    int32_t pieces;              /* that make a sequence; 1: it is whole */
+    int32_t earlierCount;        /* of them, before this one */
+    const float* const* earlier; /* in host memory, read during the call: device memory of each, oldest first, ... */
+    int64_t key, value;          /* ... in which its keys and values begin at these elements */
 } PipewrightCudaAttention;
 
 /* What a recorder on the GPU saw; times are of steadyNow(). */
@@ -153,7 +157,7 @@ typedef struct PipewrightCudaTable {
                             const float* value, float* saved, float* output);
     int (*attentionInputGrad)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
                               const float* value, const float* saved, const float* output, const float* outputGrad,
-                              float* queryKeyValueGrad, float* scratch);
+                              float* queryKeyValueGrad, float* scratch, float* sequenceGradient);
     int (*sgdMomentumStep)(void* maths, float rate, float momentum, float decay, float* parameters,
                            const float* gradients, float* moments, int64_t count);
     int (*adamWStep)(void* maths, float rate, float beta1, float beta2, float epsilon, float decay, int32_t step,

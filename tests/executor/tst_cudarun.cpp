@@ -79,6 +79,8 @@ private slots:
         QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false;
         QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false;
         QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
+        QTest::addRow("pieces of sequences") << QByteArray("seq1f1b") << 3 << copy << false;
+        QTest::addRow("pieces of sequences, captured") << QByteArray("seq1f1b") << 2 << copy << true;
         QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
         QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
         QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true;
@@ -339,11 +341,6 @@ private slots:
         QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
         QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
         QCOMPARE(gpu.losses, run(design, onHost).losses);
-    }
-
-    void piecesOfSequencesAreRefusedWithTheRemedy()
-    {
-        CONTAINS(failureOf([&] { run(tinyGpt("seq1f1b"), onPretendedGpus()); }), "trained on the host only");
     }
 
     void devicesAreSpreadOverGpusAndSlices()

@@ -227,17 +227,24 @@ int crossEntropyInputGrad(void* maths, int32_t rows, int32_t classes, const floa
 
 struct Attention {
     kernels::AttentionShape shape;
+    kernels::EarlierPieces earlier;
     std::size_t all, perHead;
     explicit Attention(const PipewrightCudaAttention& plain)
-        : shape{plain.sequences, plain.length, plain.heads, plain.headSize, 1}, all(shape.tokens() * shape.hidden()),
-          perHead(shape.tokens() * shape.heads)
+        : shape{plain.sequences, plain.length, plain.heads, plain.headSize, plain.pieces},
+          earlier{{plain.earlier, std::size_t(plain.earlierCount)}, std::size_t(plain.key), std::size_t(plain.value)},
+          all(shape.tokens() * shape.hidden()), perHead(shape.tokens() * shape.heads)
     {
     }
 };
 
 int whyNoAttention(const PipewrightCudaAttention& shape)
 {
-    return shape.headSize <= 128 ? 0 : fault("heads of " + std::to_string(shape.headSize) + " are wider than 128");
+    if (shape.headSize > 128)
+        return fault("heads of " + std::to_string(shape.headSize) + " are wider than 128");
+    if (shape.pieces > gpu::mostPieces)
+        return fault("sequences of " + std::to_string(shape.pieces) + " pieces, and " + std::to_string(gpu::mostPieces)
+                     + " is the most: cut them into fewer");
+    return 0;
 }
 
 int attentionForward(void* maths, const PipewrightCudaAttention* plain, const float* query, const float* key,
@@ -247,20 +254,21 @@ int attentionForward(void* maths, const PipewrightCudaAttention* plain, const fl
         return code;
     const Attention is(*plain);
     gpu::attentionForward(of(maths).stream, is.shape, Read(query, is.all), Read(key, is.all), Read(value, is.all),
-                          Values(saved, is.perHead), Values(output, is.all));
+                          Values(saved, is.perHead), Values(output, is.all), is.earlier);
     return issued();
 }
 
 int attentionInputGrad(void* maths, const PipewrightCudaAttention* plain, const float* query, const float* key,
                        const float* value, const float* saved, const float* output, const float* outputGrad,
-                       float* queryKeyValueGrad, float* scratch)
+                       float* queryKeyValueGrad, float* scratch, float* sequenceGradient)
 {
     if (const int code = whyNoAttention(*plain); code != 0)
         return code;
     const Attention is(*plain);
     gpu::attentionInputGrad(of(maths).stream, is.shape, Read(query, is.all), Read(key, is.all), Read(value, is.all),
                             Read(saved, is.perHead), Read(output, is.all), Read(outputGrad, is.all),
-                            Values(queryKeyValueGrad, 3 * is.all), Values(scratch, is.perHead));
+                            Values(queryKeyValueGrad, 3 * is.all), Values(scratch, is.perHead), is.earlier,
+                            Values(sequenceGradient, is.shape.sequenceGradient()));
     return issued();
 }
 
