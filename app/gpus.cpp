@@ -17,6 +17,7 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
                     "use --backend host; pipewright devices says what can run here");
     CudaSetup setup;
     setup.bfloat16 = choice.bfloat16;
+    setup.deadline = choice.deadline;
     setup.transport = choice.link == "nccl"   ? CudaTransport::Nccl
                       : choice.link == "copy" ? CudaTransport::Copy
                                               : CudaTransport::Automatic;

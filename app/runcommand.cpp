@@ -194,7 +194,7 @@ int runDesign(const RunCommandOptions& given)
     RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
-    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16};
+    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, options.deadline};
     if (several) // whether there are GPUs at all is known before any process is started
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
                                                     given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));

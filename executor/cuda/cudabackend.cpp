@@ -153,7 +153,8 @@ public:
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
                       &receiver = m_gpus.at(static_cast<std::size_t>(to));
         if (sender.index != receiver.index && m_setup.transport == CudaTransport::Nccl)
-            return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options);
+            return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options,
+                                              m_setup.deadline);
         if (sender.index != receiver.index) {
             std::int32_t direct = 0; // if not, the copy goes through the host, which the driver sees to
             sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
@@ -177,7 +178,7 @@ public:
         }
         if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
             return {};
-        return joinNccl(m_gpus);
+        return joinNccl(m_gpus, m_setup.deadline);
     }
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
@@ -185,7 +186,7 @@ public:
         if (m_setup.transport != CudaTransport::Nccl || a.index == b.index)
             return nullptr;
         return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
-                                         std::array{&owner(a.index), &owner(b.index)}, sums);
+                                         std::array{&owner(a.index), &owner(b.index)}, sums, m_setup.deadline);
     }
 
 private:

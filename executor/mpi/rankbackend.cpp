@@ -59,7 +59,7 @@ public:
     OwnGpu(RankHub& hub, const PipewrightCudaTable& table, const CudaSetup& setup)
         : m_order(hub), m_backend(createCudaBackend(table, placed(hub, table, setup))),
           m_stream(m_backend->device(0).createStream()),
-          m_own{hub, m_order, m_owner, static_cast<CudaStream&>(*m_stream).gpu()}
+          m_own{hub, m_order, m_owner, static_cast<CudaStream&>(*m_stream).gpu(), setup.deadline}
     {
     }
     Backend& backend() { return *m_backend; }

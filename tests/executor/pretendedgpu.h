@@ -44,6 +44,7 @@ struct Group {
     std::condition_variable changed;
     std::vector<Part> parts;
     std::vector<std::deque<std::vector<std::byte>>> letters; ///< from, to
+    int joined = 0;
     int come = 0;
     std::uint64_t round = 0;
     bool aborted = false;
@@ -59,6 +60,8 @@ inline std::mutex& groupsMutex()
     return mutex;
 }
 inline std::atomic<int> collectives{0};
+/// The GPU whose ranks never come to be connected; -1: all do.
+inline std::atomic<int> absentGpu{-1};
 /// Calls of members of a group that were not of the same kind and size.
 inline std::atomic<int> disagreements{0};
 
@@ -285,10 +288,16 @@ inline void addCollectives(PipewrightCudaTable& t)
         auto& group = groups()[reinterpret_cast<const char*>(name)];
         if (!group)
             group = std::make_shared<Group>(ranks);
+        group->joined += device != absentGpu;
         *member = new End{nullptr, device, group, rank};
         return n(rank) < group->parts.size() ? 0 : fault("a rank that the group does not have");
     };
-    t.ncclWarmUp = [](void* const*, std::int32_t) { return 0; };
+    t.ncclJoined = [](void* member, std::int32_t* joined) {
+        const std::lock_guard lock(groupsMutex());
+        const Group& group = *static_cast<End*>(member)->group;
+        return *joined = n(group.joined) == group.parts.size(), 0;
+    };
+    t.ncclWarmUp = [](void* const*, std::int32_t, std::int64_t) { return 0; };
     t.ncclAllReduce = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
         return collective(member, 0, from, to, count, on, [count](const Parts& parts) {
             const std::vector<float> sum = sumOf(parts, 0, count);
@@ -390,7 +399,7 @@ inline void addTools(PipewrightCudaTable& t)
         return 0;
     };
     t.ncclOpen = [](const char*) { return 0; };
-    t.ncclConnect = [](std::int32_t from, std::int32_t to, void** sender, void** receiver) {
+    t.ncclConnect = [](std::int32_t from, std::int32_t to, std::int64_t, void** sender, void** receiver) {
         const auto channel = std::make_shared<Channel>();
         *sender = new End{channel, from};
         *receiver = new End{channel, to};

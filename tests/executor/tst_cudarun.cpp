@@ -5,6 +5,7 @@
 #include "core/workload/stagecosts.h"
 #include "core/predict/designbuilder.h"
 #include "core/program/compile.h"
+#include "executor/collectives.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/plan.h"
 #include "executor/pretendedgpu.h"
@@ -357,6 +358,21 @@ private slots:
                  "want 133 multiprocessors, and it has 132");
         CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "is to run on GPU 1");
         CONTAINS(failureOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
+    }
+
+    void gpusThatNcclDoesNotConnectAreGivenUpAfterTheDeadline()
+    {
+        CudaSetup setup = setupFor(2);
+        setup.transport = CudaTransport::Nccl;
+        setup.nccl = "libnccl.so.2";
+        setup.deadline = 50'000'000;
+        pretended::absentGpu = 1;
+        const auto backend = createCudaBackend(pretended::table(), setup);
+        for (const std::string& why : {failureOf([&] { backend->createCommunicators(); }),
+                                       failureOf([&] { backend->createPairSum(0, 1, 1); })})
+            CONTAINS(why, "not all of the GPUs 0, 1 have come within 50 ms");
+        pretended::absentGpu = -1;
+        QCOMPARE(backend->createCommunicators().size(), std::size_t{2});
     }
 
     void ncclThatIsMissingIsSaid()

@@ -56,10 +56,9 @@ std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadli
 using Meshes = std::vector<std::unique_ptr<Mesh>>;
 
 /// Rank r's backend, with a GPU of its own.
-std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2")
+std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2", CudaSetup setup = {})
 {
-    return [&meshes, r, nccl](int) {
-        CudaSetup setup;
+    return [&meshes, r, nccl, setup](int) mutable {
         setup.nccl = nccl;
         setup.cupti = "libcupti.so.13";
         return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline, pretended::table(), setup);
@@ -300,6 +299,23 @@ private slots:
                 backend->createLink(0, 1, {.postings = 1});
         });
         QVERIFY2(failures[0].find("device 1 ended the run: it has no memory left") != std::string::npos,
+                 failures[0].c_str());
+    }
+
+    /// Both have met, so NCCL is what has to be given up.
+    void whoNeverComesToNcclIsNamed()
+    {
+        pretended::visibleGpus = 2;
+        pretended::absentGpu = 1;
+        auto meshes = createLocalMeshes(2);
+        CudaSetup setup;
+        setup.deadline = 50'000'000;
+        const auto failures =
+            onAll(2, [&](int r) { gpuRank(meshes, r, "libnccl.so.2", setup)(2)->createLink(0, 1, {.postings = 1}); });
+        pretended::absentGpu = -1;
+        QVERIFY2(failures[0].find("device 0: error: its GPU 0 cannot be connected with that of device 1 by NCCL: device "
+                                  "1 has not come to NCCL within 50 ms")
+                     != std::string::npos,
                  failures[0].c_str());
     }
 

@@ -23,6 +23,18 @@ int check(cudaError_t code)
     return static_cast<int>(code);
 }
 
+/// Not ready is an answer, no error.
+int answer(cudaError_t code, int32_t* done)
+{
+    *done = code == cudaSuccess;
+    return code == cudaErrorNotReady ? 0 : check(code);
+}
+
+const char* lastError()
+{
+    return lastErrorText.c_str();
+}
+
 int makeCurrent(int32_t device)
 {
     int present = -1;
@@ -54,11 +66,6 @@ const char* buildInfo()
     static const std::string text =
         "CUDA " + std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
     return text.c_str();
-}
-
-const char* lastError()
-{
-    return lastErrorText.c_str();
 }
 
 int deviceCount(int32_t* count)
@@ -101,13 +108,6 @@ int release(int32_t device, void* data)
 int destroyStream(void* handle)
 {
     return check(cudaStreamDestroy(stream(handle)));
-}
-
-/// Not ready is an answer, no error.
-int answer(cudaError_t code, int32_t* done)
-{
-    *done = code == cudaSuccess;
-    return code == cudaErrorNotReady ? 0 : check(code);
 }
 
 int streamDone(void* handle, int32_t* done)
