@@ -50,7 +50,9 @@ std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds d
     const GpuChoice& choice)
 {
     const CudaStatus status = probe(choice);
-    return [setup = setupFor(choice, status), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
+    CudaSetup own = setupFor(choice, status);
+    own.devices = choice.shares;
+    return [setup = std::move(own), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
         return createRankBackend(std::move(mesh), deadline, *table, setup);
     };
 }

@@ -30,8 +30,8 @@ struct RunCommandOptions {
         command.add_option("--backend", backend, "host, cuda or mpi")->required()->type_name("BACKEND");
         command
             .add_option("--device", device,
-                        "with --backend mpi: what each process has: host, or cuda: the GPU with the process's number on "
-                        "its machine, NCCL between them (host)")
+                        "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
+                        "gives its device, else the one with the process's number there, NCCL between them (host)")
             ->type_name("DEVICE");
         command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
         command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");

@@ -21,6 +21,7 @@ typedef struct PipewrightCudaDevice {
     int32_t multiprocessors;
     int32_t major, minor; /* compute capability */
     int32_t copyEngines;
+    char busId[32]; /* where it is plugged in: no other GPU of the machine has the same, whatever number it is seen by */
 } PipewrightCudaDevice;
 
 typedef struct PipewrightCudaAttention {

@@ -126,11 +126,12 @@ inline void addHardware(PipewrightCudaTable& t)
     t.buildInfo = [] { return "pretended"; };
     t.lastError = [] { return lastError.c_str(); };
     t.deviceCount = [](std::int32_t* count) { return *count = visibleGpus, 0; };
-    t.deviceInfo = [](std::int32_t, PipewrightCudaDevice* info) {
+    t.deviceInfo = [](std::int32_t device, PipewrightCudaDevice* info) {
         *info = {};
         std::strcpy(info->name, "pretended");
         info->memory = std::int64_t{1} << 34;
         info->multiprocessors = multiprocessors;
+        std::snprintf(info->busId, sizeof info->busId, "0000:%02x:00.0", firstVisible + device);
         return 0;
     };
     t.allocate = [](std::int32_t, std::int64_t bytes, void** data) {

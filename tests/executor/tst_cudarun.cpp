@@ -346,7 +346,7 @@ private slots:
 
     void devicesAreSpreadOverGpusAndSlices()
     {
-        const PipewrightCudaDevice gpu{"", 0, 132, 9, 0, 3};
+        const PipewrightCudaDevice gpu{"", 0, 132, 9, 0, 3, ""};
         const auto one = gpuSharesFor({}, 4, {gpu});
         QCOMPARE(one, std::vector<GpuShare>(4, {0, 32}));
         QCOMPARE(gpuSharesFor({}, 2, {gpu, gpu}), (std::vector<GpuShare>{{0, 0}, {1, 0}}));

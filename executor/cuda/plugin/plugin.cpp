@@ -86,7 +86,7 @@ int deviceInfo(int32_t device, PipewrightCudaDevice* info)
     info->major = properties.major;
     info->minor = properties.minor;
     info->copyEngines = properties.asyncEngineCount;
-    return 0;
+    return check(cudaDeviceGetPCIBusId(info->busId, sizeof info->busId, device));
 }
 
 int allocate(int32_t device, int64_t bytes, void** data)
