@@ -162,12 +162,19 @@ void print(const RunResult& result)
 {
     fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
                result.backend);
-    Table table({"device", "peak memory", "predicted"});
-    for (std::size_t device = 0; device < result.peakBytes.size(); ++device)
-        table.addRow({std::to_string(device), formatSize(result.peakBytes[device]),
-                      device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""});
+    const bool counted = !result.heldBytes.empty();
+    Table table(counted ? std::vector<std::string>{"device", "peak memory", "predicted", "allocated"}
+                        : std::vector<std::string>{"device", "peak memory", "predicted"});
+    for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
+        std::vector<std::string> row{
+            std::to_string(device), formatSize(result.peakBytes[device]),
+            device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""};
+        if (counted)
+            row.push_back(formatSize(result.heldBytes[device]));
+        table.addRow(row);
+    }
     table.print();
-    fmt::print("\n");
+    fmt::print("{}\n", counted ? "allocated: with the room of matrix products, the text and gaps between buffers, which no prediction counts\n" : "");
     if (!result.stepTimes.empty())
         fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))

@@ -25,11 +25,11 @@ std::int64_t count(const Span& span)
 
 class CudaOperations final : public kernels::Operations {
 public:
-    CudaOperations(const CudaStream& stream, const std::string& cublasLt, bool bfloat16)
+    CudaOperations(const CudaStream& stream, const std::string& cublasLt, bool bfloat16, Region room)
         : m_gpu(stream.gpu()), m_table(*m_gpu.table)
     {
         m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(), cublasLt.empty() ? nullptr : cublasLt.c_str(),
-                                        bfloat16, &m_maths),
+                                        bfloat16, room.data, &m_maths),
                     "prepare its maths");
     }
     ~CudaOperations() override { m_table.destroyMaths(m_maths); }
@@ -224,9 +224,9 @@ private:
 } // namespace
 
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
-                                                          bool bfloat16)
+                                                          bool bfloat16, Region room)
 {
-    return std::make_unique<CudaOperations>(stream, cublasLt, bfloat16);
+    return std::make_unique<CudaOperations>(stream, cublasLt, bfloat16, room);
 }
 
 } // namespace pipewright

@@ -55,6 +55,13 @@ typedef struct PipewrightGpuActivity {
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
 
+/* What maths works in: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a loss for each row of a cross entropy. */
+enum {
+    PIPEWRIGHT_PRODUCT_ROOM = 32 << 20,
+    PIPEWRIGHT_MATHS_ROWS = 1 << 18,
+    PIPEWRIGHT_MATHS_ROOM = PIPEWRIGHT_PRODUCT_ROOM + 4 * PIPEWRIGHT_MATHS_ROWS
+};
+
 typedef struct PipewrightTensorCall PipewrightTensorCall; /* kernels/tensorcall.h */
 
 typedef struct PipewrightCudaTable {
@@ -129,8 +136,9 @@ typedef struct PipewrightCudaTable {
     int (*ncclAbort)(void* end); /* from any thread: what is under way ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
-    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. */
-    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void** maths);
+    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. `room`: so many bytes
+       as PIPEWRIGHT_MATHS_ROOM says, of the device, which the caller gives for as long as the maths is there. */
+    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* room, void** maths);
     int (*destroyMaths)(void* maths);
     int (*copyWithin)(void* maths, const void* from, void* to, int64_t bytes);
     int (*fill)(void* maths, float* values, int64_t count, float value);

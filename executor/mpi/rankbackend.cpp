@@ -28,6 +28,7 @@ public:
     std::string name() const override { return m_name; }
     Capabilities capabilities() const override { return m_capabilities; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override { return m_device.allocate(bytes); }
+    Bytes heldBytes() const override { return m_local ? m_device.heldBytes() : 0; }
     std::unique_ptr<Stream> createStream() override { return m_device.createStream(); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override { return m_device.createEvent(waiter); }
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override

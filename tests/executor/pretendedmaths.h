@@ -38,7 +38,11 @@ struct Attention {
 
 inline void addMaths(PipewrightCudaTable& t)
 {
-    t.createMaths = [](std::int32_t, void* on, const char*, std::int32_t, void** maths) { return *maths = on, 0; };
+    t.createMaths = [](std::int32_t, void* on, const char*, std::int32_t, void* room, void** maths) {
+        for (const std::size_t at : {std::size_t{0}, n(PIPEWRIGHT_MATHS_ROOM - 1)}) // it is all there
+            static_cast<char*>(room)[at] = 0x7f;
+        return *maths = on, 0;
+    };
     t.destroyMaths = [](void*) { return 0; };
     t.copyWithin = [](void* m, const void* from, void* to, std::int64_t bytes) {
         return pushKernel(stream(m), "copy", [=] { std::memcpy(to, from, n(bytes)); }), 0;

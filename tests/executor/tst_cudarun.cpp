@@ -327,6 +327,24 @@ private slots:
             QCOMPARE(result.losses, host.losses);
     }
 
+    /// Also what no prediction counts.
+    void whatIsAllocatedIsTold()
+    {
+        pretended::allocated().most = pretended::allocated().now;
+        const RunResult result = run(tinyGpt("1f1b"), onPretendedGpus());
+        QCOMPARE(result.heldBytes.size(), std::size_t{2});
+        const std::int64_t links = pretended::allocated().most - result.heldBytes[0] - result.heldBytes[1];
+        QVERIFY(links >= 0 && links < 1024); // a time per transfer
+        QCOMPARE(pretended::allocated().now, 0);
+        for (std::size_t d = 0; d < 2; ++d) { // the room of maths once, and little else besides the buffers
+            const Bytes besides = result.heldBytes[d] - result.peakBytes[d];
+            QVERIFY(besides >= PIPEWRIGHT_MATHS_ROOM && besides < PIPEWRIGHT_MATHS_ROOM + (1 << 20));
+        }
+        QVERIFY(result.toJson().find("\"allocated_bytes\":[") != std::string::npos);
+        RunOptions onHost;
+        QVERIFY(run(tinyGpt("1f1b"), onHost).heldBytes.empty());
+    }
+
     void aClassifierTrainsToTheBitsOfTheReference()
     {
         DesignRequest request;

@@ -251,6 +251,9 @@ private slots:
         QVERIFY(threads.gradients.has_value() == results[0].gradients.has_value());
         QVERIFY(!results[0].gradients || results[0].gradients->bitEqual);
         QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
+        for (std::size_t d = 0; d < results[0].heldBytes.size(); ++d)
+            QVERIFY(results[0].heldBytes[d] >= results[0].peakBytes[d] + PIPEWRIGHT_MATHS_ROOM);
+        QCOMPARE(results[0].heldBytes.size(), std::size_t(devices));
         QCOMPARE(results[0].droppedRecords, 0);
         QVERIFY(!pretended::given().empty());
         QVERIFY(oneOrderFitsAllGpus());
