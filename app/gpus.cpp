@@ -17,6 +17,7 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
                     "use --backend host; pipewright devices says what can run here");
     CudaSetup setup;
     setup.bfloat16 = choice.bfloat16;
+    setup.deadline = choice.deadline;
     setup.transport = choice.link == "nccl"   ? CudaTransport::Nccl
                       : choice.link == "copy" ? CudaTransport::Copy
                                               : CudaTransport::Automatic;
@@ -49,7 +50,9 @@ std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds d
     const GpuChoice& choice)
 {
     const CudaStatus status = probe(choice);
-    return [setup = setupFor(choice, status), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
+    CudaSetup own = setupFor(choice, status);
+    own.devices = choice.shares;
+    return [setup = std::move(own), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
         return createRankBackend(std::move(mesh), deadline, *table, setup);
     };
 }

@@ -18,6 +18,7 @@ struct GpuChoice {
     std::string link;                   ///< "auto", "copy", "nccl"
     std::vector<std::string> libraries; ///< folders
     bool bfloat16 = false;
+    Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
 };
 
 /// Throws Error, with what is missing, when this machine cannot run designs on GPUs.

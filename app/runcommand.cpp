@@ -30,8 +30,8 @@ struct RunCommandOptions {
         command.add_option("--backend", backend, "host, cuda or mpi")->required()->type_name("BACKEND");
         command
             .add_option("--device", device,
-                        "with --backend mpi: what each process has: host, or cuda: the GPU with the process's number on "
-                        "its machine, NCCL between them (host)")
+                        "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
+                        "gives its device, else the one with the process's number there, NCCL between them (host)")
             ->type_name("DEVICE");
         command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
         command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");
@@ -162,12 +162,19 @@ void print(const RunResult& result)
 {
     fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
                result.backend);
-    Table table({"device", "peak memory", "predicted"});
-    for (std::size_t device = 0; device < result.peakBytes.size(); ++device)
-        table.addRow({std::to_string(device), formatSize(result.peakBytes[device]),
-                      device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""});
+    const bool counted = !result.heldBytes.empty();
+    Table table(counted ? std::vector<std::string>{"device", "peak memory", "predicted", "allocated"}
+                        : std::vector<std::string>{"device", "peak memory", "predicted"});
+    for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
+        std::vector<std::string> row{
+            std::to_string(device), formatSize(result.peakBytes[device]),
+            device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""};
+        if (counted)
+            row.push_back(formatSize(result.heldBytes[device]));
+        table.addRow(row);
+    }
     table.print();
-    fmt::print("\n");
+    fmt::print("{}\n", counted ? "allocated: with the room of matrix products, the text and gaps between buffers, which no prediction counts\n" : "");
     if (!result.stepTimes.empty())
         fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
@@ -194,7 +201,7 @@ int runDesign(const RunCommandOptions& given)
     RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
-    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16};
+    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, options.deadline};
     if (several) // whether there are GPUs at all is known before any process is started
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
                                                     given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));

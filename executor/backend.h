@@ -95,10 +95,14 @@ public:
     virtual Capabilities capabilities() const = 0;
     /// Throws Error when the device has not that much memory.
     virtual std::unique_ptr<Allocation> allocate(Bytes bytes) = 0;
+    /// What this process holds of its memory now: what allocate() gave and the room of its maths, without what links
+    /// keep for themselves; 0 where nobody counts.
+    virtual Bytes heldBytes() const { return 0; }
     virtual std::unique_ptr<Stream> createStream() = 0;
     /// An event that only `waiter` ever waits for.
     virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
-    /// Maths in this device's memory, in the order of `stream`.
+    /// Maths in this device's memory, in the order of `stream`. All of a device work in the same room: only one at a time
+    /// may multiply matrices or add up losses.
     virtual std::unique_ptr<kernels::Operations> createOperations(Stream& stream) = 0;
     /// Null when the calling thread does the work itself, and a look at the clock is the truth.
     virtual std::unique_ptr<Stopwatch> createStopwatch(Stream&, std::size_t /*places*/) { return nullptr; }

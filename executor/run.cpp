@@ -16,9 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace pipewright {
 
@@ -163,12 +161,16 @@ public:
         doSteps(*runtime);
         m_result.peakBytes = runtime->peakBytes();
         m_result.arenaBytes = runtime->arenaBytes();
+        for (int d = 0; d < m_result.devices; ++d)
+            m_result.heldBytes.push_back(m_backend->device(d).heldBytes());
         if (m_recorder) {
             m_recorder->finish();
             m_result.droppedRecords += m_recorder->dropped();
         }
         if (m_peers && !m_result.cancelled)
             mergeResults();
+        if (m_result.heldBytes == std::vector<Bytes>(m_result.heldBytes.size()))
+            m_result.heldBytes.clear(); // nobody counts
         if (!m_result.cancelled && m_trains && m_program.versioned())
             checkReads();
         else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
@@ -312,7 +314,8 @@ private:
     {
         if (m_trains && m_options.checkGradients)
             fetchBuffers(BufferKind::Gradients);
-        postSummary(*m_peers, {m_result.peakBytes[static_cast<std::size_t>(m_peers->self())], m_result.droppedRecords});
+        const auto self = static_cast<std::size_t>(m_peers->self());
+        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.droppedRecords});
         m_peers->meet({});
         if (!m_result.speaks)
             return;
@@ -321,6 +324,7 @@ private:
         takeParcels();
         for (const auto& [from, summary] : m_summaries) {
             m_result.peakBytes[static_cast<std::size_t>(from)] = summary.peak;
+            m_result.heldBytes[static_cast<std::size_t>(from)] = summary.held;
             m_result.droppedRecords += summary.dropped;
         }
     }
@@ -458,37 +462,6 @@ int microbatchesPerUpdate(const Program& program)
 RunResult run(const Design& design, const RunOptions& options)
 {
     return Execution(design, options).run();
-}
-
-std::string RunResult::toJson() const
-{
-    nlohmann::ordered_json json;
-    json["backend"] = backend;
-    json["maths"] = maths;
-    json["devices"] = devices;
-    json["steps"] = stepTimes.size();
-    json["step_ns"] = stepTimes;
-    json["loss"] = nlohmann::ordered_json::array();
-    for (const double loss : losses)
-        json["loss"].push_back(std::isnan(loss) ? nlohmann::ordered_json() : nlohmann::ordered_json(loss));
-    json["peak_bytes"] = peakBytes;
-    json["predicted_peak_bytes"] = predictedPeakBytes;
-    json["arena_bytes"] = arenaBytes;
-    json["dropped_records"] = droppedRecords;
-    if (gradients)
-        json["gradient_check"] = {{"reference", "sequential"},
-                                  {"bit_equal", gradients->bitEqual},
-                                  {"max_relative_error", gradients->maxRelativeError}};
-    else
-        json["gradient_check"] = nullptr;
-    if (!clockOffsets.empty()) {
-        json["clock_offset_ns"] = clockOffsets;
-        json["clock_uncertainty_ns"] = clockUncertainties;
-    }
-    if (cancelled)
-        json["cancelled"] = true;
-    json["trace"] = trace.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(trace);
-    return json.dump();
 }
 
 } // namespace pipewright

@@ -67,6 +67,9 @@ struct RunResult {
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses; ///< NaN when the maths has none
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
+    /// Per device: what was allocated of it, with what no prediction counts: the room of its maths, the text, and gaps
+    /// between buffers; but not the sends that links store. Empty where the backend does not count.
+    std::vector<Bytes> heldBytes;
     std::int64_t droppedRecords = 0;
     std::optional<GradientCheck> gradients; ///< of the last step
     std::string trace;

@@ -138,9 +138,6 @@ void TrainingWork::preparePlaces()
         place.onHost = place.device->capabilities().hostAddressable;
         place.stream = place.device->createStream();
         place.operations = place.device->createOperations(*place.stream);
-        if (!place.onHost && m_sequencePieces > 1)
-            throw Error("model.sequence_pieces", "pieces of sequences are trained on the host only",
-                        "use --backend host, or a schedule of whole sequences");
         if (!place.onHost && place.readsText)
             place.memory = place.device->allocate(static_cast<Bytes>(
                 m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float))));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What each operation of tensors.h computes: `count` says into how many items it falls apart, outer times inner, and
 // `run` does the items [begin, end) of one outer one. Items depend on none of the others, so they may be done in any
-// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs.
+// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs, where sums over rows
+// have an order of their own.
 #pragma once
 
 #include "kernels/tensors.h"
@@ -135,14 +136,14 @@ PIPEWRIGHT_ROWS(RmsNorm, x[at] * y[o] * z[i])
 // And the result's gradient, and the row's sum of gradient, gain and input.
 PIPEWRIGHT_ROWS(RmsNormInputGrad, y[o] * (c.in[3][at] * z[i] - x[at] * c.in[4][o] * y[o] * y[o] / float(c.size[1])))
 
+inline constexpr float rmsNormEpsilon = 1e-5f;
 PIPEWRIGHT_ITEM(InverseRms, c.size[0], 1)
 {
-    constexpr float epsilon = 1e-5f;
     const float* row = c.in[0] + o * c.size[1];
     float sum = 0;
     for (std::int64_t i = 0; i < c.size[1]; ++i)
         sum += row[i] * row[i];
-    c.out[o] = 1 / sqrtf(sum / float(c.size[1]) + epsilon);
+    c.out[o] = 1 / sqrtf(sum / float(c.size[1]) + rmsNormEpsilon);
 }
 // size: rows, columns. Of the input, its InverseRms and the result's gradient; adds to `out`.
 PIPEWRIGHT_ITEM(RmsNormWeightGrad, 1, c.size[1])

@@ -74,7 +74,7 @@ run() {
 
 say; say "== training against the sequential reference on the host (relative error of the worst gradient)"
 # A word @MODEL is the model. Of weights that are updated amid a step there is no such error; their reads are checked.
-for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --graphs" "zb-h1 --graphs" "1f1b --bf16" "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b @byte-mlp" "chimera @byte-mlp" "pipedream-2bw" "pipeoptim" "dp" "cdp-v2"; do
+for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --graphs" "zb-h1 --graphs" "1f1b --bf16" "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b @byte-mlp" "chimera @byte-mlp" "seq1f1b" "seq1f1b --graphs" "pipedream-2bw" "pipeoptim" "dp" "cdp-v2"; do
     family=${case%% *} options=${case#"$family"} name=train-${case// /} model=byte-gpt
     case $options in *nccl*) [ "$gpus" -ge 2 ] || { say "$case: not supported here, needs two GPUs"; continue; } ;; esac
     case $options in *@*) model=${options#*@} options= ;; esac
@@ -108,12 +108,6 @@ for family in 1f1b chimera; do
         fail "$family, a process for each GPU: $(head -n 2 "$name.0.err" | tr '\n' ' ')"
     fi
 done
-"$program" new seq1f1b --devices 4 --microbatches 8 --model byte-gpt -o pieces.json --force >/dev/null 2>pieces.err
-if timeout 60 "$program" run pieces.json --backend cuda --progress none --steps 1 >/dev/null 2>pieces.err; then
-    fail "seq1f1b: ran, and pieces of sequences have no kernel on a GPU"
-else
-    say "seq1f1b: not supported, $(head -n 1 pieces.err)"
-fi
 
 say; say "== stages shared by mixed devices: synthesised programs against one device on the host"
 # The two devices of each model share one GPU by slices, or have one each.

@@ -9,6 +9,7 @@
 #include "executor/cuda/ncclsum.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -20,15 +21,21 @@ namespace {
 
 class CudaAllocation final : public Allocation {
 public:
-    CudaAllocation(const CudaGpu& gpu, Bytes bytes, int device) : m_gpu(gpu), m_bytes(bytes)
+    CudaAllocation(const CudaGpu& gpu, Bytes bytes, int device, std::atomic<Bytes>& held)
+        : m_gpu(gpu), m_bytes(bytes), m_held(held)
     {
         if (gpu.table->allocate(gpu.index, bytes, &m_data) != 0)
             throw Error("device " + std::to_string(device),
                         "cannot allocate " + formatSize(bytes) + " on GPU " + std::to_string(gpu.index) + ": "
                             + gpu.table->lastError(),
                         "use fewer or smaller microbatches, or another schedule");
+        m_held += m_bytes;
     }
-    ~CudaAllocation() override { m_gpu.table->release(m_gpu.index, m_data); }
+    ~CudaAllocation() override
+    {
+        m_gpu.table->release(m_gpu.index, m_data);
+        m_held -= m_bytes;
+    }
     CudaAllocation(const CudaAllocation&) = delete;
     CudaAllocation& operator=(const CudaAllocation&) = delete;
     Region region() const override { return {static_cast<std::byte*>(m_data), m_bytes}; }
@@ -36,6 +43,7 @@ public:
 private:
     CudaGpu m_gpu;
     Bytes m_bytes;
+    std::atomic<Bytes>& m_held;
     void* m_data = nullptr;
 };
 
@@ -49,8 +57,9 @@ public:
     Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true, .streamsAttention = true}; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
-        return std::make_unique<CudaAllocation>(m_gpu, bytes, m_index);
+        return std::make_unique<CudaAllocation>(m_gpu, bytes, m_index, m_held);
     }
+    Bytes heldBytes() const override { return m_held; }
     std::unique_ptr<Stream> createStream() override { return std::make_unique<CudaStream>(m_gpu); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override
     {
@@ -58,7 +67,9 @@ public:
     }
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
     {
-        return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16);
+        if (!m_room)
+            m_room = allocate(PIPEWRIGHT_MATHS_ROOM);
+        return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16, m_room->region());
     }
     std::unique_ptr<Stopwatch> createStopwatch(Stream& stream, std::size_t places) override
     {
@@ -103,6 +114,8 @@ private:
     int m_index;
     std::string m_name, m_cublasLt;
     bool m_bfloat16;
+    std::atomic<Bytes> m_held{0};
+    std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
 };
 
 class CudaBackend final : public Backend {
@@ -153,7 +166,8 @@ public:
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
                       &receiver = m_gpus.at(static_cast<std::size_t>(to));
         if (sender.index != receiver.index && m_setup.transport == CudaTransport::Nccl)
-            return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options);
+            return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options,
+                                              m_setup.deadline);
         if (sender.index != receiver.index) {
             std::int32_t direct = 0; // if not, the copy goes through the host, which the driver sees to
             sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
@@ -177,7 +191,7 @@ public:
         }
         if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
             return {};
-        return joinNccl(m_gpus);
+        return joinNccl(m_gpus, m_setup.deadline);
     }
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
@@ -185,7 +199,7 @@ public:
         if (m_setup.transport != CudaTransport::Nccl || a.index == b.index)
             return nullptr;
         return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
-                                         std::array{&owner(a.index), &owner(b.index)}, sums);
+                                         std::array{&owner(a.index), &owner(b.index)}, sums, m_setup.deadline);
     }
 
 private:

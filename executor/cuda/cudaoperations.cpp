@@ -25,11 +25,11 @@ std::int64_t count(const Span& span)
 
 class CudaOperations final : public kernels::Operations {
 public:
-    CudaOperations(const CudaStream& stream, const std::string& cublasLt, bool bfloat16)
+    CudaOperations(const CudaStream& stream, const std::string& cublasLt, bool bfloat16, Region room)
         : m_gpu(stream.gpu()), m_table(*m_gpu.table)
     {
         m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(), cublasLt.empty() ? nullptr : cublasLt.c_str(),
-                                        bfloat16, &m_maths),
+                                        bfloat16, room.data, &m_maths),
                     "prepare its maths");
     }
     ~CudaOperations() override { m_table.destroyMaths(m_maths); }
@@ -132,18 +132,18 @@ public:
         return shape.tokens() * static_cast<std::size_t>(shape.heads);
     }
     void attentionForward(const AttentionShape& shape, Read query, Read key, Read value, Values saved, Values output,
-                          const EarlierPieces&) const override
+                          const EarlierPieces& earlier) const override
     {
-        const PipewrightCudaAttention plain = plainShape(shape);
+        const PipewrightCudaAttention plain = plainShape(shape, earlier);
         call(m_table.attentionForward, &plain, query.data(), key.data(), value.data(), saved.data(), output.data());
     }
     void attentionInputGrad(const AttentionShape& shape, Read query, Read key, Read value, Read saved, Read output,
-                            Read outputGrad, Values queryKeyValueGrad, Values scratch, const EarlierPieces&,
-                            Values) const override
+                            Read outputGrad, Values queryKeyValueGrad, Values scratch, const EarlierPieces& earlier,
+                            Values sequenceGradient) const override
     {
-        const PipewrightCudaAttention plain = plainShape(shape);
+        const PipewrightCudaAttention plain = plainShape(shape, earlier);
         call(m_table.attentionInputGrad, &plain, query.data(), key.data(), value.data(), saved.data(), output.data(),
-             outputGrad.data(), queryKeyValueGrad.data(), scratch.data());
+             outputGrad.data(), queryKeyValueGrad.data(), scratch.data(), sequenceGradient.data());
     }
 
     void sgdMomentumStep(const kernels::SgdSettings& settings, Values parameters, Read gradients,
@@ -203,12 +203,17 @@ private:
         tensor(what);
     }
 
-    static PipewrightCudaAttention plainShape(const AttentionShape& shape)
+    static PipewrightCudaAttention plainShape(const AttentionShape& shape, const EarlierPieces& earlier)
     {
-        if (shape.pieces != 1)
-            throw Error("attention", "pieces of sequences are not computed on a GPU",
-                        "use --backend host, or a schedule of whole sequences");
-        return {shape.sequences, shape.length, shape.heads, shape.headSize};
+        return {shape.sequences,
+                shape.length,
+                shape.heads,
+                shape.headSize,
+                shape.pieces,
+                static_cast<std::int32_t>(earlier.saved.size()),
+                earlier.saved.data(),
+                static_cast<std::int64_t>(earlier.key),
+                static_cast<std::int64_t>(earlier.value)};
     }
 
     CudaGpu m_gpu;
@@ -219,9 +224,9 @@ private:
 } // namespace
 
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
-                                                          bool bfloat16)
+                                                          bool bfloat16, Region room)
 {
-    return std::make_unique<CudaOperations>(stream, cublasLt, bfloat16);
+    return std::make_unique<CudaOperations>(stream, cublasLt, bfloat16, room);
 }
 
 } // namespace pipewright

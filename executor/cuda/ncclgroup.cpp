@@ -2,6 +2,11 @@
 #include "executor/cuda/ncclgroup.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/clock.h"
+
+#include <chrono>
+#include <fmt/format.h>
+#include <thread>
 
 namespace pipewright {
 
@@ -73,14 +78,34 @@ private:
 
 } // namespace
 
-std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors)
+std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
+                         const std::string& late, const std::function<std::string()>& trouble)
+{
+    const Nanoseconds start = steadyNow();
+    for (std::size_t come = 0; come < members.size();) {
+        std::int32_t joined = 0;
+        if (table.ncclJoined(members[come], &joined) != 0)
+            return table.lastError();
+        if (joined) {
+            ++come;
+            continue;
+        }
+        if (std::string why = trouble ? trouble() : std::string(); !why.empty())
+            return why;
+        if (steadyNow() - start > deadline)
+            return fmt::format("{} within {}", late, formatDuration(deadline));
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return {};
+}
+
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline)
 {
     const CudaGpu& first = gpus.front();
     const PipewrightCudaTable& table = *first.table;
     const int ranks = static_cast<int>(gpus.size());
     std::uint8_t name[PIPEWRIGHT_NCCL_NAME];
     first.check(table.ncclName(name), "name a group of NCCL");
-    first.check(table.ncclGroup(1), "begin a group of NCCL");
     std::vector<void*> members;
     std::string why;
     for (int rank = 0; rank < ranks && why.empty(); ++rank) {
@@ -91,10 +116,13 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors)
         else
             members.push_back(member);
     }
-    // The group ends whatever happened: this thread's next calls of NCCL would wait for its end.
-    if (table.ncclGroup(0) != 0 && why.empty())
-        why = table.lastError();
-    if (why.empty() && table.ncclWarmUp(members.data(), ranks) != 0)
+    if (why.empty()) {
+        std::vector<int> all;
+        for (const CudaGpu& gpu : gpus)
+            all.push_back(gpu.index);
+        why = whyNotJoined(table, members, deadline, fmt::format("not all of the GPUs {} have come", fmt::join(all, ", ")));
+    }
+    if (why.empty() && table.ncclWarmUp(members.data(), ranks, deadline) != 0)
         why = table.lastError();
     if (why.empty())
         return members;
@@ -105,10 +133,10 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors)
     throw Error("GPU " + std::to_string(first.index), "cannot be connected by NCCL: " + why, "use --link copy");
 }
 
-std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus)
+std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus, Nanoseconds deadline)
 {
     std::vector<std::unique_ptr<Communicator>> members;
-    for (void* member : joinGroup(gpus, 0))
+    for (void* member : joinGroup(gpus, 0, deadline))
         members.push_back(std::make_unique<NcclMember>(gpus[members.size()], member));
     return members;
 }

@@ -6,15 +6,22 @@
 #include "executor/collectives.h"
 #include "executor/cuda/cudalink.h"
 
+#include <functional>
 #include <span>
+#include <string>
 
 namespace pipewright {
 
 /// The handles of the GPUs' ranks in a group of their own, connected and warmed up; at most so many multiprocessors for
 /// an operation, 0: as NCCL likes. Throws Error, after which the calling thread may go on to use NCCL.
-std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors);
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline);
 
-/// NCCL has been opened, and no GPU is there twice. Throws Error when they cannot be connected.
-std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus);
+/// NCCL has been opened, and no GPU is there twice. Throws Error when they cannot be connected within the deadline.
+std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus, Nanoseconds deadline);
+
+/// Waits until all ranks of the members' group have come, and returns nothing; or why they have not: what NCCL says, what
+/// `trouble` says, or `late` when the deadline has passed.
+std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
+                         const std::string& late, const std::function<std::string()>& trouble = {});
 
 } // namespace pipewright

@@ -77,10 +77,13 @@ void NcclOwner::work()
 }
 
 NcclLink::NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
-                   const LinkOptions& options)
+                   const LinkOptions& options, Nanoseconds deadline)
     : CudaLink(from, to, {0, 0, options.postings}), m_fromOwner(fromOwner), m_toOwner(toOwner)
 {
-    from.check(from.table->ncclConnect(from.index, to.index, &m_sender, &m_receiver), "be connected by NCCL");
+    if (from.table->ncclConnect(from.index, to.index, deadline, &m_sender, &m_receiver) != 0)
+        throw Error("GPU " + std::to_string(from.index),
+                    "cannot be connected with GPU " + std::to_string(to.index) + " by NCCL: " + from.table->lastError(),
+                    "use --link copy");
     fromOwner.makeRoom(options.postings);
     toOwner.makeRoom(options.postings);
 }

@@ -58,10 +58,10 @@ private:
 
 class NcclLink final : public CudaLink, private NcclWork {
 public:
-    /// The owners must outlive it. Throws Error when the two GPUs cannot be connected. Stores no sends: all of them
-    /// rendezvous, and none is made slower.
+    /// The owners must outlive it. Throws Error when the two GPUs cannot be connected within the deadline. Stores no
+    /// sends: all of them rendezvous, and none is made slower.
     NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
-             const LinkOptions& options);
+             const LinkOptions& options, Nanoseconds deadline);
     ~NcclLink() override;
 
     void finished(std::vector<Copied>& to) override;

@@ -22,11 +22,11 @@ CudaEvent& cudaEvent(Event* event)
 } // namespace
 
 NcclSum::NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::array<NcclOwner*, 2> owners,
-                 std::size_t sums)
+                 std::size_t sums, Nanoseconds deadline)
     : m_devices(devices), m_gpus(gpus), m_owners(owners), m_sums(sums)
 {
     const PipewrightCudaTable& table = *gpus[0].table;
-    const std::vector<void*> members = joinGroup(gpus, multiprocessors);
+    const std::vector<void*> members = joinGroup(gpus, multiprocessors, deadline);
     std::copy(members.begin(), members.end(), m_members.begin());
     for (std::size_t i = 0; i < 2; ++i) {
         gpus[i].check(table.createStream(gpus[i].index, gpus[i].slice, &m_streams[i]), "create a stream");

@@ -14,9 +14,10 @@ namespace pipewright {
 
 class NcclSum final : public PairSum, private NcclWork {
 public:
-    /// `devices` are those that post(). The owners must outlive it. Throws Error when the two GPUs cannot be connected.
+    /// `devices` are those that post(). The owners must outlive it. Throws Error when the two GPUs cannot be connected
+    /// within the deadline.
     NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::array<NcclOwner*, 2> owners,
-            std::size_t sums);
+            std::size_t sums, Nanoseconds deadline);
     ~NcclSum() override;
     NcclSum(const NcclSum&) = delete;
     NcclSum& operator=(const NcclSum&) = delete;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 3, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 4, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -21,10 +21,15 @@ typedef struct PipewrightCudaDevice {
     int32_t multiprocessors;
     int32_t major, minor; /* compute capability */
     int32_t copyEngines;
+    char busId[32]; /* where it is plugged in: no other GPU of the machine has the same, whatever number it is seen by */
 } PipewrightCudaDevice;
 
 typedef struct PipewrightCudaAttention {
     int32_t sequences, length, heads, headSize;
+    int32_t pieces;              /* that make a sequence; 1: it is whole */
+    int32_t earlierCount;        /* of them, before this one */
+    const float* const* earlier; /* in host memory, read during the call: device memory of each, oldest first, ... */
+    int64_t key, value;          /* ... in which its keys and values begin at these elements */
 } PipewrightCudaAttention;
 
 /* What a recorder on the GPU saw; times are of steadyNow(). */
@@ -49,6 +54,13 @@ typedef struct PipewrightGpuActivity {
     const char* name;       /* valid during the call; never null */
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
+
+/* What maths works in: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a loss for each row of a cross entropy. */
+enum {
+    PIPEWRIGHT_PRODUCT_ROOM = 32 << 20,
+    PIPEWRIGHT_MATHS_ROWS = 1 << 18,
+    PIPEWRIGHT_MATHS_ROOM = PIPEWRIGHT_PRODUCT_ROOM + 4 * PIPEWRIGHT_MATHS_ROWS
+};
 
 typedef struct PipewrightTensorCall PipewrightTensorCall; /* kernels/tensorcall.h */
 
@@ -98,19 +110,22 @@ typedef struct PipewrightCudaTable {
     int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped);
     int (*stopActivities)(void);
 
-    /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread. */
+    /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread. What
+       waits for others gives up after so many nanoseconds. */
     int (*ncclOpen)(const char* library);
-    int (*ncclConnect)(int32_t from, int32_t to, void** sender, void** receiver);
+    int (*ncclConnect)(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver);
     int (*ncclSend)(void* sender, const void* data, int64_t bytes, void* stream);
     int (*ncclReceive)(void* receiver, void* data, int64_t bytes, void* stream);
     int (*ncclGroup)(int32_t begin); /* what is between 1 and 0 is issued as one */
     /* A communicator of many, of which each process joins the ranks of its own GPUs: with the name that one of them made
-       and told the others. Returns when all have come; several ranks of one thread join as one group. */
+       and told the others. Only begins; ncclJoined() asks, without waiting, whether all have come, and until it says so
+       the member can only be closed. */
     int (*ncclName)(uint8_t name[PIPEWRIGHT_NCCL_NAME]);
     int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
                     int32_t multiprocessors, void** member); /* at most so many for a transfer; 0: as NCCL likes */
+    int (*ncclJoined)(void* member, int32_t* joined);
     /* Once, when all have joined: NCCL connects at the first use, which would then count. Of this process's members. */
-    int (*ncclWarmUp)(void* const* members, int32_t count);
+    int (*ncclWarmUp)(void* const* members, int32_t count, int64_t deadline);
     int (*ncclAllReduce)(void* member, const float* from, float* to, int64_t count, void* stream);
     int (*ncclAllGather)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
     int (*ncclReduceScatter)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
@@ -121,8 +136,9 @@ typedef struct PipewrightCudaTable {
     int (*ncclAbort)(void* end); /* from any thread: what is under way ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
-    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. */
-    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void** maths);
+    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. `room`: so many bytes
+       as PIPEWRIGHT_MATHS_ROOM says, of the device, which the caller gives for as long as the maths is there. */
+    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* room, void** maths);
     int (*destroyMaths)(void* maths);
     int (*copyWithin)(void* maths, const void* from, void* to, int64_t bytes);
     int (*fill)(void* maths, float* values, int64_t count, float value);
@@ -153,7 +169,7 @@ typedef struct PipewrightCudaTable {
                             const float* value, float* saved, float* output);
     int (*attentionInputGrad)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
                               const float* value, const float* saved, const float* output, const float* outputGrad,
-                              float* queryKeyValueGrad, float* scratch);
+                              float* queryKeyValueGrad, float* scratch, float* sequenceGradient);
     int (*sgdMomentumStep)(void* maths, float rate, float momentum, float decay, float* parameters,
                            const float* gradients, float* moments, int64_t count);
     int (*adamWStep)(void* maths, float rate, float beta1, float beta2, float epsilon, float decay, int32_t step,

@@ -6,7 +6,11 @@
 #include "executor/mpi/rankpair.h"
 #include "executor/mpi/remotelink.h"
 
+#include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
+#include <span>
+#include <string_view>
 
 namespace pipewright {
 
@@ -24,6 +28,7 @@ public:
     std::string name() const override { return m_name; }
     Capabilities capabilities() const override { return m_capabilities; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override { return m_device.allocate(bytes); }
+    Bytes heldBytes() const override { return m_local ? m_device.heldBytes() : 0; }
     std::unique_ptr<Stream> createStream() override { return m_device.createStream(); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override { return m_device.createEvent(waiter); }
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
@@ -53,32 +58,39 @@ private:
     bool m_local;
 };
 
+/// What a process tells the others about its GPU.
+struct GpuPlace {
+    std::int32_t gpu = 0; ///< as it sees it
+    char busId[sizeof PipewrightCudaDevice::busId] = {};
+};
+
 /// What a process has of GPUs.
 class OwnGpu {
 public:
     OwnGpu(RankHub& hub, const PipewrightCudaTable& table, const CudaSetup& setup)
-        : m_order(hub), m_backend(createCudaBackend(table, placed(hub, table, setup))),
+        : m_hub(hub), m_order(hub), m_backend(createCudaBackend(table, placed(table, setup))),
           m_stream(m_backend->device(0).createStream()),
-          m_own{hub, m_order, m_owner, static_cast<CudaStream&>(*m_stream).gpu()}
+          m_own{hub, m_order, m_owner, static_cast<CudaStream&>(*m_stream).gpu(), setup.deadline}
     {
     }
     Backend& backend() { return *m_backend; }
     const RankGpu& gpu() const { return m_own; }
+    int gpuOf(int process) const { return m_places[static_cast<std::size_t>(process)].gpu; }
 
 private:
-    static CudaSetup placed(const RankHub& hub, const PipewrightCudaTable& table, CudaSetup setup)
+    CudaSetup placed(const PipewrightCudaTable& table, CudaSetup setup)
     {
-        const RankHub::LocalRank local = hub.localRank(hub.self());
         std::int32_t gpus = 0;
         if (table.deviceCount(&gpus) != 0)
             throw Error("--device", std::string("GPUs cannot be counted: ") + table.lastError());
-        if (local.count > gpus)
-            throw Error("--device",
-                        fmt::format("{} processes on this machine, and {} GPUs that they can see: NCCL wants one GPU "
-                                    "for each process",
-                                    local.count, gpus),
-                        "start fewer processes per machine, let each see all its GPUs, or use --backend cuda, where "
-                        "devices share GPUs");
+        const GpuShare own = ownShare(setup.devices, gpus);
+        PipewrightCudaDevice info{};
+        if (table.deviceInfo(own.gpu, &info) != 0)
+            throw Error("GPU " + std::to_string(own.gpu), std::string("cannot be looked at: ") + table.lastError());
+        GpuPlace place{own.gpu};
+        std::memcpy(place.busId, info.busId, sizeof place.busId);
+        tellAll(place);
+        refuseSharing(gpus);
         if (setup.nccl.empty())
             throw Error("--device",
                         "NCCL was not found (libnccl.so.2), and GPUs of several processes reach each other by nothing "
@@ -86,13 +98,70 @@ private:
                         "name its folder with --cuda-libraries, or leave --device cuda out");
         if (table.ncclOpen(setup.nccl.c_str()) != 0)
             throw Error(setup.nccl, std::string("cannot be used: ") + table.lastError(), "leave --device cuda out");
-        setup.devices = {{local.rank, 0}};
-        setup.firstDevice = hub.self();
+        setup.devices = {own};
+        setup.firstDevice = m_hub.self();
         setup.transport = CudaTransport::Automatic;
         return setup;
     }
 
+    /// The cluster's mapping where it has one. Else the number among the processes of the machine; where fewer GPUs are
+    /// seen than there are processes, each may be shown its own ones only, as Slurm does, and takes the first.
+    GpuShare ownShare(const std::vector<GpuShare>& wanted, int gpus) const
+    {
+        const RankHub::LocalRank local = m_hub.localRank(m_hub.self());
+        if (wanted.empty())
+            return {local.count <= gpus ? local.rank : 0, 0};
+        if (std::ssize(wanted) < m_hub.count())
+            throw Error("cluster.gpus",
+                        fmt::format("says where {} devices run, and there are {}", wanted.size(), m_hub.count()),
+                        "give one entry per device");
+        const GpuShare own = wanted[static_cast<std::size_t>(m_hub.self())];
+        if (own.gpu >= gpus)
+            throw Error(fmt::format("cluster.gpus[{}]", m_hub.self()),
+                        fmt::format("device {} is to run on GPU {}, and its process sees {} of its machine's GPUs",
+                                    m_hub.self(), own.gpu, gpus),
+                        "with a process per device a number is that of a GPU on the process's machine, counted from 0; "
+                        "leave the list out to give each process the next one");
+        return own;
+    }
+
+    void tellAll(const GpuPlace& own)
+    {
+        const int self = m_hub.self();
+        m_places.resize(static_cast<std::size_t>(m_hub.count()));
+        m_places[static_cast<std::size_t>(self)] = own;
+        for (int r = 0; r < m_hub.count(); ++r)
+            if (r != self)
+                m_hub.tell(r, m_order.gpuNumber(self), std::as_bytes(std::span(&own, 1)));
+        for (int r = 0; r < m_hub.count(); ++r) {
+            if (r == self)
+                continue;
+            const std::vector<std::byte> told = m_hub.hear(m_order.gpuNumber(r));
+            if (told.size() != sizeof(GpuPlace))
+                throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
+            std::memcpy(&m_places[static_cast<std::size_t>(r)], told.data(), sizeof(GpuPlace));
+        }
+    }
+
+    /// NCCL refuses it too, by the same sign, but in words that do not say who.
+    void refuseSharing(int gpus) const
+    {
+        const int self = m_hub.self();
+        const std::string_view own = m_places[static_cast<std::size_t>(self)].busId;
+        for (int r = 0; r < m_hub.count(); ++r)
+            if (r != self && m_hub.onOneMachine(r, self) && own == m_places[static_cast<std::size_t>(r)].busId)
+                throw Error("--device",
+                            fmt::format("devices {} and {} would share one GPU ({}), with {} processes on this machine "
+                                        "and {} GPUs that they can see: NCCL wants one GPU for each process",
+                                        std::min(r, self), std::max(r, self), own,
+                                        m_hub.localRank(self).count, gpus),
+                            "start fewer processes per machine, let each see all its GPUs or one of its own, write "
+                            "other numbers in cluster.gpus, or use --backend cuda, where devices share GPUs");
+    }
+
+    RankHub& m_hub;
     IssueOrder m_order;
+    std::vector<GpuPlace> m_places; ///< per process
     NcclOwner m_owner;
     std::unique_ptr<Backend> m_backend;
     std::unique_ptr<Stream> m_stream;
@@ -150,7 +219,7 @@ private:
             // Of others only what all have in common counts.
             const Capabilities same = (m_gpu ? m_gpu->backend().device(0) : device).capabilities();
             m_devices.push_back(std::make_unique<RankDevice>(
-                device, m_gpu ? fmt::format("rank {}, GPU {}", d, m_hub.localRank(d).rank) : fmt::format("rank {}", d),
+                device, m_gpu ? fmt::format("rank {}, GPU {}", d, m_gpu->gpuOf(d)) : fmt::format("rank {}", d),
                 same, isLocal(d)));
         }
     }

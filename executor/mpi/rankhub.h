@@ -84,6 +84,7 @@ public:
         int rank = 0, count = 0; ///< among the processes of its machine
     };
     LocalRank localRank(int process) const;
+    bool onOneMachine(int first, int second) const;
     Nanoseconds deadline() const { return m_deadline; }
 
 private:

@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/clock.h"
 #include "executor/cuda/cudaclock.h"
+#include "executor/cuda/ncclgroup.h"
 #include "executor/mpi/remotelink.h"
 
 #include <algorithm>
@@ -75,11 +76,20 @@ void RankPair::join(int most)
         std::memcpy(name.data(), told.data(), name.size());
         hub.tell(m_first, m_channel, {});
     }
+    const int other = isFirst() ? m_second : m_first;
+    std::string why;
     if (table().ncclJoin(m_own.gpu.index, name.data(), isFirst() ? 0 : 1, 2, most, &m_member) != 0)
-        throw Error("GPU " + std::to_string(m_own.gpu.index),
-                    fmt::format("cannot be connected with device {} by NCCL: {}", isFirst() ? m_second : m_first,
-                                table().lastError()),
-                    "NCCL_DEBUG=INFO makes NCCL say more");
+        why = table().lastError();
+    else
+        why = whyNotJoined(table(), {&m_member, 1}, m_own.deadline, fmt::format("device {} has not come to NCCL", other),
+                           [&hub] { return hub.trouble(); });
+    if (why.empty())
+        return;
+    abortPair();
+    throw Error("device " + std::to_string(hub.self()),
+                fmt::format("its GPU {} cannot be connected with that of device {} by NCCL: {}", m_own.gpu.index, other,
+                            why),
+                "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network to meet on");
 }
 
 /// One small and one large: NCCL has a protocol for each, and connects at the first use.
@@ -105,9 +115,9 @@ void RankPair::awaitWarmth()
         if (done)
             return;
         std::string why = m_own.hub.trouble();
-        if (why.empty() && steadyNow() - start > m_own.hub.deadline())
+        if (why.empty() && steadyNow() - start > m_own.deadline)
             why = fmt::format("device {} and device {} are not connected by NCCL within {}", m_first, m_second,
-                              formatDuration(m_own.hub.deadline()));
+                              formatDuration(m_own.deadline));
         if (!why.empty()) {
             abortPair();
             throw Error("device " + std::to_string(m_own.hub.self()), why, "NCCL_DEBUG=INFO makes NCCL say more");
@@ -217,7 +227,8 @@ void RankPair::abortPair()
         const std::scoped_lock lock(m_state, m_mutex);
         if (m_aborted.exchange(true))
             return;
-        table().ncclAbort(m_member);
+        if (m_member)
+            table().ncclAbort(m_member);
     }
     m_changed.notify_all();
 }

@@ -16,6 +16,7 @@ struct RankGpu {
     IssueOrder& order;
     NcclOwner& owner;
     CudaGpu gpu;
+    Nanoseconds deadline; ///< for being connected
 };
 
 class RankPair : private LinkEnd, private NcclWork {

@@ -26,6 +26,12 @@ RankHub::LocalRank RankHub::localRank(int process) const
     return local;
 }
 
+bool RankHub::onOneMachine(int first, int second) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_others[static_cast<std::size_t>(first)].machine == m_others[static_cast<std::size_t>(second)].machine;
+}
+
 void RankHub::post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes)
 {
     if (m_self == 0)

@@ -50,7 +50,7 @@ private:
 
 /// What a process tells at the end.
 struct RankSummary {
-    Bytes peak = 0;
+    Bytes peak = 0, held = 0;
     std::int64_t dropped = 0;
 };
 void postSummary(Peers& peers, const RankSummary& summary);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A warp per query and head, lanes over the head's elements; keys pass by with a running maximum and sum, so the
-// matrix of scores is never stored. Exact and in a fixed order; far from the speed of tensor cores.
+// matrix of scores is never stored. Exact and in a fixed order; far from the speed of tensor cores. Pieces of a sequence
+// pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps it.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 
@@ -12,6 +13,25 @@ namespace {
 
 constexpr int most = 4; // elements per lane: heads of up to 128
 constexpr int warps = int(blockSize / 32);
+
+/// The pieces before the own one.
+struct Earlier {
+    int count;
+    std::size_t key, value;
+    const float* saved[mostPieces - 1];
+
+    __device__ const float* keys(int piece, const float* own) const { return piece < count ? saved[piece] + key : own; }
+    __device__ const float* values(int piece, const float* own) const { return piece < count ? saved[piece] + value : own; }
+};
+
+Earlier plain(const AttentionShape& shape, const EarlierPieces& earlier)
+{
+    assert(shape.pieces <= mostPieces && int(earlier.saved.size()) < shape.pieces);
+    Earlier result{int(earlier.saved.size()), earlier.key, earlier.value, {}};
+    for (int i = 0; i < result.count; ++i)
+        result.saved[i] = earlier.saved[i];
+    return result;
+}
 
 struct Place {
     bool inside;
@@ -67,8 +87,8 @@ __device__ void addScaled(Row& to, float factor, const Row& from)
         to.element[i] += factor * from.element[i];
 }
 
-__global__ void forward(AttentionShape shape, const float* query, const float* key, const float* value, float* logSum,
-                        float* output)
+__global__ void forward(AttentionShape shape, Earlier earlier, const float* query, const float* key, const float* value,
+                        float* logSum, float* output)
 {
     const Place at = placeOf(shape);
     if (!at.inside)
@@ -77,14 +97,18 @@ __global__ void forward(AttentionShape shape, const float* query, const float* k
     const Row q = load(query, at.token, hidden, column, size, at.lane);
     Row sum{};
     float largest = -INFINITY, weight = 0;
-    for (int k = 0; k <= at.position; ++k) {
-        const float score = at.scale * dot(q, load(key, at.first + k, hidden, column, size, at.lane));
-        const float now = fmaxf(largest, score), shrink = expf(largest - now), share = expf(score - now);
-        for (int i = 0; i < most; ++i)
-            sum.element[i] *= shrink;
-        addScaled(sum, share, load(value, at.first + k, hidden, column, size, at.lane));
-        weight = weight * shrink + share;
-        largest = now;
+    for (int piece = 0; piece <= earlier.count; ++piece) {
+        const float *keys = earlier.keys(piece, key), *values = earlier.values(piece, value);
+        const int last = piece < earlier.count ? shape.length - 1 : at.position;
+        for (int k = 0; k <= last; ++k) {
+            const float score = at.scale * dot(q, load(keys, at.first + k, hidden, column, size, at.lane));
+            const float now = fmaxf(largest, score), shrink = expf(largest - now), share = expf(score - now);
+            for (int i = 0; i < most; ++i)
+                sum.element[i] *= shrink;
+            addScaled(sum, share, load(values, at.first + k, hidden, column, size, at.lane));
+            weight = weight * shrink + share;
+            largest = now;
+        }
     }
     for (int i = 0; i < most; ++i)
         sum.element[i] /= weight;
@@ -94,7 +118,7 @@ __global__ void forward(AttentionShape shape, const float* query, const float* k
 }
 
 /// The gradient of the query; on the way the sum over keys of p · dp, which is outputGrad · output.
-__global__ void queryGradient(AttentionShape shape, const float* query, const float* key, const float* value,
+__global__ void queryGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key, const float* value,
                               const float* logSum, const float* output, const float* outputGrad, float* grad, float* dots)
 {
     const Place at = placeOf(shape);
@@ -106,36 +130,56 @@ __global__ void queryGradient(AttentionShape shape, const float* query, const fl
     const float shift = logSum[at.token * shape.heads + at.head];
     const float mean = dot(dy, load(output, at.token, hidden, column, size, at.lane));
     Row dq{};
-    for (int k = 0; k <= at.position; ++k) {
-        const Row keys = load(key, at.first + k, hidden, column, size, at.lane);
-        const float p = expf(at.scale * dot(q, keys) - shift);
-        const float dp = dot(dy, load(value, at.first + k, hidden, column, size, at.lane));
-        addScaled(dq, at.scale * p * (dp - mean), keys);
+    for (int piece = 0; piece <= earlier.count; ++piece) {
+        const float *keys = earlier.keys(piece, key), *values = earlier.values(piece, value);
+        const int last = piece < earlier.count ? shape.length - 1 : at.position;
+        for (int k = 0; k <= last; ++k) {
+            const Row each = load(keys, at.first + k, hidden, column, size, at.lane);
+            const float p = expf(at.scale * dot(q, each) - shift);
+            const float dp = dot(dy, load(values, at.first + k, hidden, column, size, at.lane));
+            addScaled(dq, at.scale * p * (dp - mean), each);
+        }
     }
     store(dq, grad, at.token, 3 * hidden, column, size, at.lane);
     if (at.lane == 0)
         dots[at.token * shape.heads + at.head] = mean;
 }
 
-/// The gradients of one key and value: all later queries, in order.
-__global__ void keyValueGradient(AttentionShape shape, const float* query, const float* key, const float* value,
-                                 const float* logSum, const float* outputGrad, const float* dots, float* grad)
+/// The gradients of one key and value: all later queries of this piece, in order. Blocks [y] see to piece y's keys: the
+/// last piece begins what earlier ones are owed, the others add to it, and each takes what later ones owe to it.
+__global__ void keyValueGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key,
+                                 const float* value, const float* logSum, const float* outputGrad, const float* dots,
+                                 float* grad, float* owed)
 {
     const Place at = placeOf(shape);
     if (!at.inside)
         return;
     const int hidden = shape.heads * shape.headSize, column = at.head * shape.headSize, size = shape.headSize;
-    const Row k = load(key, at.token, hidden, column, size, at.lane), v = load(value, at.token, hidden, column, size, at.lane);
+    const int piece = int(blockIdx.y);
+    const bool isOwn = piece == earlier.count, isLast = earlier.count == shape.pieces - 1;
+    const Row k = load(earlier.keys(piece, key), at.token, hidden, column, size, at.lane);
+    const Row v = load(earlier.values(piece, value), at.token, hidden, column, size, at.lane);
     Row dk{}, dv{};
-    for (int position = at.position; position < shape.length; ++position) {
+    for (int position = isOwn ? at.position : 0; position < shape.length; ++position) {
         const std::size_t token = at.first + position;
         const Row q = load(query, token, hidden, column, size, at.lane), dy = load(outputGrad, token, hidden, column, size, at.lane);
         const float p = expf(at.scale * dot(q, k) - logSum[token * shape.heads + at.head]);
         addScaled(dv, p, dy);
         addScaled(dk, at.scale * p * (dot(dy, v) - dots[token * shape.heads + at.head]), q);
     }
-    store(dk, grad, at.token, 3 * hidden, hidden + column, size, at.lane);
-    store(dv, grad, at.token, 3 * hidden, 2 * hidden + column, size, at.lane);
+    const std::size_t elements = std::size_t(shape.sequences) * shape.length * hidden;
+    float *keyOwed = owed + 2 * piece * elements, *valueOwed = keyOwed + elements;
+    if (!isLast) {
+        addScaled(dk, 1, load(keyOwed, at.token, hidden, column, size, at.lane));
+        addScaled(dv, 1, load(valueOwed, at.token, hidden, column, size, at.lane));
+    }
+    if (isOwn) {
+        store(dk, grad, at.token, 3 * hidden, hidden + column, size, at.lane);
+        store(dv, grad, at.token, 3 * hidden, 2 * hidden + column, size, at.lane);
+    } else {
+        store(dk, keyOwed, at.token, hidden, column, size, at.lane);
+        store(dv, valueOwed, at.token, hidden, column, size, at.lane);
+    }
 }
 
 unsigned blocks(const AttentionShape& shape)
@@ -146,24 +190,29 @@ unsigned blocks(const AttentionShape& shape)
 } // namespace
 
 void attentionForward(cudaStream_t stream, AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> logSum, std::span<float> output)
+                      std::span<const float> value, std::span<float> logSum, std::span<float> output,
+                      const EarlierPieces& earlier)
 {
-    assert(shape.pieces == 1 && shape.headSize <= 32 * most);
+    assert(shape.headSize <= 32 * most);
     if (shape.tokens() > 0)
-        forward<<<blocks(shape), blockSize, 0, stream>>>(shape, query.data(), key.data(), value.data(), logSum.data(), output.data());
+        forward<<<blocks(shape), blockSize, 0, stream>>>(shape, plain(shape, earlier), query.data(), key.data(), value.data(),
+                                                         logSum.data(), output.data());
 }
 
 void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<const float> query, std::span<const float> key,
                         std::span<const float> value, std::span<const float> logSum, std::span<const float> output,
-                        std::span<const float> outputGrad, std::span<float> queryKeyValueGrad, std::span<float> dots)
+                        std::span<const float> outputGrad, std::span<float> queryKeyValueGrad, std::span<float> dots,
+                        const EarlierPieces& earlier, std::span<float> sequenceGradient)
 {
-    assert(shape.pieces == 1 && shape.headSize <= 32 * most);
+    assert(shape.headSize <= 32 * most && sequenceGradient.size() == shape.sequenceGradient());
     if (shape.tokens() == 0)
         return;
-    queryGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, query.data(), key.data(), value.data(), logSum.data(),
+    const Earlier before = plain(shape, earlier);
+    queryGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, before, query.data(), key.data(), value.data(), logSum.data(),
                                                            output.data(), outputGrad.data(), queryKeyValueGrad.data(), dots.data());
-    keyValueGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, query.data(), key.data(), value.data(), logSum.data(),
-                                                              outputGrad.data(), dots.data(), queryKeyValueGrad.data());
+    keyValueGradient<<<dim3(blocks(shape), unsigned(before.count + 1)), blockSize, 0, stream>>>(
+        shape, before, query.data(), key.data(), value.data(), logSum.data(), outputGrad.data(), dots.data(),
+        queryKeyValueGrad.data(), sequenceGradient.data());
 }
 
 } // namespace pipewright::kernels::cuda

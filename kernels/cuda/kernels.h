@@ -57,16 +57,18 @@ void predictAdam(cudaStream_t stream, const AdamWSettings& settings, int step, f
                  std::span<const float> firstMoment, std::span<const float> secondMoment, std::span<float> parameters);
 
 /// Attention without a matrix of scores: instead of the host's probabilities, `logSum` keeps one number per query
-/// and head, from which the backward pass makes them again (Dao et al., arXiv 2205.14135). Whole sequences only
-/// (one piece); headSize at most 128.
+/// and head, from which the backward pass makes them again (Dao et al., arXiv 2205.14135). headSize at most 128, and a
+/// sequence of at most mostPieces pieces, since where they lie is an argument of the kernels.
+inline constexpr int mostPieces = 128;
 void attentionForward(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
                       std::span<const float> key, std::span<const float> value, std::span<float> logSum,
-                      std::span<float> output);
+                      std::span<float> output, const EarlierPieces& earlier = {});
 /// `dots` is scratch of tokens · heads elements.
 void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
                         std::span<const float> key, std::span<const float> value, std::span<const float> logSum,
                         std::span<const float> output, std::span<const float> outputGrad,
-                        std::span<float> queryKeyValueGrad, std::span<float> dots);
+                        std::span<float> queryKeyValueGrad, std::span<float> dots, const EarlierPieces& earlier = {},
+                        std::span<float> sequenceGradient = {});
 
 /// One operation of tensors.h. False: it is not known.
 bool tensor(cudaStream_t stream, const TensorCall& call);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// An item has one thread; only what sums over rows shares each row among a warp's or a block's.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/tensoritems.h"
@@ -16,13 +17,81 @@ __global__ void eachItem(TensorCall call, std::int64_t count, std::int64_t inner
         TensorItem<operation>::run(call, item / inner, item % inner, item % inner + 1);
 }
 
+constexpr std::int64_t longRow = 1024; ///< from here on a row has a block
+
+/// A row's threads, each with every so-many-th element, so that neighbours read neighbours; the order of the sums
+/// depends on their number alone.
+template <unsigned threads>
+struct Team {
+    int lane = int(threadIdx.x % threads);
+
+    template <typename Value>
+    __device__ float sum(std::int64_t columns, Value value) const
+    {
+        float own = 0;
+        for (std::int64_t i = lane; i < columns; i += threads)
+            own += value(i);
+        return threads == 32 ? warpSum(own) : blockSum(own);
+    }
+    __device__ float highest(std::int64_t columns, const float* row) const
+    {
+        float own = -INFINITY;
+        for (std::int64_t i = lane; i < columns; i += threads)
+            own = fmaxf(own, row[i]);
+        return threads == 32 ? warpMax(own) : blockMax(own);
+    }
+};
+
+/// The same as their items in tensoritems.h, but for the order of the sums.
+template <TensorOperation operation, unsigned threads>
+__global__ void eachRow(TensorCall call)
+{
+    const Team<threads> team;
+    const std::int64_t o = std::int64_t(blockIdx.x) * (blockSize / threads) + threadIdx.x / threads, columns = call.size[1];
+    if (o >= call.size[0])
+        return;
+    const float* row = call.in[0] + o * columns;
+    float result = 0;
+    if constexpr (operation == TensorOperation::RowLogSum) {
+        const float highest = team.highest(columns, row);
+        result = highest + logf(team.sum(columns, [=](std::int64_t i) { return expf(row[i] - highest); }));
+    } else if constexpr (operation == TensorOperation::RowDot) {
+        const float *factors = call.in[1] ? call.in[1] + o * columns : nullptr, *gains = call.in[2];
+        result = team.sum(columns, [=](std::int64_t i) {
+            return row[i] * (factors ? factors[i] : 1.0f) * (gains ? gains[i] : 1.0f);
+        });
+    } else {
+        static_assert(operation == TensorOperation::InverseRms);
+        result = 1 / sqrtf(team.sum(columns, [=](std::int64_t i) { return row[i] * row[i]; }) / float(columns) + rmsNormEpsilon);
+    }
+    if (team.lane == 0)
+        call.out[o] = result;
+}
+
+template <TensorOperation operation>
+void launchRows(cudaStream_t stream, const TensorCall& call)
+{
+    const std::int64_t rows = call.size[0];
+    if (rows == 0)
+        return;
+    if (call.size[1] < longRow)
+        eachRow<operation, 32><<<blocksFor(std::size_t(rows) * 32), blockSize, 0, stream>>>(call);
+    else
+        eachRow<operation, blockSize><<<unsigned(rows), blockSize, 0, stream>>>(call);
+}
+
 template <TensorOperation operation>
 void launchAll(cudaStream_t stream, const TensorCall& call)
 {
-    const TensorItems items = TensorItem<operation>::count(call);
-    const std::int64_t count = items.outer * items.inner;
-    if (count > 0)
-        eachItem<operation><<<blocksFor(std::size_t(count)), blockSize, 0, stream>>>(call, count, items.inner);
+    using enum TensorOperation;
+    if constexpr (operation == RowLogSum || operation == RowDot || operation == InverseRms) {
+        launchRows<operation>(stream, call);
+    } else {
+        const TensorItems items = TensorItem<operation>::count(call);
+        const std::int64_t count = items.outer * items.inner;
+        if (count > 0)
+            eachItem<operation><<<blocksFor(std::size_t(count)), blockSize, 0, stream>>>(call, count, items.inner);
+    }
 }
 
 } // namespace

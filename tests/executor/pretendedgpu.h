@@ -44,6 +44,7 @@ struct Group {
     std::condition_variable changed;
     std::vector<Part> parts;
     std::vector<std::deque<std::vector<std::byte>>> letters; ///< from, to
+    int joined = 0;
     int come = 0;
     std::uint64_t round = 0;
     bool aborted = false;
@@ -59,6 +60,8 @@ inline std::mutex& groupsMutex()
     return mutex;
 }
 inline std::atomic<int> collectives{0};
+/// The GPU whose ranks never come to be connected; -1: all do.
+inline std::atomic<int> absentGpu{-1};
 /// Calls of members of a group that were not of the same kind and size.
 inline std::atomic<int> disagreements{0};
 
@@ -116,6 +119,18 @@ inline int callsNccl(std::int32_t device)
     return 0;
 }
 
+/// What all GPUs were asked for and have not got back.
+struct Allocated {
+    std::mutex mutex;
+    std::map<void*, std::int64_t> sizes;
+    std::int64_t now = 0, most = 0;
+};
+inline Allocated& allocated()
+{
+    static Allocated all;
+    return all;
+}
+
 inline void addHardware(PipewrightCudaTable& t)
 {
     t.abi = PIPEWRIGHT_CUDA_ABI;
@@ -123,18 +138,32 @@ inline void addHardware(PipewrightCudaTable& t)
     t.buildInfo = [] { return "pretended"; };
     t.lastError = [] { return lastError.c_str(); };
     t.deviceCount = [](std::int32_t* count) { return *count = visibleGpus, 0; };
-    t.deviceInfo = [](std::int32_t, PipewrightCudaDevice* info) {
+    t.deviceInfo = [](std::int32_t device, PipewrightCudaDevice* info) {
         *info = {};
         std::strcpy(info->name, "pretended");
         info->memory = std::int64_t{1} << 34;
         info->multiprocessors = multiprocessors;
+        std::snprintf(info->busId, sizeof info->busId, "0000:%02x:00.0", firstVisible + device);
         return 0;
     };
     t.allocate = [](std::int32_t, std::int64_t bytes, void** data) {
         *data = std::aligned_alloc(256, (n(bytes) / 256 + 1) * 256);
-        return *data ? 0 : fault("the host has not that much");
+        if (!*data)
+            return fault("the host has not that much");
+        const std::lock_guard lock(allocated().mutex);
+        allocated().sizes[*data] = bytes;
+        allocated().now += bytes;
+        allocated().most = std::max(allocated().most, allocated().now);
+        return 0;
     };
-    t.release = [](std::int32_t, void* data) { return std::free(data), 0; };
+    t.release = [](std::int32_t, void* data) {
+        {
+            const std::lock_guard lock(allocated().mutex);
+            allocated().now -= allocated().sizes[data];
+            allocated().sizes.erase(data);
+        }
+        return std::free(data), 0;
+    };
     t.createSlices = [](std::int32_t, const std::int32_t* wanted, std::int32_t count, std::int32_t* granted,
                         void** slices) {
         int left = multiprocessors;
@@ -285,10 +314,16 @@ inline void addCollectives(PipewrightCudaTable& t)
         auto& group = groups()[reinterpret_cast<const char*>(name)];
         if (!group)
             group = std::make_shared<Group>(ranks);
+        group->joined += device != absentGpu;
         *member = new End{nullptr, device, group, rank};
         return n(rank) < group->parts.size() ? 0 : fault("a rank that the group does not have");
     };
-    t.ncclWarmUp = [](void* const*, std::int32_t) { return 0; };
+    t.ncclJoined = [](void* member, std::int32_t* joined) {
+        const std::lock_guard lock(groupsMutex());
+        const Group& group = *static_cast<End*>(member)->group;
+        return *joined = n(group.joined) == group.parts.size(), 0;
+    };
+    t.ncclWarmUp = [](void* const*, std::int32_t, std::int64_t) { return 0; };
     t.ncclAllReduce = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
         return collective(member, 0, from, to, count, on, [count](const Parts& parts) {
             const std::vector<float> sum = sumOf(parts, 0, count);
@@ -390,7 +425,7 @@ inline void addTools(PipewrightCudaTable& t)
         return 0;
     };
     t.ncclOpen = [](const char*) { return 0; };
-    t.ncclConnect = [](std::int32_t from, std::int32_t to, void** sender, void** receiver) {
+    t.ncclConnect = [](std::int32_t from, std::int32_t to, std::int64_t, void** sender, void** receiver) {
         const auto channel = std::make_shared<Channel>();
         *sender = new End{channel, from};
         *receiver = new End{channel, to};

@@ -20,14 +20,29 @@ inline const pipewright::kernels::Operations& host()
     return pipewright::kernels::hostOperations();
 }
 
-inline pipewright::kernels::AttentionShape whole(const PipewrightCudaAttention& shape)
-{
-    return {shape.sequences, shape.length, shape.heads, shape.headSize, 1};
-}
+/// The call as the kernels get it: where the earlier pieces lie is kept, since the caller's list may end with the call.
+struct Attention {
+    explicit Attention(const PipewrightCudaAttention& plain)
+        : shape{plain.sequences, plain.length, plain.heads, plain.headSize, plain.pieces},
+          saved(plain.earlier, plain.earlier + plain.earlierCount), key(n(plain.key)), value(n(plain.value))
+    {
+    }
+    pipewright::kernels::EarlierPieces earlier() const { return {saved, key, value}; }
+    std::size_t elements() const { return shape.tokens() * n(shape.hidden()); }
+    std::size_t perHead() const { return shape.tokens() * n(shape.heads); }
+
+    pipewright::kernels::AttentionShape shape;
+    std::vector<const float*> saved;
+    std::size_t key, value;
+};
 
 inline void addMaths(PipewrightCudaTable& t)
 {
-    t.createMaths = [](std::int32_t, void* on, const char*, std::int32_t, void** maths) { return *maths = on, 0; };
+    t.createMaths = [](std::int32_t, void* on, const char*, std::int32_t, void* room, void** maths) {
+        for (const std::size_t at : {std::size_t{0}, n(PIPEWRIGHT_MATHS_ROOM - 1)}) // it is all there
+            static_cast<char*>(room)[at] = 0x7f;
+        return *maths = on, 0;
+    };
     t.destroyMaths = [](void*) { return 0; };
     t.copyWithin = [](void* m, const void* from, void* to, std::int64_t bytes) {
         return pushKernel(stream(m), "copy", [=] { std::memcpy(to, from, n(bytes)); }), 0;
@@ -133,27 +148,30 @@ inline void addMaths(PipewrightCudaTable& t)
     // As on a GPU, `saved` and `scratch` have one number per query and head: the probabilities are made anew.
     t.attentionForward = [](void* m, const PipewrightCudaAttention* plain, const float* q, const float* k,
                             const float* v, float* saved, float* y) {
-        pushKernel(stream(m), "attention", [=, shape = whole(*plain)] {
-            const std::size_t all = shape.tokens() * n(shape.hidden());
-            std::vector<float> probabilities(shape.scores());
-            host().attentionForward(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Values(y, all), {});
-            std::fill_n(saved, shape.tokens() * n(shape.heads), 1.0f);
+        pushKernel(stream(m), "attention", [=, is = Attention(*plain)] {
+            const std::size_t all = is.elements();
+            std::vector<float> probabilities(is.shape.scores());
+            host().attentionForward(is.shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Values(y, all),
+                                    is.earlier());
+            std::fill_n(saved, is.perHead(), 1.0f);
         });
         return 0;
     };
     t.attentionInputGrad = [](void* m, const PipewrightCudaAttention* plain, const float* q, const float* k,
                               const float* v, const float* saved, const float* y, const float* dy, float* grad,
-                              float* scratch) {
-        pushKernel(stream(m), "attentionInputGrad", [=, shape = whole(*plain)] {
-            const std::size_t all = shape.tokens() * n(shape.hidden());
-            std::vector<float> probabilities(shape.scores()), scores(shape.scores()), again(all);
-            host().attentionForward(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, again, {});
+                              float* scratch, float* owed) {
+        pushKernel(stream(m), "attentionInputGrad", [=, is = Attention(*plain)] {
+            const std::size_t all = is.elements();
+            std::vector<float> probabilities(is.shape.scores()), scores(is.shape.scores()), again(all);
+            host().attentionForward(is.shape, Read(q, all), Read(k, all), Read(v, all), probabilities, again,
+                                    is.earlier());
             // What the forward pass left must still be there.
-            if (!std::all_of(saved, saved + shape.tokens() * n(shape.heads), [](float x) { return x == 1; }))
+            if (!std::all_of(saved, saved + is.perHead(), [](float x) { return x == 1; }))
                 probabilities.assign(probabilities.size(), 0.0f);
-            host().attentionInputGrad(shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Read(y, all),
-                                      Read(dy, all), Values(grad, 3 * all), scores, {}, {});
-            std::fill_n(scratch, shape.tokens() * n(shape.heads), 0.0f);
+            host().attentionInputGrad(is.shape, Read(q, all), Read(k, all), Read(v, all), probabilities, Read(y, all),
+                                      Read(dy, all), Values(grad, 3 * all), scores, is.earlier(),
+                                      Values(owed, is.shape.sequenceGradient()));
+            std::fill_n(scratch, is.perHead(), 0.0f);
         });
         return 0;
     };

@@ -21,6 +21,7 @@ namespace pretended {
 using Work = std::function<void()>;
 inline constexpr int gpus = 2, multiprocessors = 16;
 inline std::atomic<int> visibleGpus{gpus}; ///< as many as there are said to be
+inline thread_local int firstVisible = 0;  ///< which of the machine's the thread's first one is
 
 inline thread_local std::string lastError = "no error";
 inline int fault(std::string text)

@@ -5,6 +5,7 @@
 #include "core/workload/stagecosts.h"
 #include "core/predict/designbuilder.h"
 #include "core/program/compile.h"
+#include "executor/collectives.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/plan.h"
 #include "executor/pretendedgpu.h"
@@ -79,6 +80,8 @@ private slots:
         QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false;
         QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false;
         QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
+        QTest::addRow("pieces of sequences") << QByteArray("seq1f1b") << 3 << copy << false;
+        QTest::addRow("pieces of sequences, captured") << QByteArray("seq1f1b") << 2 << copy << true;
         QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
         QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
         QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true;
@@ -324,6 +327,24 @@ private slots:
             QCOMPARE(result.losses, host.losses);
     }
 
+    /// Also what no prediction counts.
+    void whatIsAllocatedIsTold()
+    {
+        pretended::allocated().most = pretended::allocated().now;
+        const RunResult result = run(tinyGpt("1f1b"), onPretendedGpus());
+        QCOMPARE(result.heldBytes.size(), std::size_t{2});
+        const std::int64_t links = pretended::allocated().most - result.heldBytes[0] - result.heldBytes[1];
+        QVERIFY(links >= 0 && links < 1024); // a time per transfer
+        QCOMPARE(pretended::allocated().now, 0);
+        for (std::size_t d = 0; d < 2; ++d) { // the room of maths once, and little else besides the buffers
+            const Bytes besides = result.heldBytes[d] - result.peakBytes[d];
+            QVERIFY(besides >= PIPEWRIGHT_MATHS_ROOM && besides < PIPEWRIGHT_MATHS_ROOM + (1 << 20));
+        }
+        QVERIFY(result.toJson().find("\"allocated_bytes\":[") != std::string::npos);
+        RunOptions onHost;
+        QVERIFY(run(tinyGpt("1f1b"), onHost).heldBytes.empty());
+    }
+
     void aClassifierTrainsToTheBitsOfTheReference()
     {
         DesignRequest request;
@@ -341,14 +362,9 @@ private slots:
         QCOMPARE(gpu.losses, run(design, onHost).losses);
     }
 
-    void piecesOfSequencesAreRefusedWithTheRemedy()
-    {
-        CONTAINS(failureOf([&] { run(tinyGpt("seq1f1b"), onPretendedGpus()); }), "trained on the host only");
-    }
-
     void devicesAreSpreadOverGpusAndSlices()
     {
-        const PipewrightCudaDevice gpu{"", 0, 132, 9, 0, 3};
+        const PipewrightCudaDevice gpu{"", 0, 132, 9, 0, 3, ""};
         const auto one = gpuSharesFor({}, 4, {gpu});
         QCOMPARE(one, std::vector<GpuShare>(4, {0, 32}));
         QCOMPARE(gpuSharesFor({}, 2, {gpu, gpu}), (std::vector<GpuShare>{{0, 0}, {1, 0}}));
@@ -360,6 +376,21 @@ private slots:
                  "want 133 multiprocessors, and it has 132");
         CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "is to run on GPU 1");
         CONTAINS(failureOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
+    }
+
+    void gpusThatNcclDoesNotConnectAreGivenUpAfterTheDeadline()
+    {
+        CudaSetup setup = setupFor(2);
+        setup.transport = CudaTransport::Nccl;
+        setup.nccl = "libnccl.so.2";
+        setup.deadline = 50'000'000;
+        pretended::absentGpu = 1;
+        const auto backend = createCudaBackend(pretended::table(), setup);
+        for (const std::string& why : {failureOf([&] { backend->createCommunicators(); }),
+                                       failureOf([&] { backend->createPairSum(0, 1, 1); })})
+            CONTAINS(why, "not all of the GPUs 0, 1 have come within 50 ms");
+        pretended::absentGpu = -1;
+        QCOMPARE(backend->createCommunicators().size(), std::size_t{2});
     }
 
     void ncclThatIsMissingIsSaid()

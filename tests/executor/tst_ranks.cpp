@@ -56,10 +56,9 @@ std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadli
 using Meshes = std::vector<std::unique_ptr<Mesh>>;
 
 /// Rank r's backend, with a GPU of its own.
-std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2")
+std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2", CudaSetup setup = {})
 {
-    return [&meshes, r, nccl](int) {
-        CudaSetup setup;
+    return [&meshes, r, nccl, setup](int) mutable {
         setup.nccl = nccl;
         setup.cupti = "libcupti.so.13";
         return createRankBackend(std::move(meshes[static_cast<std::size_t>(r)]), deadline, pretended::table(), setup);
@@ -252,6 +251,9 @@ private slots:
         QVERIFY(threads.gradients.has_value() == results[0].gradients.has_value());
         QVERIFY(!results[0].gradients || results[0].gradients->bitEqual);
         QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
+        for (std::size_t d = 0; d < results[0].heldBytes.size(); ++d)
+            QVERIFY(results[0].heldBytes[d] >= results[0].peakBytes[d] + PIPEWRIGHT_MATHS_ROOM);
+        QCOMPARE(results[0].heldBytes.size(), std::size_t(devices));
         QCOMPARE(results[0].droppedRecords, 0);
         QVERIFY(!pretended::given().empty());
         QVERIFY(oneOrderFitsAllGpus());
@@ -274,7 +276,49 @@ private slots:
         auto meshes = createLocalMeshes(3);
         const auto failures = onAll(3, [&](int r) { gpuRank(meshes, r)(3); });
         for (const std::string& failure : failures)
-            QVERIFY2(failure.find("3 processes on this machine, and 2 GPUs that they can see") != std::string::npos,
+            QVERIFY2(failure.find("3 processes on this machine and 2 GPUs that they can see") != std::string::npos,
+                     failure.c_str());
+    }
+
+    /// As Slurm does it: whatever GPU a process has, it is the first that it sees.
+    void eachRankMayBeShownItsOwnGpuOnly()
+    {
+        pretended::visibleGpus = 1;
+        auto meshes = createLocalMeshes(3);
+        std::vector<std::string> names(3);
+        const auto failures = onAll(3, [&](int r) {
+            pretended::firstVisible = 2 * r;
+            names[static_cast<std::size_t>(r)] = gpuRank(meshes, r)(3)->device(r).name();
+        });
+        QCOMPARE(failures, std::vector<std::string>(3));
+        QCOMPARE(names, (std::vector<std::string>{"rank 0, GPU 0", "rank 1, GPU 0", "rank 2, GPU 0"}));
+    }
+
+    void ranksRunWhereTheClusterSays()
+    {
+        pretended::visibleGpus = 4;
+        const auto namesOn = [](std::vector<GpuShare> shares, std::vector<std::string>& names) {
+            auto meshes = createLocalMeshes(2);
+            CudaSetup setup;
+            setup.devices = std::move(shares);
+            return onAll(2, [&](int r) {
+                const auto backend = gpuRank(meshes, r, "libnccl.so.2", setup)(2);
+                for (int d = 0; d < 2 && r == 0; ++d)
+                    names.push_back(backend->device(d).name());
+            });
+        };
+        std::vector<std::string> names;
+        QCOMPARE(namesOn({{3, 0}, {1, 8}}, names), std::vector<std::string>(2));
+        QCOMPARE(names, (std::vector<std::string>{"rank 0, GPU 3", "rank 1, GPU 1"}));
+        for (const std::string& failure : namesOn({{2, 0}, {2, 8}}, names))
+            QVERIFY2(failure.find("devices 0 and 1 would share one GPU (0000:02:00.0)") != std::string::npos,
+                     failure.c_str());
+        QVERIFY2(namesOn({{0, 0}, {4, 0}}, names)[1].find("cluster.gpus[1]: error: device 1 is to run on GPU 4, and its "
+                                                          "process sees 4")
+                     != std::string::npos,
+                 "a GPU that is not there");
+        for (const std::string& failure : namesOn({{0, 0}}, names))
+            QVERIFY2(failure.find("cluster.gpus: error: says where 1 devices run, and there are 2") != std::string::npos,
                      failure.c_str());
     }
 
@@ -300,6 +344,23 @@ private slots:
                 backend->createLink(0, 1, {.postings = 1});
         });
         QVERIFY2(failures[0].find("device 1 ended the run: it has no memory left") != std::string::npos,
+                 failures[0].c_str());
+    }
+
+    /// Both have met, so NCCL is what has to be given up.
+    void whoNeverComesToNcclIsNamed()
+    {
+        pretended::visibleGpus = 2;
+        pretended::absentGpu = 1;
+        auto meshes = createLocalMeshes(2);
+        CudaSetup setup;
+        setup.deadline = 50'000'000;
+        const auto failures =
+            onAll(2, [&](int r) { gpuRank(meshes, r, "libnccl.so.2", setup)(2)->createLink(0, 1, {.postings = 1}); });
+        pretended::absentGpu = -1;
+        QVERIFY2(failures[0].find("device 0: error: its GPU 0 cannot be connected with that of device 1 by NCCL: device "
+                                  "1 has not come to NCCL within 50 ms")
+                     != std::string::npos,
                  failures[0].c_str());
     }
 

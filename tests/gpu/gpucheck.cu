@@ -172,6 +172,69 @@ void checkAttention()
     });
 }
 
+/// Sequences in pieces, forward from the first and back from the last, against the whole sequences.
+void checkPieces()
+{
+    const int pieces = 3;
+    const kernels::AttentionShape shape{2, 23, 3, 48, pieces}, whole{2, 69, 3, 48};
+    const std::size_t part = shape.tokens() * shape.hidden(), count = part * pieces;
+    const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+    const auto expected = reference::attentionForward(whole, q, k, v);
+    const Values expectedGrads = reference::attentionInputGrad(whole, q, k, v, expected.probabilities, dy);
+    const auto cut = [&](const Values& all, int piece) { // of every sequence
+        const std::size_t share = all.size() / (2 * pieces);
+        Values result;
+        for (const int sequence : {0, 1}) {
+            const auto begin = all.begin() + std::ptrdiff_t(std::size_t(sequence * pieces + piece) * share);
+            result.insert(result.end(), begin, begin + std::ptrdiff_t(share));
+        }
+        return result;
+    };
+    Values outputs, grads;
+    struct Piece {
+        Floats query, saved, grad, logSum, output; // keys, then values, as a stage would hold them
+    };
+    std::vector<std::unique_ptr<Piece>> at;
+    std::vector<const float*> places;
+    for (int i = 0; i < pieces; ++i) {
+        for (const auto& [all, to] : {std::pair(&expected.output, &outputs), std::pair(&expectedGrads, &grads)}) {
+            const Values own = cut(*all, i);
+            to->insert(to->end(), own.begin(), own.end());
+        }
+        std::vector<float> saved = single(cut(k, i)), values = single(cut(v, i));
+        saved.insert(saved.end(), values.begin(), values.end());
+        at.emplace_back(new Piece{Floats(single(cut(q, i))), Floats(saved), Floats(single(cut(dy, i))),
+                                  Floats(shape.tokens() * shape.heads), Floats(part)});
+        places.push_back(at.back()->saved.span().data());
+    }
+    const auto earlier = [&](int i) { return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part}; };
+    check("attention of pieces", outputs, 1e-5, [&] {
+        std::vector<float> all;
+        for (int i = 0; i < pieces; ++i) {
+            Piece& is = *at[std::size_t(i)];
+            gpu::attentionForward(nullptr, shape, is.query.span(), is.saved.span().first(part), is.saved.span().last(part),
+                                  is.logSum.span(), is.output.span(), earlier(i));
+            const std::vector<float> own = is.output.read();
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        return all;
+    });
+    check("attention of pieces, grad", grads, 1e-5, [&] {
+        Floats owed(std::vector<float>(shape.sequenceGradient(), NAN)), dots(shape.tokens() * shape.heads);
+        std::vector<float> all(grads.size());
+        for (int i = pieces; i-- > 0;) {
+            Piece& is = *at[std::size_t(i)];
+            Floats d(3 * part);
+            gpu::attentionInputGrad(nullptr, shape, is.query.span(), is.saved.span().first(part), is.saved.span().last(part),
+                                    is.logSum.span(), is.output.span(), is.grad.span(), d.span(), dots.span(), earlier(i),
+                                    owed.span());
+            const std::vector<float> own = d.read();
+            std::copy(own.begin(), own.end(), all.begin() + std::ptrdiff_t(std::size_t(i) * 3 * part));
+        }
+        return all;
+    });
+}
+
 /// One operation of kernels/tensors.h: the host does the items one by one, the GPU all at once.
 template <kernels::TensorOperation operation>
 void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs, std::size_t outputs,
@@ -232,6 +295,11 @@ void checkTensors()
     checkTensor<RowLogSum>("log of sums of rows", {rows, columns}, {x}, std::size_t(rows));
     checkTensor<RowDot>("products of rows", {rows, columns}, {x, y, perColumn}, std::size_t(rows));
     checkTensor<RowDot>("sums of rows", {rows, columns}, {x, {}, {}}, std::size_t(rows));
+    const std::int64_t few = 3, wide = 5003; // a row is a block's
+    checkTensor<RowLogSum>("log of sums of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
+    checkTensor<RowDot>("products of long rows", {few, wide}, {some(few * wide, 5), some(few * wide, 6), some(wide, 7)},
+                        std::size_t(few));
+    checkTensor<InverseRms>("inverse rms of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
     checkTensor<Softmax>("softmax", {rows, columns}, {x, perRow}, x.size());
     checkTensor<SoftmaxGrad>("softmax grad", {rows, columns}, {x, y, perRow}, x.size());
     checkTensor<LogSoftmax>("log softmax", {rows, columns}, {x, perRow}, x.size());
@@ -340,6 +408,7 @@ int main()
             library = found.path;
     checkRows();
     checkAttention();
+    checkPieces();
     checkTensors();
     Memory<char> workspace(64u << 20);
     gpu::Products plain({}, nullptr, 0), fast(library, workspace.span().data(), workspace.span().size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The maths of a stage: kernels/cuda behind the C table. A handle is a stream with the matrix products of that
-// stream and their work space, all allocated when it is made.
+// The maths of a stage: kernels/cuda behind the C table. A handle is a stream with the matrix products of that stream;
+// what they work in is the caller's.
 #include "executor/cuda/plugin/plugin.h"
 
 #include "kernels/cuda/kernels.h"
@@ -20,33 +20,23 @@ using Read = std::span<const float>;
 using Values = std::span<float>;
 using Tokens = std::span<const std::int32_t>;
 
-constexpr std::size_t productBytes = std::size_t{32} << 20; ///< what NVIDIA advises for cuBLAS on Hopper
-constexpr int mostRows = 1 << 18;                           ///< of a cross entropy: their losses are added up here
-
 class Maths {
 public:
-    Maths(int32_t device, cudaStream_t stream, void* memory, const char* cublasLt, bool bfloat16)
+    Maths(int32_t device, cudaStream_t stream, void* room, const char* cublasLt, bool bfloat16)
         : device(device), stream(stream), precision(bfloat16 ? Precision::BFloat16 : Precision::Float32),
-          products(cublasLt ? cublasLt : "", memory, productBytes), memory(memory)
+          products(cublasLt ? cublasLt : "", room, PIPEWRIGHT_PRODUCT_ROOM), room(room)
     {
     }
-    ~Maths()
-    {
-        cudaSetDevice(device);
-        cudaFree(memory);
-    }
-    Maths(const Maths&) = delete;
-    Maths& operator=(const Maths&) = delete;
     Values rowLosses(int rows) const
     {
-        return {reinterpret_cast<float*>(static_cast<std::byte*>(memory) + productBytes), std::size_t(rows)};
+        return {reinterpret_cast<float*>(static_cast<std::byte*>(room) + PIPEWRIGHT_PRODUCT_ROOM), std::size_t(rows)};
     }
 
     int32_t device;
     cudaStream_t stream;
     Precision precision;
     gpu::Products products;
-    void* memory;
+    void* room;
 };
 
 /// The thread that computes is not the one that made the maths, and a kernel is launched on the thread's present GPU.
@@ -68,15 +58,12 @@ std::size_t size(std::int64_t count)
     return static_cast<std::size_t>(count);
 }
 
-int createMaths(int32_t device, void* on, const char* cublasLt, int32_t bfloat16, void** maths)
+int createMaths(int32_t device, void* on, const char* cublasLt, int32_t bfloat16, void* room, void** maths)
 {
     *maths = nullptr;
     if (const int code = check(cudaSetDevice(device)); code != 0)
         return code;
-    void* memory = nullptr;
-    if (const int code = check(cudaMalloc(&memory, productBytes + mostRows * sizeof(float))); code != 0)
-        return code;
-    auto made = std::make_unique<Maths>(device, stream(on), memory, cublasLt, bfloat16 != 0);
+    auto made = std::make_unique<Maths>(device, stream(on), room, cublasLt, bfloat16 != 0);
     if (cublasLt && !made->products.whyNot().empty())
         return fault(made->products.whyNot());
     *maths = made.release();
@@ -207,9 +194,9 @@ int embeddingWeightGrad(void* maths, int64_t tokenCount, int32_t length, int32_t
 int crossEntropyForward(void* maths, int32_t rows, int32_t classes, float* logitsToProbabilities,
                         const int32_t* targets, float scale, float* loss)
 {
-    if (rows > mostRows)
-        return fault("a microbatch has " + std::to_string(rows) + " tokens, and " + std::to_string(mostRows)
-                     + " is the most: use smaller microbatches");
+    if (rows > PIPEWRIGHT_MATHS_ROWS)
+        return fault("a microbatch has " + std::to_string(rows) + " tokens, and "
+                     + std::to_string(int{PIPEWRIGHT_MATHS_ROWS}) + " is the most: use smaller microbatches");
     gpu::crossEntropyForward(of(maths).stream, rows, classes,
                              Values(logitsToProbabilities, std::size_t(rows) * classes),
                              Tokens(targets, std::size_t(rows)), scale, Values(loss, 1), of(maths).rowLosses(rows));
@@ -227,17 +214,24 @@ int crossEntropyInputGrad(void* maths, int32_t rows, int32_t classes, const floa
 
 struct Attention {
     kernels::AttentionShape shape;
+    kernels::EarlierPieces earlier;
     std::size_t all, perHead;
     explicit Attention(const PipewrightCudaAttention& plain)
-        : shape{plain.sequences, plain.length, plain.heads, plain.headSize, 1}, all(shape.tokens() * shape.hidden()),
-          perHead(shape.tokens() * shape.heads)
+        : shape{plain.sequences, plain.length, plain.heads, plain.headSize, plain.pieces},
+          earlier{{plain.earlier, std::size_t(plain.earlierCount)}, std::size_t(plain.key), std::size_t(plain.value)},
+          all(shape.tokens() * shape.hidden()), perHead(shape.tokens() * shape.heads)
     {
     }
 };
 
 int whyNoAttention(const PipewrightCudaAttention& shape)
 {
-    return shape.headSize <= 128 ? 0 : fault("heads of " + std::to_string(shape.headSize) + " are wider than 128");
+    if (shape.headSize > 128)
+        return fault("heads of " + std::to_string(shape.headSize) + " are wider than 128");
+    if (shape.pieces > gpu::mostPieces)
+        return fault("sequences of " + std::to_string(shape.pieces) + " pieces, and " + std::to_string(gpu::mostPieces)
+                     + " is the most: cut them into fewer");
+    return 0;
 }
 
 int attentionForward(void* maths, const PipewrightCudaAttention* plain, const float* query, const float* key,
@@ -247,20 +241,21 @@ int attentionForward(void* maths, const PipewrightCudaAttention* plain, const fl
         return code;
     const Attention is(*plain);
     gpu::attentionForward(of(maths).stream, is.shape, Read(query, is.all), Read(key, is.all), Read(value, is.all),
-                          Values(saved, is.perHead), Values(output, is.all));
+                          Values(saved, is.perHead), Values(output, is.all), is.earlier);
     return issued();
 }
 
 int attentionInputGrad(void* maths, const PipewrightCudaAttention* plain, const float* query, const float* key,
                        const float* value, const float* saved, const float* output, const float* outputGrad,
-                       float* queryKeyValueGrad, float* scratch)
+                       float* queryKeyValueGrad, float* scratch, float* sequenceGradient)
 {
     if (const int code = whyNoAttention(*plain); code != 0)
         return code;
     const Attention is(*plain);
     gpu::attentionInputGrad(of(maths).stream, is.shape, Read(query, is.all), Read(key, is.all), Read(value, is.all),
                             Read(saved, is.perHead), Read(output, is.all), Read(outputGrad, is.all),
-                            Values(queryKeyValueGrad, 3 * is.all), Values(scratch, is.perHead));
+                            Values(queryKeyValueGrad, 3 * is.all), Values(scratch, is.perHead), is.earlier,
+                            Values(sequenceGradient, is.shape.sequenceGradient()));
     return issued();
 }
 

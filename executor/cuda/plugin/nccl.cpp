@@ -2,12 +2,19 @@
 // NCCL, opened by name. One communicator of two ranks per directed pair, both ranks in this process, so that nothing
 // waits for the opposite direction or for another pair. Connections are made lazily by NCCL: each is warmed up when
 // it is made. Few channels per transfer, since every one takes a multiprocessor away from the maths.
+//
+// A rank joins on a thread of its own, so that whoever waits for it can give up. NCCL's non-blocking communicators would
+// do the same, but start a thread for every group of calls afterwards.
 #include "executor/cuda/plugin/plugin.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <span>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #if __has_include(<nccl.h>)
@@ -35,9 +42,17 @@ struct Nccl {
 
 Nccl nccl; ///< opened once, before any thread uses it
 
+/// What a rank's thread leaves when NCCL returns, which without the others it never does.
+struct Joining {
+    std::string why; ///< empty: it has joined
+    ncclComm_t communicator = nullptr;
+    std::atomic<bool> done{false}; ///< the two above are there
+};
+
 struct End {
     End(int32_t gpu) : device(gpu) {}
-    ncclComm_t communicator = nullptr;
+    std::shared_ptr<Joining> joining = std::make_shared<Joining>();
+    ncclComm_t communicator = nullptr; ///< once it was asked for and has joined
     const int32_t device;
     std::atomic<bool> aborted{false}; ///< nothing may be called with it any more
 };
@@ -115,63 +130,51 @@ struct Place {
         code = code ? code : check(cudaMemset(data, 0, static_cast<size_t>(bytes)));
         return code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     }
-    int finish(bool waits)
+    /// Only when nothing of it is under way: cudaFree waits for the GPU.
+    void release()
     {
         cudaSetDevice(device);
-        const int code = waits ? check(cudaStreamSynchronize(stream)) : 0;
         if (stream)
             cudaStreamDestroy(stream);
         cudaFree(data);
-        return code;
     }
     int32_t device = 0;
     void* data = nullptr;
     cudaStream_t stream = nullptr;
 };
 
-/// One small and one large transfer: NCCL has a protocol for each.
-int warmUp(End& sender, End& receiver)
+using Clock = std::chrono::steady_clock;
+constexpr auto pollInterval = std::chrono::microseconds(100);
+
+/// Until `ask` says so. `ask` returns a code, and sets what it is given.
+template<typename Ask>
+int await(Clock::time_point until, const char* what, Ask ask)
 {
-    constexpr int64_t large = 1 << 20;
-    Place from, to;
-    int code = from.make(sender.device, large);
-    code = code ? code : to.make(receiver.device, large);
-    for (const int64_t bytes : {int64_t{256}, large}) {
-        code = code ? code : group(1);
-        code = code ? code : send(&sender, from.data, bytes, from.stream);
-        code = code ? code : receive(&receiver, to.data, bytes, to.stream);
-        code = code ? code : group(0);
+    for (int32_t done = 0;;) {
+        if (const int code = ask(&done); code != 0 || done)
+            return code;
+        if (Clock::now() > until)
+            return fault(std::string("the deadline has passed, and NCCL has not ") + what);
+        std::this_thread::sleep_for(pollInterval);
     }
-    for (Place* place : {&from, &to}) {
-        const int finished = place->finish(code == 0);
-        code = code ? code : finished;
-    }
-    return code;
 }
 
-int connect(int32_t from, int32_t to, void** sender, void** receiver)
+int await(Clock::time_point until, const Place& place)
 {
-    if (from == to)
-        return fault("NCCL does not connect a GPU with itself");
-    auto first = std::make_unique<End>(from), second = std::make_unique<End>(to);
-    ncclUniqueId id{};
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.maxCTAs = 4;
-    int code = nccl.check(nccl.ncclGetUniqueId(&id), "ncclGetUniqueId");
-    code = code ? code : group(1);
-    code = code ? code : check(cudaSetDevice(from));
-    code = code ? code
-                : nccl.check(nccl.ncclCommInitRankConfig(&first->communicator, 2, id, 0, &config), "ncclCommInitRank");
-    code = code ? code : check(cudaSetDevice(to));
-    code = code ? code
-                : nccl.check(nccl.ncclCommInitRankConfig(&second->communicator, 2, id, 1, &config), "ncclCommInitRank");
-    code = code ? code : group(0);
-    code = code ? code : warmUp(*first, *second);
-    if (code != 0)
-        return code;
-    *sender = first.release();
-    *receiver = second.release();
-    return 0;
+    return await(until, "moved what connects its ranks",
+                 [&](int32_t* done) { return answer(cudaStreamQuery(place.stream), done); });
+}
+
+/// What is still under way after the deadline keeps its memory until the communicator has been aborted, which ends it;
+/// by then nobody asks, so it stays.
+int finish(std::span<Place> places, int code, Clock::time_point until)
+{
+    for (Place& place : places)
+        code = code ? code : await(until, place);
+    for (Place& place : places)
+        if (code == 0)
+            place.release();
+    return code;
 }
 
 static_assert(sizeof(ncclUniqueId) == PIPEWRIGHT_NCCL_NAME);
@@ -186,21 +189,99 @@ int nameGroup(uint8_t* name)
 
 int join(int32_t device, const uint8_t* name, int32_t rank, int32_t ranks, int32_t multiprocessors, void** member)
 {
-    if (const int code = check(cudaSetDevice(device)); code != 0)
-        return code;
     auto made = std::make_unique<End>(device);
     ncclUniqueId id{};
     std::memcpy(&id, name, sizeof id);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    if (multiprocessors > 0)
-        config.maxCTAs = multiprocessors;
-    // In a group NCCL writes the communicator when the group ends, so its place must stay.
-    if (const int code = nccl.check(nccl.ncclCommInitRankConfig(&made->communicator, ranks, id, rank, &config),
-                                    "ncclCommInitRank");
-        code != 0)
-        return code;
+    // It shares what it writes to, and is never waited for: NCCL may never return.
+    const auto work = [joining = made->joining, id, device, rank, ranks, multiprocessors] {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        if (multiprocessors > 0)
+            config.maxCTAs = multiprocessors;
+        int code = check(cudaSetDevice(device));
+        code = code ? code
+                    : nccl.check(nccl.ncclCommInitRankConfig(&joining->communicator, ranks, id, rank, &config),
+                                 "ncclCommInitRank");
+        if (code != 0)
+            joining->why = lastError();
+        joining->done.store(true, std::memory_order_release);
+    };
+    try {
+        std::thread(work).detach();
+    } catch (const std::system_error& error) {
+        return fault(std::string("no thread to join with: ") + error.what());
+    }
     *member = made.release();
     return 0;
+}
+
+int joined(void* member, int32_t* all)
+{
+    End& end = of(member);
+    *all = end.joining->done.load(std::memory_order_acquire);
+    if (!*all)
+        return 0;
+    if (!end.joining->why.empty())
+        return fault(end.joining->why);
+    end.communicator = end.joining->communicator;
+    return 0;
+}
+
+int abort(void* end)
+{
+    if (of(end).aborted.exchange(true) || !of(end).communicator)
+        return 0;
+    return nccl.check(nccl.ncclCommAbort(of(end).communicator), "ncclCommAbort");
+}
+
+int close(void* end)
+{
+    const std::unique_ptr<End> owned(&of(end));
+    if (owned->aborted || !owned->communicator)
+        return 0;
+    return nccl.check(nccl.ncclCommDestroy(owned->communicator), "ncclCommDestroy");
+}
+
+/// One small and one large transfer: NCCL has a protocol for each.
+int warmUp(void* sender, void* receiver, Clock::time_point until)
+{
+    constexpr int64_t large = 1 << 20;
+    Place places[2];
+    int code = places[0].make(of(sender).device, large);
+    code = code ? code : places[1].make(of(receiver).device, large);
+    for (const int64_t bytes : {int64_t{256}, large}) {
+        code = code ? code : group(1);
+        code = code ? code : send(sender, places[0].data, bytes, places[0].stream);
+        code = code ? code : receive(receiver, places[1].data, bytes, places[1].stream);
+        code = code ? code : group(0);
+    }
+    return finish(places, code, until);
+}
+
+int connect(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver)
+{
+    if (from == to)
+        return fault("NCCL does not connect a GPU with itself");
+    const auto until = Clock::now() + std::chrono::nanoseconds(deadline);
+    uint8_t name[PIPEWRIGHT_NCCL_NAME];
+    void* ends[2] = {};
+    int code = nameGroup(name);
+    for (const int32_t rank : {0, 1})
+        code = code ? code : join(rank == 0 ? from : to, name, rank, 2, 4, &ends[rank]);
+    for (void* end : ends)
+        code = code ? code : await(until, "connected the two", [end](int32_t* done) { return joined(end, done); });
+    code = code ? code : warmUp(ends[0], ends[1], until);
+    if (code == 0) {
+        *sender = ends[0];
+        *receiver = ends[1];
+        return 0;
+    }
+    const std::string why = lastError();
+    for (void* end : ends)
+        if (end) {
+            abort(end);
+            close(end);
+        }
+    return fault(why);
 }
 
 int allReduce(void* member, const float* from, float* to, int64_t count, void* on)
@@ -249,7 +330,7 @@ int reduce(void* member, const float* from, float* to, int64_t count, int32_t ro
 }
 
 /// A small and a large sum: NCCL has a protocol for each.
-int warmUpGroup(void* const* members, int32_t count)
+int warmUpGroup(void* const* members, int32_t count, int64_t deadline)
 {
     constexpr int64_t large = 1 << 18;
     std::vector<Place> places(static_cast<size_t>(count));
@@ -264,24 +345,7 @@ int warmUpGroup(void* const* members, int32_t count)
         }
         code = code ? code : group(0);
     }
-    for (Place& place : places) {
-        const int finished = place.finish(code == 0);
-        code = code ? code : finished;
-    }
-    return code;
-}
-
-int abort(void* end)
-{
-    if (of(end).aborted.exchange(true))
-        return 0;
-    return nccl.check(nccl.ncclCommAbort(of(end).communicator), "ncclCommAbort");
-}
-
-int close(void* end)
-{
-    const std::unique_ptr<End> owned(&of(end));
-    return owned->aborted ? 0 : nccl.check(nccl.ncclCommDestroy(owned->communicator), "ncclCommDestroy");
+    return finish(places, code, Clock::now() + std::chrono::nanoseconds(deadline));
 }
 
 } // namespace
@@ -300,7 +364,7 @@ int ncclOpen(const char*)
 {
     return without();
 }
-int connect(int32_t, int32_t, void**, void**)
+int connect(int32_t, int32_t, int64_t, void**, void**)
 {
     return without();
 }
@@ -332,7 +396,11 @@ int join(int32_t, const uint8_t*, int32_t, int32_t, int32_t, void**)
 {
     return without();
 }
-int warmUpGroup(void* const*, int32_t)
+int joined(void*, int32_t*)
+{
+    return without();
+}
+int warmUpGroup(void* const*, int32_t, int64_t)
 {
     return without();
 }
@@ -378,6 +446,7 @@ void addNccl(PipewrightCudaTable& table)
     table.ncclGroup = group;
     table.ncclName = nameGroup;
     table.ncclJoin = join;
+    table.ncclJoined = joined;
     table.ncclWarmUp = warmUpGroup;
     table.ncclAllReduce = allReduce;
     table.ncclAllGather = allGather;

@@ -23,6 +23,18 @@ int check(cudaError_t code)
     return static_cast<int>(code);
 }
 
+/// Not ready is an answer, no error.
+int answer(cudaError_t code, int32_t* done)
+{
+    *done = code == cudaSuccess;
+    return code == cudaErrorNotReady ? 0 : check(code);
+}
+
+const char* lastError()
+{
+    return lastErrorText.c_str();
+}
+
 int makeCurrent(int32_t device)
 {
     int present = -1;
@@ -56,11 +68,6 @@ const char* buildInfo()
     return text.c_str();
 }
 
-const char* lastError()
-{
-    return lastErrorText.c_str();
-}
-
 int deviceCount(int32_t* count)
 {
     *count = 0;
@@ -79,7 +86,7 @@ int deviceInfo(int32_t device, PipewrightCudaDevice* info)
     info->major = properties.major;
     info->minor = properties.minor;
     info->copyEngines = properties.asyncEngineCount;
-    return 0;
+    return check(cudaDeviceGetPCIBusId(info->busId, sizeof info->busId, device));
 }
 
 int allocate(int32_t device, int64_t bytes, void** data)
@@ -101,13 +108,6 @@ int release(int32_t device, void* data)
 int destroyStream(void* handle)
 {
     return check(cudaStreamDestroy(stream(handle)));
-}
-
-/// Not ready is an answer, no error.
-int answer(cudaError_t code, int32_t* done)
-{
-    *done = code == cudaSuccess;
-    return code == cudaErrorNotReady ? 0 : check(code);
 }
 
 int streamDone(void* handle, int32_t* done)
