@@ -370,6 +370,27 @@ private Q_SLOTS:
         QCOMPARE(shownWhileDragging(0), small);
     }
 
+    void theDifferencesKeepTheirRowsOverIllegalPlaces()
+    {
+        Fixture fixture;
+        TimelineView& view = fixture.window.timeline();
+        const FactList& facts = fixture.window.differences().facts();
+        const QString makespan = QStringLiteral("makespan");
+        const QPoint from = view.rectOfBlock({Op::F, 3, 7, 0}).center();
+        const auto mouse = [&view](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), button, buttons, Qt::AltModifier);
+            QApplication::sendEvent(view.viewport(), &event);
+        };
+        mouse(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+        mouse(QEvent::MouseMove, QPoint(static_cast<int>(view.axis().right()) - 2, from.y()), Qt::NoButton, Qt::LeftButton);
+        QVERIFY(view.isPreviewing() && !view.preview()); // behind its own backward block
+        QCOMPARE(facts.value(makespan), QStringLiteral("–"));
+        QTest::keyClick(view.viewport(), Qt::Key_Escape);
+        QVERIFY(!view.isPreviewing());
+        QVERIFY(facts.value(makespan).isEmpty());
+        mouse(QEvent::MouseButtonRelease, from, Qt::LeftButton, Qt::NoButton);
+    }
+
     void filesAreSavedAndOpenedAgain()
     {
         Fixture fixture;
