@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace pipewright::plugin {
@@ -80,7 +81,7 @@ int deviceInfo(int32_t device, PipewrightCudaDevice* info)
     if (const int code = check(cudaGetDeviceProperties(&properties, device)); code != 0)
         return code;
     *info = {};
-    std::strncpy(info->name, properties.name, sizeof info->name - 1);
+    std::string_view(properties.name).copy(info->name, sizeof info->name - 1); // cut off when it is longer
     info->memory = static_cast<int64_t>(properties.totalGlobalMem);
     info->multiprocessors = properties.multiProcessorCount;
     info->major = properties.major;
