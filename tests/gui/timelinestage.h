@@ -3,11 +3,13 @@
 #pragma once
 
 #include "gui/designs.h"
+#include "gui/panels/inspector.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QDropEvent>
 #include <QMimeData>
 #include <QMouseEvent>
+#include <QSpinBox>
 #include <QWheelEvent>
 #include <QTest>
 
@@ -85,5 +87,24 @@ struct Stage {
 };
 
 inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0}, f10{Op::F, 1, 0, 0};
+
+/// The inspector of a stage's view, in a window of its own that has the keys: or the arrows are the timeline's.
+struct ShownInspector : Inspector {
+    explicit ShownInspector(Stage& stage) : Inspector(*stage.view)
+    {
+        show();
+        activateWindow();
+        if (!QTest::qWaitForWindowActive(this))
+            qFatal("the window did not become active");
+    }
+    /// Null when there is none of that accessible name.
+    QSpinBox* field(const QString& name) const
+    {
+        for (QSpinBox* spin : findChildren<QSpinBox*>())
+            if (spin->accessibleName() == name)
+                return spin;
+        return nullptr;
+    }
+};
 
 } // namespace pipewright::testing

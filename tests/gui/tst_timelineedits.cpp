@@ -250,13 +250,9 @@ private Q_SLOTS:
     void theInspectorMovesATransferByItsNumber()
     {
         Stage stage;
-        Inspector inspector(*stage.view);
-        inspector.show();
+        ShownInspector inspector(stage);
         stage.document.select(f02);
-        QSpinBox* field = nullptr;
-        for (QSpinBox* each : inspector.findChildren<QSpinBox*>())
-            if (each->accessibleName().contains("transfers"))
-                field = each;
+        QSpinBox* field = inspector.field("Place among the transfers of its device");
         QVERIFY(field && field->isVisible());
         const int at = placeOf(stage, 0, {f02, 1});
         QCOMPARE(field->value(), at + 1);

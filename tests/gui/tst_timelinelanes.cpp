@@ -128,17 +128,8 @@ private Q_SLOTS:
     void theInspectorsFieldsSetRowAndHeightOfTheChosenLane()
     {
         Stage stage;
-        Inspector inspector(*stage.view);
-        inspector.show();
-        inspector.activateWindow(); // or the arrows are the timeline's
-        QVERIFY(QTest::qWaitForWindowActive(&inspector));
-        const auto field = [&inspector](const char* name) {
-            for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
-                if (spin->accessibleName() == QLatin1String(name))
-                    return spin;
-            return static_cast<QSpinBox*>(nullptr);
-        };
-        QSpinBox *row = field("Row of the lane"), *height = field("Height of the lane");
+        ShownInspector inspector(stage);
+        QSpinBox *row = inspector.field("Row of the lane"), *height = inspector.field("Height of the lane");
         const auto type = [](QSpinBox* spin, const char* text) {
             spin->setFocus();
             spin->selectAll();

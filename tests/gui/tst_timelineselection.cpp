@@ -150,17 +150,11 @@ private Q_SLOTS:
     void theInspectorsPositionTakesTheGroupAlong()
     {
         Stage stage;
-        Inspector inspector(*stage.view);
-        inspector.show();
-        inspector.activateWindow(); // or the arrows are the timeline's
-        QVERIFY(QTest::qWaitForWindowActive(&inspector));
+        ShownInspector inspector(stage);
         const Block w11{Op::W, 1, 1, 0};
         stage.view->selectBlocks({w10, w11});
         const int first = stage.indexOf(w10), second = stage.indexOf(w11);
-        QSpinBox* position = nullptr;
-        for (QSpinBox* spin : inspector.findChildren<QSpinBox*>())
-            if (spin->accessibleName() == QLatin1String("Position in lane"))
-                position = spin;
+        QSpinBox* position = inspector.field("Position in lane");
         QVERIFY(position);
         QCOMPARE(position->value(), first + 1);
         QTest::keyClick(position, Qt::Key_Up);
