@@ -98,6 +98,26 @@ class OrderPreviewTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void extraDependenciesAreFoundInWhateverOrderTheyAreAskedFor()
+    {
+        Program program;
+        std::mt19937 random(3);
+        for (TaskId task = 0; task < 300; ++task)
+            for (auto more = random() % 8; more > 5; --more) // mostly none, at most two
+                program.extraDependencies.push_back({task, task, 0});
+        for (const std::size_t count : {program.extraDependencies.size(), std::size_t(1), std::size_t(0)}) {
+            program.extraDependencies.resize(count);
+            ExtraCursor cursor(program);
+            for (int round = 0; round < 2000; ++round) {
+                const auto task = static_cast<TaskId>(round < 1000 ? round % 310 : int(random() % 310));
+                const auto found = cursor.of(task);
+                QVERIFY(std::all_of(found.begin(), found.end(), [&](const auto& extra) { return extra.task == task; }));
+                QCOMPARE(std::ssize(found), std::count_if(program.extraDependencies.begin(), program.extraDependencies.end(),
+                                                          [&](const auto& extra) { return extra.task == task; }));
+            }
+        }
+    }
+
     void everyMoveGivesTheTimesNumbersAndRefusalsOfCompilingIt_data()
     {
         QTest::addColumn<QString>("family");
