@@ -327,7 +327,7 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
     return found.result.cancelled ? exitFinding : exitSuccess;
 }
 
-std::string_view nameOf(BackwardStyle style)
+std::string_view styleName(BackwardStyle style)
 {
     return style == BackwardStyle::Split ? "split" : "full";
 }
@@ -372,18 +372,18 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
                                      "run it with --synthetic, which takes the design's times and bytes"}});
     if (given.json) {
         Json object = toJson(found.result, given);
-        object["backward"] = nameOf(found.backward);
+        object["backward"] = styleName(found.backward);
         object["recomputed"] = found.recompute;
         object["trials"] = Json::array();
         for (const VariantTrial& trial : found.trials)
-            object["trials"].push_back({{"backward", nameOf(trial.backward)},
+            object["trials"].push_back({{"backward", styleName(trial.backward)},
                                         {"recomputed", trial.recompute},
                                         {"best_ns", trial.value ? Json(*trial.value) : Json()}});
         printJson(object);
     } else {
         Table table({"backward", "recomputed stages", given.objective});
         for (const VariantTrial& trial : found.trials)
-            table.addRow({std::string(nameOf(trial.backward)), trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
+            table.addRow({std::string(styleName(trial.backward)), trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         table.print();
         print(found.result, given);

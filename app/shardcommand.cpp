@@ -70,11 +70,6 @@ struct ShardCommandOptions {
     bool json = false, run = false, force = false;
 };
 
-Nanoseconds nanoseconds(double seconds)
-{
-    return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
-}
-
 std::vector<double> parseShares(std::string_view text)
 {
     std::vector<double> shares;
@@ -170,7 +165,7 @@ Json toJson(const SpmdProgram& program, const TensorGraph& graph, const Machine&
         entry["after"] = propertyText({instruction.after}, graph);
         if (after.kind == RelationKind::Gather)
             entry["lengths"] = shardLengths(theory, instruction.tensor, after);
-        entry["cost_ns"] = nanoseconds(seconds(instruction.charges, machine, ratios));
+        entry["cost_ns"] = toNanoseconds(seconds(instruction.charges, machine, ratios));
         list.push_back(std::move(entry));
     }
     return list;
@@ -181,7 +176,7 @@ Json toJson(const std::vector<Alternative>& alternatives, const GraphFile& file,
     Json list = Json::array();
     for (const Alternative& alternative : alternatives)
         list.push_back({{"name", alternative.name},
-                        {"cost_ns", nanoseconds(alternative.cost)},
+                        {"cost_ns", toNanoseconds(alternative.cost)},
                         {"fits", alternative.fits},
                         {"ratios", alternative.ratios},
                         {"program", toJson(alternative.program, file.graph, machine, alternative.ratios)}});
@@ -192,13 +187,13 @@ Json toJson(const GraphFile& file, const Machine& machine, const ShardPlan& plan
             const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
 {
     const CostParts parts = costParts(plan.program, machine, plan.ratios);
-    Json object{{"graph", file.graph.name}, {"devices", machine.devices()}, {"cost_ns", nanoseconds(plan.cost)}};
-    object["compute_ns"] = nanoseconds(parts.compute);
-    object["communication_ns"] = nanoseconds(parts.communication);
-    object["forward_ns"] = nanoseconds(parts.forward);
-    object["input_grad_ns"] = nanoseconds(parts.inputGrad);
-    object["weight_grad_ns"] = nanoseconds(parts.weightGrad);
-    object["bound_ns"] = nanoseconds(plan.bound);
+    Json object{{"graph", file.graph.name}, {"devices", machine.devices()}, {"cost_ns", toNanoseconds(plan.cost)}};
+    object["compute_ns"] = toNanoseconds(parts.compute);
+    object["communication_ns"] = toNanoseconds(parts.communication);
+    object["forward_ns"] = toNanoseconds(parts.forward);
+    object["input_grad_ns"] = toNanoseconds(parts.inputGrad);
+    object["weight_grad_ns"] = toNanoseconds(parts.weightGrad);
+    object["bound_ns"] = toNanoseconds(plan.bound);
     object["gap"] = plan.gap;
     object["proved"] = plan.proved;
     object["expansions"] = plan.expansions;
@@ -209,8 +204,8 @@ Json toJson(const GraphFile& file, const Machine& machine, const ShardPlan& plan
     object["rounds"] = Json::array();
     for (const PlanRound& round : plan.rounds)
         object["rounds"].push_back({{"start", round.start},
-                                    {"searched_ns", nanoseconds(round.searched)},
-                                    {"improved_ns", nanoseconds(round.improved)}});
+                                    {"searched_ns", toNanoseconds(round.searched)},
+                                    {"improved_ns", toNanoseconds(round.improved)}});
     object["program"] = toJson(plan.program, file.graph, machine, plan.ratios);
     object["alternatives"] = toJson(runners, file, machine);
     object["common"] = toJson(common, file, machine);
@@ -233,7 +228,7 @@ void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
            const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
 {
     const CostParts parts = costParts(plan.program, machine, plan.ratios);
-    const auto time = [](double seconds) { return formatDuration(nanoseconds(seconds)); };
+    const auto time = [](double seconds) { return formatDuration(toNanoseconds(seconds)); };
     fmt::print("step      {} ({} computing, {} communicating)\n", time(plan.cost), time(parts.compute),
                time(parts.communication));
     fmt::print("ratios    {}\n", sharesText(plan.ratios));

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace pipewright::app {
 
@@ -19,11 +18,6 @@ using namespace pipewright::spmd;
 
 constexpr double mostElements = 5e8, longestRun = 600;
 constexpr double gpuTolerance = 5e-4; // its sums are made in another order than the host's
-
-Nanoseconds nanoseconds(double seconds)
-{
-    return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
-}
 
 void refuseLarge(const GraphFile& file, int devices, const char* option)
 {
@@ -47,7 +41,7 @@ ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan&
     if (!backend && predicted * steps > longestRun)
         throw Error(
             "--run",
-            fmt::format("{} steps of every way would take {}", steps, formatDuration(nanoseconds(predicted * steps))),
+            fmt::format("{} steps of every way would take {}", steps, formatDuration(toNanoseconds(predicted * steps))),
             "give the devices of the cluster higher rates, or run fewer steps");
     try {
         const Theory theory(file.graph, machine, plan.ratios);
@@ -75,19 +69,19 @@ Json toJson(const ShardRun& run)
     object["verified_gradients"] = run.checked.verifiedGradients;
     object["largest_error"] = run.checked.largestError;
     object["failed"] = run.checked.failures.size();
-    object["predicted_ns"] = nanoseconds(run.ways.front().predicted);
+    object["predicted_ns"] = toNanoseconds(run.ways.front().predicted);
     const auto steps = [](const MeasuredWay& way) {
         Json list = Json::array();
         for (const double step : way.stepSeconds)
-            list.push_back(nanoseconds(step));
+            list.push_back(toNanoseconds(step));
         return list;
     };
     object["step_ns"] = steps(run.ways.front());
     object["ways"] = Json::array();
     for (const MeasuredWay& way : run.ways)
         object["ways"].push_back({{"name", way.name},
-                                  {"predicted_ns", nanoseconds(way.predicted)},
-                                  {"measured_ns", nanoseconds(way.median())},
+                                  {"predicted_ns", toNanoseconds(way.predicted)},
+                                  {"measured_ns", toNanoseconds(way.median())},
                                   {"error", way.error()},
                                   {"step_ns", steps(way)}});
     return object;
@@ -101,7 +95,7 @@ void print(const ShardRun& run)
                run.checked.verifiedGradients, run.checked.largestError);
     Table table({"measured", "step", "predicted", "error"});
     for (const MeasuredWay& way : run.ways)
-        table.addRow({way.name, formatDuration(nanoseconds(way.median())), formatDuration(nanoseconds(way.predicted)),
+        table.addRow({way.name, formatDuration(toNanoseconds(way.median())), formatDuration(toNanoseconds(way.predicted)),
                       signedPercent(way.error())});
     table.print();
 }
@@ -127,8 +121,8 @@ void calibrateShares(GraphFile file, Backend& backend, const std::string& path, 
             object["samples"].push_back({{"collective", nameOf(sample.kind)},
                                          {"bytes", sample.bytes},
                                          {"skew", sample.skew},
-                                         {"measured_ns", nanoseconds(sample.seconds)},
-                                         {"fitted_ns", nanoseconds(fittedSeconds(file.cluster, sample, devices))}});
+                                         {"measured_ns", toNanoseconds(sample.seconds)},
+                                         {"fitted_ns", toNanoseconds(fittedSeconds(file.cluster, sample, devices))}});
         printJson(object);
         return;
     }

@@ -67,6 +67,11 @@ QString deviceLabel(const Design& design, int device)
     return QStringLiteral("%1 %2").arg(cpu ? QStringLiteral("CPU") : QStringLiteral("GPU")).arg(device);
 }
 
+QString blockText(const Block& block)
+{
+    return QString::fromStdString(toString(block));
+}
+
 Document::Document(QObject* parent) : QObject(parent)
 {
     // Every step holds two designs; a few hundred steps are more than anybody retraces.

@@ -179,5 +179,7 @@ private:
 
 /// What people call a device in lanes, menus and messages: "GPU 1".
 QString deviceLabel(const Design& design, int device);
+/// A block's name: "F0.3".
+QString blockText(const Block& block);
 
 } // namespace pipewright

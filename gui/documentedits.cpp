@@ -12,11 +12,6 @@
 namespace pipewright {
 namespace {
 
-QString text(const Block& block)
-{
-    return QString::fromStdString(toString(block));
-}
-
 /// A legal result's schedule in the design's place; else the design as it is, with what forbids the edit.
 Document::Edit editOf(const Design& design, EditResult result, const QString& text)
 {
@@ -45,7 +40,7 @@ Document::Edit checked(Document::Edit edit, const Design& present)
 Document::Edit Document::tryMoveBlock(const Block& block, int index) const
 {
     return checked(editOf(m_design, pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips),
-                          tr("Move %1 on %2").arg(text(block), deviceLabel(m_design, find(m_design.schedule, block).device))),
+                          tr("Move %1 on %2").arg(blockText(block), deviceLabel(m_design, find(m_design.schedule, block).device))),
                    m_design);
 }
 
@@ -97,10 +92,10 @@ Document::Edit Document::withStageMoved(const Design& design, const Prediction* 
 Document::Edit Document::withBlockPlaced(const Design& design, const Block& block, int index)
 {
     EditResult result = pipewright::placeBlock(design.schedule, block, index, design.dataflow.skips);
-    Edit edit{design, std::move(result.diagnostics), tr("Place %1").arg(text(block))};
+    Edit edit{design, std::move(result.diagnostics), tr("Place %1").arg(blockText(block))};
     if (!hasErrors(edit.diagnostics)) {
         edit.design.schedule = std::move(result.schedule);
-        edit.text = tr("Place %1 on %2").arg(text(block), deviceLabel(design, find(edit.design.schedule, block).device));
+        edit.text = tr("Place %1 on %2").arg(blockText(block), deviceLabel(design, find(edit.design.schedule, block).device));
     }
     return checked(std::move(edit), design);
 }
@@ -108,27 +103,27 @@ Document::Edit Document::withBlockPlaced(const Design& design, const Block& bloc
 Document::Edit Document::tryUnplace(const std::vector<Block>& blocks) const
 {
     return editOf(m_design, unplaceBlocks(m_design.schedule, blocks),
-                  blocks.size() == 1 ? tr("Return %1 to the tray").arg(text(blocks.front()))
+                  blocks.size() == 1 ? tr("Return %1 to the tray").arg(blockText(blocks.front()))
                                      : tr("Return %n blocks to the tray", nullptr, static_cast<int>(blocks.size())));
 }
 
 Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) const
 {
     return editOf(m_design, pinBlock(m_design.schedule, block, earliestStart),
-                  earliestStart == 0 ? tr("Unpin %1").arg(text(block)) : tr("Pin %1").arg(text(block)));
+                  earliestStart == 0 ? tr("Unpin %1").arg(blockText(block)) : tr("Pin %1").arg(blockText(block)));
 }
 
 Document::Edit Document::trySplitBackwards(const std::vector<Block>& blocks) const
 {
     return checked(editOf(m_design, splitBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
-                          blocks.size() == 1 ? tr("Split %1 into its halves").arg(text(blocks.front())) : tr("Split backwards into their halves")),
+                          blocks.size() == 1 ? tr("Split %1 into its halves").arg(blockText(blocks.front())) : tr("Split backwards into their halves")),
                    m_design);
 }
 
 Document::Edit Document::tryMergeBackwards(const std::vector<Block>& blocks) const
 {
     return checked(editOf(m_design, mergeBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
-                          blocks.size() == 1 ? tr("Merge %1 with its other half").arg(text(blocks.front())) : tr("Merge the halves of backwards")),
+                          blocks.size() == 1 ? tr("Merge %1 with its other half").arg(blockText(blocks.front())) : tr("Merge the halves of backwards")),
                    m_design);
 }
 
@@ -140,7 +135,7 @@ Document::Edit Document::tryRipple(const Block& block, int places) const
 Document::Edit Document::rippled(const Design& design, const Block& block, int places)
 {
     return checked(editOf(design, rippleBlock(design.schedule, block, places, design.dataflow.skips),
-                          tr("Move %1 and the rest of microbatch %2").arg(text(block)).arg(block.microbatch)),
+                          tr("Move %1 and the rest of microbatch %2").arg(blockText(block)).arg(block.microbatch)),
                    design);
 }
 
@@ -168,7 +163,7 @@ Document::Edit Document::withTransferMoved(const Design& design, const Predictio
     EditResult result = moveTransfer(design, present.program, device, from, to);
     Edit edit{design, std::move(result.diagnostics),
               known ? tr("Move the transfer of %1 to %2")
-                          .arg(text(list[static_cast<std::size_t>(from)].transfer.producer),
+                          .arg(blockText(list[static_cast<std::size_t>(from)].transfer.producer),
                                deviceLabel(design, list[static_cast<std::size_t>(from)].transfer.destination))
                     : QString()};
     if (!hasErrors(edit.diagnostics))
@@ -178,7 +173,7 @@ Document::Edit Document::withTransferMoved(const Design& design, const Predictio
 
 Document::Edit Document::tryForgetTransfer(const Transfer& transfer) const
 {
-    Edit edit{m_design, {}, tr("Let %1 to %2 go where its data puts it").arg(text(transfer.producer), deviceLabel(m_design, transfer.destination))};
+    Edit edit{m_design, {}, tr("Let %1 to %2 go where its data puts it").arg(blockText(transfer.producer), deviceLabel(m_design, transfer.destination))};
     edit.design.schedule = withoutStatedOrder(m_design.schedule, transfer);
     return edit;
 }

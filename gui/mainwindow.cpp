@@ -397,7 +397,7 @@ void MainWindow::findBlock(const QString& text, int direction)
     const std::vector<Lane>& lanes = m_timeline->layout().lanes();
     for (std::size_t device = 0; device < lanes.size(); ++device)
         for (const LaneBlock& block : lanes[device].blocks())
-            if (exact ? block.block == *exact : QString::fromStdString(toString(block.block)).startsWith(begin))
+            if (exact ? block.block == *exact : blockText(block.block).startsWith(begin))
                 hits.push_back({block.start, static_cast<int>(device), block.block});
     std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
     if (hits.empty()) {

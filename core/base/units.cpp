@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -166,6 +167,11 @@ Nanoseconds parseDuration(std::string_view text, std::string_view where)
 {
     return parseQuantity(text, where, durationUnits, durationWords, longestDuration, "100 days",
                          Fraction::MustBeWhole);
+}
+
+Nanoseconds toNanoseconds(double seconds)
+{
+    return std::llround(std::min(seconds * 1e9, static_cast<double>(longestDuration)));
 }
 
 Bytes parseSize(std::string_view text, std::string_view where)

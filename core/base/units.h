@@ -16,6 +16,9 @@ using Bytes = std::int64_t;
 /// unit, a negative value, or more than 100 days. The decimal text is read exactly, not through a double.
 Nanoseconds parseDuration(std::string_view text, std::string_view where);
 
+/// Rounded; at most parseDuration's 100 days.
+Nanoseconds toNanoseconds(double seconds);
+
 /// "80GiB", "1.5MB", "512B"; binary (KiB, MiB, GiB, TiB) and decimal (KB, MB, GB, TB). Throws Error.
 Bytes parseSize(std::string_view text, std::string_view where);
 

@@ -203,7 +203,7 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
 }
 
 // The number after `word` in a place such as "device 12, position 3"; -1 when it does not begin so.
-int numberAfter(std::string_view place, std::string_view word)
+int numberAtFront(std::string_view place, std::string_view word)
 {
     if (!place.starts_with(word))
         return -1;
@@ -239,7 +239,7 @@ std::string designToJson(const Design& design)
 
 int LocatedDesign::lineOf(std::string_view where) const
 {
-    if (const int device = numberAfter(where, "device "); device >= 0 && device < static_cast<int>(lineOfDevice.size()))
+    if (const int device = numberAtFront(where, "device "); device >= 0 && device < static_cast<int>(lineOfDevice.size()))
         return lineOfDevice[static_cast<std::size_t>(device)];
     if (where.starts_with("stage"))
         return lineOfPlacement;

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 using spmd::Leaf;
 using spmd::TensorGraph;
 
-constexpr int version = 1;
+constexpr int graphVersion = 1;
 constexpr std::size_t mostNodes = 100'000;
 constexpr std::int64_t longestDimension = std::int64_t(1) << 40;
 
@@ -36,8 +36,8 @@ public:
     {
         GraphFile file;
         ObjectReader reader(m_document, m_document.value, "", m_diagnostics);
-        int ignored = version;
-        reader.read("pipewright", ignored, version, version, Presence::Required);
+        int ignored = graphVersion;
+        reader.read("pipewright", ignored, graphVersion, graphVersion, Presence::Required);
         std::string name;
         reader.read("name", name);
         int bytesPerElement = 4, stateBytes = 4, segments = 1;
@@ -338,7 +338,7 @@ GraphFile readStageFile(const std::string& path, int stage)
 
 std::string graphFileToJson(const GraphFile& file)
 {
-    nlohmann::ordered_json json{{"pipewright", version}};
+    nlohmann::ordered_json json{{"pipewright", graphVersion}};
     if (!file.graph.name.empty())
         json["name"] = file.graph.name;
     json["graph"] = nlohmann::ordered_json::array();

@@ -9,21 +9,21 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t widest = 118; // an object that is longer is broken into lines
 
-std::string plain(const Json& value)
+std::string plain(const OrderedJson& value)
 {
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-bool isFlat(const Json& value)
+bool isFlat(const OrderedJson& value)
 {
-    return std::none_of(value.begin(), value.end(), [](const Json& child) { return child.is_structured() && !child.empty(); });
+    return std::none_of(value.begin(), value.end(), [](const OrderedJson& child) { return child.is_structured() && !child.empty(); });
 }
 
-void appendOnOneLine(const Json& value, std::string& text)
+void appendOnOneLine(const OrderedJson& value, std::string& text)
 {
     const bool object = value.is_object();
     text += object ? '{' : '[';
@@ -39,7 +39,7 @@ void appendOnOneLine(const Json& value, std::string& text)
     text += object ? '}' : ']';
 }
 
-void append(const Json& value, std::size_t indent, std::string& text)
+void append(const OrderedJson& value, std::size_t indent, std::string& text)
 {
     if (!value.is_structured()) {
         text += plain(value);

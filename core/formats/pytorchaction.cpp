@@ -37,7 +37,7 @@ std::optional<CellFault> typeOf(std::string_view name, PytorchLetters letters, T
     }
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
-        return CellFault{fmt::format("unknown action type {}", quoted(name)), std::string(example)};
+        return CellFault{fmt::format("unknown action type {}", quotedCell(name)), std::string(example)};
     type = static_cast<Type>(found - names.begin());
     return std::nullopt;
 }
@@ -62,11 +62,11 @@ std::optional<CellFault> parseAction(std::string_view text, PytorchLetters lette
                              action.microbatch == -1 ? std::string(example) : fmt::format("{} is the largest", maxMicrobatches - 1)};
     }
     if (!text.empty())
-        return CellFault{fmt::format("{} stands behind the action", quoted(text)), std::string(example)};
+        return CellFault{fmt::format("{} stands behind the action", quotedCell(text)), std::string(example)};
     return std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text)
+std::string_view withoutBlanks(std::string_view text)
 {
     while (!text.empty() && text.front() == ' ')
         text.remove_prefix(1);
@@ -91,7 +91,7 @@ std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters lett
     for (;;) {
         const std::size_t end = inside.find(';');
         PytorchAction action;
-        if (auto fault = parseAction(trimmed(inside.substr(0, end)), letters, action))
+        if (auto fault = parseAction(withoutBlanks(inside.substr(0, end)), letters, action))
             return failed(*std::move(fault));
         if (!action.isCompute())
             return failed({fmt::format("{} is no computation, so it cannot overlap", toString(action)), {}});

@@ -9,7 +9,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::string_view example = "a cell is F, B, W or BW and a microbatch, for example F0, B3 or w12";
+constexpr std::string_view exampleOfACell = "a cell is F, B, W or BW and a microbatch, for example F0, B3 or w12";
 
 struct Cell {
     Op op = Op::F;
@@ -33,7 +33,7 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     else if (upper == "W")
         cell.op = Op::W;
     else {
-        faults.add(line.number, text, fmt::format("unknown pass {}", quoted(name)), std::string(example));
+        faults.add(line.number, text, fmt::format("unknown pass {}", quotedCell(name)), std::string(exampleOfACell));
         return false;
     }
     cell.lower = name.front() >= 'a';
@@ -42,7 +42,7 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     cell.number = text.number;
     if (cell.microbatch < 0 || !rest.empty()) {
         faults.add(line.number, text, cell.microbatch == -2 ? "microbatch number too large" : "a microbatch number is expected after the letter",
-                   std::string(example));
+                   std::string(exampleOfACell));
         return false;
     }
     return true;

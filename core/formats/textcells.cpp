@@ -80,7 +80,7 @@ std::vector<TextLine> splitWords(std::string_view text)
 
 void CellFaults::add(int line, const TextCell& cell, std::string what, std::string hint)
 {
-    add(line, fmt::format("cell {}, {}: {}", cell.number, quoted(cell.text), what), std::move(hint));
+    add(line, fmt::format("cell {}, {}: {}", cell.number, quotedCell(cell.text), what), std::move(hint));
 }
 
 void CellFaults::add(int line, std::string what, std::string hint, Severity severity)
@@ -107,7 +107,7 @@ Diagnostics CellFaults::take()
     return std::move(m_diagnostics);
 }
 
-std::string quoted(std::string_view text)
+std::string quotedCell(std::string_view text)
 {
     constexpr std::size_t longest = 40;
     std::string result = "\"";

@@ -53,7 +53,7 @@ private:
 };
 
 /// At most 40 bytes of a cell, in quotes, with control characters replaced: safe to print.
-std::string quoted(std::string_view text);
+std::string quotedCell(std::string_view text);
 
 /// Reads a number at the front of `text` and removes it: plain digits, no sign, no leading zeros, at most
 /// `largest`. Returns -1 when there is none, or -2 when it is too large.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
-bool isBackward(Op op)
+bool takesBack(Op op)
 {
     return op == Op::B || op == Op::I;
 }
@@ -354,7 +354,7 @@ private:
             time += m_design.costs.duration(block.op, block.stage, block.microbatch);
             m_end[cell(block)] = time;
             device.done.push_back(block);
-            device.live += block.op == Op::F ? 1 : isBackward(block.op) ? -1 : 0;
+            device.live += block.op == Op::F ? 1 : takesBack(block.op) ? -1 : 0;
             device.owed += block.op == Op::I ? 1 : block.op == Op::W ? -1 : 0;
             noteConsumers(block);
         }
@@ -410,9 +410,9 @@ std::vector<int> depthShown(const Schedule& schedule)
         int live = 0, most = 0;
         bool backward = false;
         for (const Block& block : schedule.order[static_cast<std::size_t>(device)]) {
-            live += block.op == Op::F ? 1 : isBackward(block.op) ? -1 : 0;
+            live += block.op == Op::F ? 1 : takesBack(block.op) ? -1 : 0;
             most = std::max(most, live);
-            backward = backward || isBackward(block.op);
+            backward = backward || takesBack(block.op);
         }
         depths.push_back(backward && most > 0 ? most : std::max(most, usualDepth(schedule, device)));
     }

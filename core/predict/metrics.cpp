@@ -9,7 +9,7 @@ namespace pipewright {
 
 namespace {
 
-bool isBackward(Op op)
+bool isBackwardPart(Op op)
 {
     return op == Op::B || op == Op::I || op == Op::W;
 }
@@ -68,7 +68,7 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
     const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
     const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : timeline.end[arrival], from, to);
     const Nanoseconds arrived = std::clamp(timeline.end[arrival], made, to);
-    (isBackward(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
+    (isBackwardPart(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
     causes.transfer += arrived - made;
     causes.other += to - arrived;
 }

@@ -90,13 +90,6 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
     stage.optimizerState = parameters * workload.state.optimizer;
 }
 
-constexpr Nanoseconds longest = std::int64_t(100) * 24 * 3'600 * 1'000'000'000; // as parseDuration's limit
-
-Nanoseconds nanoseconds(double seconds)
-{
-    return std::llround(std::min(seconds * 1e9, static_cast<double>(longest)));
-}
-
 void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCosts& stage)
 {
     const double rate = device.peakFlops * device.efficiency;
@@ -112,13 +105,13 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
             weightGrad += traffic;
         }
     }
-    stage.forward = nanoseconds(forward);
-    stage.inputGrad = nanoseconds(inputGrad);
-    stage.weightGrad = nanoseconds(weightGrad);
+    stage.forward = toNanoseconds(forward);
+    stage.inputGrad = toNanoseconds(inputGrad);
+    stage.weightGrad = toNanoseconds(weightGrad);
     stage.backward = stage.inputGrad + stage.weightGrad;
     stage.recompute = stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
-    stage.update = device.memoryBandwidth > 0 ? nanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
+    stage.update = device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -278,7 +271,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                               (link.bandwidth > 0 ? static_cast<double>(parameter.bytes) / link.bandwidth : 0);
         // There and back again; on one device there is nothing to carry.
         if (pair.first != pair.second)
-            costs.reduce = std::max(costs.reduce, nanoseconds(2 * oneWay));
+            costs.reduce = std::max(costs.reduce, toNanoseconds(2 * oneWay));
     }
     if (dataflow)
         dataflow->shared = shared;

@@ -7,8 +7,6 @@
 
 namespace pipewright::spmd {
 
-namespace {
-
 std::size_t product(Shape::const_iterator from, Shape::const_iterator to)
 {
     std::size_t result = 1;
@@ -16,8 +14,6 @@ std::size_t product(Shape::const_iterator from, Shape::const_iterator to)
         result *= static_cast<std::size_t>(*from);
     return result;
 }
-
-} // namespace
 
 HostTensor::HostTensor(Shape dimensions) : shape(std::move(dimensions))
 {

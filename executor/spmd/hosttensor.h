@@ -11,6 +11,9 @@
 
 namespace pipewright::spmd {
 
+/// Elements of the dimensions [from, to).
+std::size_t product(Shape::const_iterator from, Shape::const_iterator to);
+
 struct HostTensor {
     Shape shape;
     std::vector<float> data; ///< row-major; empty when a dimension is 0

@@ -15,11 +15,6 @@ namespace {
 using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
 
-std::int64_t count(const Tensor& tensor)
-{
-    return static_cast<std::int64_t>(tensor.elements());
-}
-
 kernels::LinearShape linearShape(const Operands& in)
 {
     const auto outputs = in[1]->shape[0], inputs = in[1]->shape[1];

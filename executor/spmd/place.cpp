@@ -16,27 +16,14 @@ namespace {
 
 constexpr std::size_t smallestBlock = 256;
 
-std::int64_t count(std::size_t elements)
-{
-    return static_cast<std::int64_t>(elements);
-}
-
-std::size_t product(Shape::const_iterator from, Shape::const_iterator to)
-{
-    std::size_t result = 1;
-    for (; from != to; ++from)
-        result *= static_cast<std::size_t>(*from);
-    return result;
-}
-
 std::int64_t before(const Shape& shape, int dim)
 {
-    return count(product(shape.begin(), shape.begin() + dim));
+    return static_cast<std::int64_t>(product(shape.begin(), shape.begin() + dim));
 }
 
 std::int64_t after(const Shape& shape, int dim)
 {
-    return count(product(shape.begin() + dim + 1, shape.end()));
+    return static_cast<std::int64_t>(product(shape.begin() + dim + 1, shape.end()));
 }
 
 std::int64_t lengthOf(const Shape& shape, int dim)
@@ -147,7 +134,7 @@ Place::Whole Place::wholeNumbers(const Tensor& tensor)
     whole.data = {reinterpret_cast<std::int32_t*>(data), tensor.elements()};
     kernels::TensorCall what{};
     what.operation = static_cast<std::int32_t>(TensorOperation::WholeNumbers);
-    what.size[0] = count(tensor.elements());
+    what.size[0] = count(tensor);
     what.in[0] = tensor.data.data();
     what.whole = whole.data.data();
     m_operations->tensor(what);
@@ -218,7 +205,7 @@ void accumulate(Place& place, Tensor& to, const Tensor& from)
         return;
     if (to.memory.use_count() != 1) { // others see it
         Tensor sum = place.make(to.shape);
-        place.call(TensorOperation::Add, {count(to.elements())}, {to.data.data(), from.data.data()}, sum.data.data());
+        place.call(TensorOperation::Add, {count(to)}, {to.data.data(), from.data.data()}, sum.data.data());
         to = std::move(sum);
         return;
     }

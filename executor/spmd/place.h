@@ -22,6 +22,12 @@ struct Tensor {
     std::size_t elements() const { return data.size(); }
 };
 
+/// Elements, as the kernels want them.
+inline std::int64_t count(const Tensor& tensor)
+{
+    return static_cast<std::int64_t>(tensor.elements());
+}
+
 class Place {
 public:
     explicit Place(Device& device);

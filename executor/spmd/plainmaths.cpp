@@ -12,11 +12,6 @@ using kernels::TensorOperation;
 
 constexpr std::int64_t sumParts = 1024; ///< that a GPU adds up beside each other
 
-std::int64_t count(const Tensor& tensor)
-{
-    return static_cast<std::int64_t>(tensor.elements());
-}
-
 /// An elementwise operation of one or two operands of one shape.
 Tensor mapped(Place& place, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr, float number = 0)
 {

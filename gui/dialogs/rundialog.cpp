@@ -28,7 +28,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int fieldWidth = 260;
+constexpr int runFieldWidth = 260;
 
 QString timeLeftText(double seconds)
 {
@@ -101,7 +101,7 @@ QWidget* RunDialog::buildForm()
     form->setVerticalSpacing(9);
     m_backend = new QComboBox(m_form);
     m_backend->setAccessibleName(tr("Backend"));
-    m_backend->setFixedWidth(fieldWidth);
+    m_backend->setFixedWidth(runFieldWidth);
     m_backendNote = makeCaption(tr("Asking what can run here …"), TextSize::Small, m_form);
     m_backendNote->setWordWrap(true);
     m_steps = new QSpinBox(m_form);
@@ -109,7 +109,7 @@ QWidget* RunDialog::buildForm()
     m_steps->setValue(10);
     m_steps->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_steps->setFont(Theme::numbers());
-    m_steps->setFixedWidth(fieldWidth);
+    m_steps->setFixedWidth(runFieldWidth);
     m_steps->setAccessibleName(tr("Steps"));
     m_data = new QLineEdit(m_form);
     m_data->setPlaceholderText(tr("the program's own sources"));
@@ -121,7 +121,7 @@ QWidget* RunDialog::buildForm()
     });
     m_transport = new QComboBox(m_form);
     m_transport->setAccessibleName(tr("Transport"));
-    m_transport->setFixedWidth(fieldWidth);
+    m_transport->setFixedWidth(runFieldWidth);
     m_transport->addItem(tr("rendezvous"), QStringLiteral("rendezvous"));
     for (const int slots : {1, 4})
         m_transport->addItem(tr("eager, %1 on the way").arg(slots), QStringLiteral("eager:%1").arg(slots));
@@ -199,7 +199,7 @@ void RunDialog::takeBackends(const std::vector<BackendChoice>& backends)
     }
     m_backendNote->setText(notes.join(QLatin1Char('\n')));
     // A form gives wrapped text the height of its first text; this one came later and is longer.
-    m_backendNote->setMinimumHeight(m_backendNote->heightForWidth(std::max(fieldWidth, m_backendNote->width())));
+    m_backendNote->setMinimumHeight(m_backendNote->heightForWidth(std::max(runFieldWidth, m_backendNote->width())));
     adjustSize();
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t mostNames = 500; ///< longer tables tell nobody more
 
-class Row : public QTreeWidgetItem {
+class ActivityRow : public QTreeWidgetItem {
 public:
     using QTreeWidgetItem::QTreeWidgetItem;
     bool operator<(const QTreeWidgetItem& other) const override
@@ -196,7 +196,7 @@ void TraceWindow::fill(const ActivitySummary& summary)
     }
     for (std::size_t i = 0; i < std::min(mostNames, summary.names.size()); ++i) {
         const NameSummary& name = summary.names[i];
-        auto* row = new Row(m_names);
+        auto* row = new ActivityRow(m_names);
         row->setText(0, QString::fromStdString(std::string(withoutScope(trace.strings[name.name]))).simplified());
         row->setToolTip(0, tr("%1\nReturn goes to the longest").arg(QString::fromStdString(trace.strings[name.name])));
         row->setData(0, sortedValueRole, static_cast<qulonglong>(i));
@@ -209,7 +209,7 @@ void TraceWindow::fill(const ActivitySummary& summary)
         const LaneSummary& lane = summary.lanes[i];
         const TraceLane& which = trace.lanes[lane.lane];
         const QString name = QString::fromStdString(which.name);
-        auto* row = new Row(m_lanes);
+        auto* row = new ActivityRow(m_lanes);
         row->setText(0, which.device >= 0 ? tr("GPU %1 · %2").arg(which.device).arg(name) : name);
         row->setData(0, sortedValueRole, static_cast<qulonglong>(i));
         row->setSizeHint(0, QSize(0, 21));

@@ -25,7 +25,7 @@ enum Column { Name, Memory, Bubble };
 constexpr int pointRole = Qt::UserRole + 1;
 
 /// Sorts by number where the text is one with a unit.
-class Row : public QTreeWidgetItem {
+class TradeOffRow : public QTreeWidgetItem {
 public:
     using QTreeWidgetItem::QTreeWidgetItem;
     bool operator<(const QTreeWidgetItem& other) const override
@@ -230,7 +230,7 @@ void TradeOffWindow::refreshList()
     const Theme& theme = Theme::of(*this);
     for (std::size_t i = 0; i < m_points.size(); ++i) {
         const TradeOff& point = m_points[i];
-        auto* row = new Row(m_list);
+        auto* row = new TradeOffRow(m_list);
         row->setText(Name, QString::fromStdString(point.candidate.label()));
         row->setData(Name, pointRole, static_cast<int>(i));
         row->setSizeHint(Name, QSize(0, 22));

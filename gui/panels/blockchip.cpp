@@ -87,7 +87,7 @@ void BlockChip::paintEvent(QPaintEvent*)
     painter.setPen(theme.ink);
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
     // In the tray blocks of all stages lie side by side; elsewhere words beside the chip tell the stage.
-    QString text = m_draggable ? QString::fromStdString(toString(m_block)) : chipText(m_block);
+    QString text = m_draggable ? blockText(m_block) : chipText(m_block);
     if (painter.fontMetrics().horizontalAdvance(text) > rect.width() - 4) { // a number of many digits stands below its letter
         text.insert(1, QLatin1Char('\n'));
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));

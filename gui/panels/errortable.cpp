@@ -67,7 +67,7 @@ QVariant ErrorTableModel::data(const QModelIndex& index, int role) const
         return {};
     switch (index.column()) {
     case BlockColumn:
-        return QString::fromStdString(toString(tasks[error.task].block()));
+        return blockText(tasks[error.task].block());
     case DeviceColumn:
         return deviceLabel(m_document.design(), tasks[error.task].device);
     case ContributionColumn:

@@ -69,7 +69,7 @@ QString chainBehind(const Design& design, const Prediction& prediction, const Bl
     QString text;
     Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
     for (std::size_t i = 1; i < chain.size(); ++i) {
-        const QString name = QString::fromStdString(toString(chain[i].block));
+        const QString name = blockText(chain[i].block);
         text += i == 1 ? tr(" That one ") : tr(", which ");
         text += chain[i].byOrder ? tr("follows %1 there").arg(name)
                                  : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));

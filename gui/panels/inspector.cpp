@@ -145,11 +145,11 @@ void Inspector::explainTail(int device, Nanoseconds start, Nanoseconds end)
     const Design& design = m_document.design();
     m_whyHeading->setText(tr("Why %1 is idle at the end").arg(deviceLabel(design, device)));
     QString text = tr("%1 until the step ends: %2 has nothing left to do while %3 on %4 is still to finish.")
-                       .arg(durationText(end - start), deviceLabel(design, device), QString::fromStdString(toString(*last)),
+                       .arg(durationText(end - start), deviceLabel(design, device), blockText(*last),
                             deviceLabel(design, pipewright::find(design.schedule, *last).device));
     QStringList links;
     for (const WaitLink& link : waitingChain(*prediction, *last, 3))
-        links << tr("%1 on %2").arg(QString::fromStdString(toString(link.block)), deviceLabel(design, link.device));
+        links << tr("%1 on %2").arg(blockText(link.block), deviceLabel(design, link.device));
     if (!links.isEmpty())
         text += QLatin1Char(' ') + tr("Before that one come %1.").arg(links.join(QStringLiteral(", ")));
     m_why->setText(text);

@@ -49,9 +49,9 @@ QString suggestionText(const Design& design, const Suggestion& suggestion)
 {
     const BlockMove& first = suggestion.moves.front();
     const QString text = SuggestionList::tr("Move %1 %2 %3 on %4")
-                             .arg(QString::fromStdString(toString(first.block)),
+                             .arg(blockText(first.block),
                                   first.before ? SuggestionList::tr("before") : SuggestionList::tr("behind"),
-                                  QString::fromStdString(toString(first.neighbour)), deviceLabel(design, first.device));
+                                  blockText(first.neighbour), deviceLabel(design, first.device));
     const auto more = static_cast<int>(suggestion.moves.size()) - 1;
     if (more == 0)
         return text;

@@ -16,11 +16,6 @@ QString tr(const char* text, int n = -1)
     return QCoreApplication::translate("TimelineView", text, nullptr, n);
 }
 
-QString name(const Block& block)
-{
-    return QString::fromStdString(toString(block));
-}
-
 const std::vector<Block>& orderOf(const Design& design, int device)
 {
     return design.schedule.order[static_cast<std::size_t>(device)];
@@ -133,19 +128,19 @@ std::vector<std::uint32_t> shiftedPositions(std::size_t size, const std::vector<
 QString nameOfPlace(const Design& design, int device, int index, const Block& block)
 {
     const std::vector<Block>& order = orderOf(design, device);
-    const auto at = [&order](int i) { return name(order[static_cast<std::size_t>(i)]); };
+    const auto at = [&order](int i) { return blockText(order[static_cast<std::size_t>(i)]); };
     const int last = static_cast<int>(order.size());
     // The block itself is no neighbour of its new place.
     int next = index;
     if (next < last && order[static_cast<std::size_t>(next)] == block)
         ++next;
     if (next < last)
-        return tr("%1 before %2").arg(name(block), at(next));
+        return tr("%1 before %2").arg(blockText(block), at(next));
     int previous = last - 1;
     if (previous >= 0 && order[static_cast<std::size_t>(previous)] == block)
         --previous;
-    return previous >= 0 ? tr("%1 after %2").arg(name(block), at(previous))
-                         : tr("%1 first on %2").arg(name(block), deviceLabel(design, device));
+    return previous >= 0 ? tr("%1 after %2").arg(blockText(block), at(previous))
+                         : tr("%1 first on %2").arg(blockText(block), deviceLabel(design, device));
 }
 
 void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)

@@ -8,11 +8,6 @@ namespace {
 
 constexpr int restMilliseconds = 60;
 
-QString name(const Block& block)
-{
-    return QString::fromStdString(toString(block));
-}
-
 } // namespace
 
 DropPlanner::DropPlanner(Document& document, QObject* parent) : QObject(parent), m_document(document)
@@ -93,7 +88,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         if (home != target.device) {
             stop();
             plan.title = tr("stage %1 is on %2").arg(block.stage).arg(deviceLabel(design, home));
-            plan.detail = tr("drop %1 on the lane of %2").arg(name(block), deviceLabel(design, home));
+            plan.detail = tr("drop %1 on the lane of %2").arg(blockText(block), deviceLabel(design, home));
             plan.edit.diagnostics.push_back({Severity::Error, toString(block), plan.title.toStdString(), plan.detail.toStdString()});
             return plan;
         }
@@ -120,8 +115,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         plan.positions = presentPositions(size);
         if (other.device == home)
             std::swap(plan.positions[moved[0]], plan.positions[static_cast<std::size_t>(other.index)]);
-        plan.title = tr("%1 and %2 change places").arg(name(block), name(*target.exchange));
-        plan.text = tr("Exchange %1 and %2 on %3").arg(name(block), name(*target.exchange), deviceLabel(design, home));
+        plan.title = tr("%1 and %2 change places").arg(blockText(block), blockText(*target.exchange));
+        plan.text = tr("Exchange %1 and %2 on %3").arg(blockText(block), blockText(*target.exchange), deviceLabel(design, home));
         decideOrder(plan, previous);
         return plan;
     }
@@ -140,7 +135,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         plan.title = moved.size() == 1 ? nameOfPlace(design, home, index, block)
                                        : tr("%1 blocks %2").arg(moved.size()).arg(places == 0 ? tr("stay") : shift);
     };
-    plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(name(block), deviceLabel(design, home))
+    plan.text = moved.size() == 1 ? tr("Move %1 on %2").arg(blockText(block), deviceLabel(design, home))
                                   : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, home));
     aim(plan.index);
     const auto decide = [&](DropPlan& attempt, const Diagnostics& known = {}) {
@@ -255,7 +250,7 @@ DropPlan DropPlanner::planTransfer(const Transfer& transfer, int device, int fro
     const TransferRange range = m_transferRange->second;
     if (to < range.first || to > range.last) {
         stop();
-        plan.title = to < range.first ? tr("%1 cannot go that early").arg(name(transfer.producer)) : tr("%1 cannot go that late").arg(name(transfer.producer));
+        plan.title = to < range.first ? tr("%1 cannot go that early").arg(blockText(transfer.producer)) : tr("%1 cannot go that late").arg(blockText(transfer.producer));
         plan.detail = to < range.first ? tr("it waits for what comes before, to number %1").arg(range.first)
                                        : tr("what comes behind waits for it, from number %1").arg(range.last + 2);
         plan.edit.diagnostics.push_back({Severity::Error, toString(transfer.producer), plan.title.toStdString(), plan.detail.toStdString()});

@@ -193,7 +193,7 @@ QString blockName(const Design& design, const LaneBlock& block, int device)
     if (block.block.op == Op::U)
         return tr("U%1, %2, on %3, %4").arg(block.block.stage).arg(operation, deviceLabel(design, device), times);
     return tr("%1, %2 of microbatch %3, stage %4 on %5, %6")
-        .arg(QString::fromStdString(toString(block.block)), operation)
+        .arg(blockText(block.block), operation)
         .arg(block.block.microbatch)
         .arg(block.block.stage)
         .arg(deviceLabel(design, device), times);
@@ -204,7 +204,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
     const Block& block = facts.predicted.block;
     const std::string_view words = describe(block.op);
     QString html = QStringLiteral("<b>%1</b> &nbsp;%2<br>%3<table cellspacing='0' cellpadding='1'>")
-                       .arg(QString::fromStdString(toString(block)),
+                       .arg(blockText(block),
                             QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size())).toHtmlEscaped(),
                             tr("stage %1 on %2").arg(block.stage).arg(deviceLabel(design, facts.device)).toHtmlEscaped());
     const auto row = [&html](const QString& name, const QString& value) {

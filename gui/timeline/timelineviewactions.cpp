@@ -340,7 +340,7 @@ void TimelineView::togglePin()
     const std::vector<Pin>& pins = d->document.design().schedule.pins;
     const bool isPinned = std::any_of(pins.begin(), pins.end(), [&](const Pin& pin) { return pin.block == *selected; });
     if (!isPinned && block->runsFrom() == 0) {
-        Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(QString::fromStdString(toString(*selected))));
+        Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(blockText(*selected)));
         return;
     }
     d->refuse(d->document.pin(*selected, isPinned ? 0 : block->runsFrom()));

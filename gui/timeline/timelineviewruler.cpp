@@ -135,7 +135,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
         return;
     content.title = deviceLabel(document.design(), device);
     if (const std::optional<Block> block = view.blockAt(cursor))
-        content.title += QStringLiteral(" · ") + QString::fromStdString(toString(*block));
+        content.title += QStringLiteral(" · ") + blockText(*block);
     else
         content.title += QStringLiteral(" · ") + tr("idle");
     // What is live is what the last sample until then says; a recording's samples where there are some.

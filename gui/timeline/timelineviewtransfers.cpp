@@ -81,7 +81,7 @@ TimelineView::Private::TransferChips TimelineView::Private::chips(int device) co
 QString TimelineView::Private::transferName(const Transfer& transfer) const
 {
     return TimelineView::tr("%1 to %2")
-        .arg(QString::fromStdString(toString(transfer.producer)), deviceLabel(document.design(), transfer.destination));
+        .arg(blockText(transfer.producer), deviceLabel(document.design(), transfer.destination));
 }
 
 QString TimelineView::Private::transferText(int device, std::size_t index) const
@@ -148,7 +148,7 @@ void TimelineView::Private::paintTransfers(QPainter& painter, int device)
         painter.setBrush(issued.sends ? QBrush(fill) : QBrush(Qt::NoBrush));
         painter.drawRoundedRect(chip.rect.adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
         painter.setPen(issued.sends ? theme.ink : theme.text);
-        const QString name = QString::fromStdString(toString(issued.transfer.producer));
+        const QString name = blockText(issued.transfer.producer);
         const QString arrow = issued.sends ? QStringLiteral("→") : QStringLiteral("←");
         const int other =
             issued.sends ? issued.transfer.destination : document.prediction()->program.tasks[issued.task].device;

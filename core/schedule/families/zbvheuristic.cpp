@@ -15,7 +15,7 @@ enum Leg { forwardDown, forwardUp, gradientDown, gradientUp, legs };
 
 constexpr Nanoseconds notYet = -1;
 
-struct Problem {
+struct VProblem {
     int devices, microbatches;
     const std::vector<StageTimes>& times;
     Nanoseconds transfer;
@@ -32,11 +32,11 @@ struct Problem {
     }
 };
 
-struct Choices {
+struct VChoices {
     bool fillBeforeForward, fillBeforeGradient; ///< W goes into gaps shorter than itself
 };
 
-struct Lane {
+struct VLane {
     std::vector<Block> blocks;
     std::array<std::vector<Nanoseconds>, legs> end; ///< per microbatch
     std::vector<Leg> owed;                          ///< gradient legs whose W is still to come, oldest first …
@@ -53,12 +53,12 @@ struct Lane {
 class Run {
 public:
     /// `approved`: bubbles of an earlier run, per device, that this one may have without harm; or none.
-    Run(const Problem& problem, Choices choices, const std::vector<Nanoseconds>& approved)
+    Run(const VProblem& problem, VChoices choices, const std::vector<Nanoseconds>& approved)
         : m_problem(problem), m_choices(choices), m_approved(approved), m_lanes(static_cast<std::size_t>(problem.devices))
     {
         if (!approved.empty())
             m_maxApproved = *std::max_element(approved.begin(), approved.end());
-        for (Lane& l : m_lanes) {
+        for (VLane& l : m_lanes) {
             l.blocks.reserve(static_cast<std::size_t>(problem.microbatches) * 6);
             for (auto& ends : l.end)
                 ends.reserve(static_cast<std::size_t>(problem.microbatches));
@@ -83,22 +83,22 @@ public:
     std::vector<Nanoseconds> bubbles() const
     {
         std::vector<Nanoseconds> all;
-        for (const Lane& l : m_lanes)
+        for (const VLane& l : m_lanes)
             all.push_back(l.bubble);
         return all;
     }
     VOrder take()
     {
         VOrder result;
-        for (Lane& l : m_lanes)
+        for (VLane& l : m_lanes)
             result.order.push_back(std::move(l.blocks));
         result.bubble = m_maxBubble;
         return result;
     }
 
 private:
-    Lane& lane(int device) { return m_lanes[static_cast<std::size_t>(device)]; }
-    const Lane& lane(int device) const { return m_lanes[static_cast<std::size_t>(device)]; }
+    VLane& lane(int device) { return m_lanes[static_cast<std::size_t>(device)]; }
+    const VLane& lane(int device) const { return m_lanes[static_cast<std::size_t>(device)]; }
     int last() const { return m_problem.devices - 1; }
 
     /// The device that a leg comes from, the neighbour above or below; -1 where the leg begins.
@@ -120,7 +120,7 @@ private:
 
     void put(Leg leg, int device)
     {
-        Lane& l = lane(device);
+        VLane& l = lane(device);
         const auto m = static_cast<std::size_t>(l.count(leg));
         const std::int64_t step = leg < gradientDown ? m_problem.memory.forward : m_problem.memory.inputGrad;
         const bool ready = (leg == forwardDown || l.end[leg - 1].size() > m) && (source(leg, device) < 0 || madeAt(leg, device) != notYet);
@@ -144,7 +144,7 @@ private:
 
     void putWeightGrad(int device)
     {
-        Lane& l = lane(device);
+        VLane& l = lane(device);
         const Leg leg = l.owed[l.firstOwed++];
         l.now += m_problem.timesOf(leg, device).weightGrad;
         l.memory += m_problem.memory.weightGrad;
@@ -153,7 +153,7 @@ private:
 
     Nanoseconds owedTime(int device) const
     {
-        const Lane& l = lane(device);
+        const VLane& l = lane(device);
         return m_problem.timesOf(l.owed[l.firstOwed], device).weightGrad;
     }
 
@@ -175,7 +175,7 @@ private:
         const Nanoseconds made = madeAt(leg, device);
         if (made == notYet)
             return;
-        Lane& l = lane(device);
+        VLane& l = lane(device);
         const Nanoseconds due = made + m_problem.transfer;
         while (l.owesWeightGrad() && due >= l.now + owedTime(device))
             putWeightGrad(device);
@@ -213,8 +213,8 @@ private:
 
     bool isBehind(int device) const
     {
-        const Lane& here = lane(device);
-        const Lane& before = lane(device - 1);
+        const VLane& here = lane(device);
+        const VLane& before = lane(device - 1);
         return here.forwards() < before.forwards()
                || (here.count(forwardUp) <= before.count(forwardUp) && before.count(forwardUp) < m_problem.microbatches);
     }
@@ -245,7 +245,7 @@ private:
     void forwardRound()
     {
         for (int d = 0; m_fits && d <= last(); ++d) {
-            const Lane& l = lane(d);
+            const VLane& l = lane(d);
             if (l.count(forwardUp) >= m_problem.microbatches)
                 continue;
             Leg leg;
@@ -265,17 +265,17 @@ private:
         }
     }
 
-    const Problem& m_problem;
-    Choices m_choices;
+    const VProblem& m_problem;
+    VChoices m_choices;
     const std::vector<Nanoseconds>& m_approved;
     Nanoseconds m_maxApproved = 0;
-    std::vector<Lane> m_lanes;
+    std::vector<VLane> m_lanes;
     Nanoseconds m_maxBubble = 0;
     bool m_fits = true;
 };
 
 /// Runs once, then again with each run's bubbles approved for the next, as long as the worst one shrinks.
-std::optional<VOrder> refined(const Problem& problem, Choices choices)
+std::optional<VOrder> refined(const VProblem& problem, VChoices choices)
 {
     std::optional<VOrder> best;
     std::vector<Nanoseconds> approved;
@@ -308,7 +308,7 @@ std::vector<int> vPlacement(int devices)
 std::optional<VOrder> zeroBubbleVHeuristic(int devices, int microbatches, const std::vector<StageTimes>& times,
                                            Nanoseconds transfer, const ActivationSteps& memory)
 {
-    const Problem problem{devices, microbatches, times, transfer, memory};
+    const VProblem problem{devices, microbatches, times, transfer, memory};
     std::optional<VOrder> best;
     for (const bool fillBeforeGradient : {true, false})
         for (const bool fillBeforeForward : {true, false}) {
