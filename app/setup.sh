@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages_build="g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsqlite3-dev libsqlitecpp-dev libsimdjson-dev zlib1g-dev libcli11-dev libopenblas-pthread-dev libglpk-dev"
 packages_gui="qt6-base-dev libqt6opengl6-dev qt6-charts-dev qt6-svg-dev libgl-dev fonts-inter fonts-jetbrains-mono fonts-dejavu-core"
 packages_tests="librapidcheck-dev libbenchmark-dev procps"
-packages_nice="ccache libgecode-dev libopenmpi-dev openmpi-bin"
+packages_nice="ccache lld libgecode-dev libopenmpi-dev openmpi-bin"
 packages_window="xvfb openbox xdotool" # a real window for the tests that want one
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
