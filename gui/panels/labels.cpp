@@ -2,10 +2,50 @@
 #include "gui/panels/labels.h"
 
 #include <QApplication>
+#include <QEnterEvent>
 #include <QFrame>
 #include <QLabel>
 
 namespace pipewright {
+
+namespace {
+
+/// Its text can be selected while the cursor is over it. A label that can always lays out a whole document at every
+/// change and at every look at its size: a sixth of a frame while a drag changes all numbers of the window.
+class NumberLabel : public QLabel {
+public:
+    using QLabel::QLabel;
+    QSize sizeHint() const override { return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()}; } // either way
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+protected:
+    void enterEvent(QEnterEvent* event) override
+    {
+        QLabel::enterEvent(event);
+        setSelectable(true);
+    }
+    void leaveEvent(QEvent* event) override
+    {
+        QLabel::leaveEvent(event);
+        if (!hasSelectedText())
+            setSelectable(false);
+    }
+    void focusOutEvent(QFocusEvent* event) override
+    {
+        QLabel::focusOutEvent(event);
+        if (!underMouse() && event->reason() != Qt::PopupFocusReason) // the menu with Copy
+            setSelectable(false);
+    }
+
+private:
+    void setSelectable(bool selectable)
+    {
+        setTextInteractionFlags(selectable ? Qt::TextSelectableByMouse : Qt::NoTextInteraction);
+        setCursor(Qt::ArrowCursor);
+    }
+};
+
+} // namespace
 
 QLabel* makeHeading(const QString& text, QWidget* parent)
 {
@@ -25,9 +65,9 @@ QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
 
 QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
 {
-    auto* label = new QLabel(text, parent);
+    auto* label = new NumberLabel(text, parent);
     label->setFont(Theme::numbers(size));
-    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    label->setTextFormat(Qt::PlainText);
     label->setCursor(Qt::ArrowCursor);
     return label;
 }

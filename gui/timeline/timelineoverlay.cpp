@@ -7,6 +7,8 @@
 #include <QPainter>
 #include <QPen>
 
+#include <cmath>
+
 namespace pipewright {
 namespace {
 
@@ -155,17 +157,40 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
     painter.restore();
 }
 
-void TimelineOverlay::paintLabel(QPainter& painter) const
+void WrappedText::set(const QString& text, const QFont& font, int width)
+{
+    if (m_layout && m_text == text && m_layout->font() == font && m_width == width)
+        return;
+    m_text = text;
+    m_width = width;
+    m_size = {};
+    m_layout = std::make_unique<QTextLayout>(QString(text).replace(QLatin1Char('\n'), QChar::LineSeparator), font);
+    m_layout->setCacheEnabled(true);
+    m_layout->beginLayout();
+    double height = 0;
+    for (QTextLine line = m_layout->createLine(); line.isValid(); line = m_layout->createLine()) {
+        line.setLineWidth(width);
+        line.setPosition(QPointF(0, height));
+        height += line.height();
+        m_size = QSize(std::max(m_size.width(), static_cast<int>(std::ceil(line.naturalTextWidth()))), static_cast<int>(std::ceil(height)));
+    }
+    m_layout->endLayout();
+    if (text.isEmpty())
+        m_size = {};
+}
+
+void WrappedText::paint(QPainter& painter, QPoint topLeft) const
+{
+    m_layout->draw(&painter, topLeft);
+}
+
+void TimelineOverlay::paintLabel(QPainter& painter)
 {
     const Theme& theme = Theme::of(*this);
-    const QFont titleFont = Theme::words(TextSize::Normal, QFont::DemiBold);
-    const QFont detailFont = Theme::words(TextSize::Normal);
-    const QRect most(0, 0, labelWidth, 400);
-    const QRect title = QFontMetrics(titleFont).boundingRect(most, Qt::TextWordWrap, m_content.title);
-    const QRect detail = m_content.detail.isEmpty()
-                             ? QRect()
-                             : QFontMetrics(detailFont).boundingRect(most, Qt::TextWordWrap, m_content.detail);
-    const int gap = detail.isNull() ? 0 : 3;
+    m_title.set(m_content.title, Theme::words(TextSize::Normal, QFont::DemiBold), labelWidth);
+    m_detail.set(m_content.detail, Theme::words(TextSize::Normal), labelWidth);
+    const QSize title = m_title.size(), detail = m_detail.size();
+    const int gap = detail.isEmpty() ? 0 : 3;
     QRect box(0, 0, std::max(title.width(), detail.width()) + 22, title.height() + gap + detail.height() + 14);
     // Below and right of the cursor, unless that would leave the widget.
     box.moveTopLeft(m_content.cursor + QPoint(16, 20));
@@ -178,13 +203,10 @@ void TimelineOverlay::paintLabel(QPainter& painter) const
     painter.setBrush(theme.panel);
     painter.drawRoundedRect(QRectF(box).adjusted(0.5, 0.5, -0.5, -0.5), Theme::controlRadius, Theme::controlRadius);
     const QRect text = box.adjusted(11, 7, -11, -7);
-    painter.setFont(titleFont);
     painter.setPen(m_content.legal ? theme.text : theme.bad);
-    painter.drawText(QRect(text.left(), text.top(), text.width(), title.height()), Qt::TextWordWrap, m_content.title);
-    painter.setFont(detailFont);
+    m_title.paint(painter, text.topLeft());
     painter.setPen(theme.dim);
-    painter.drawText(QRect(text.left(), text.top() + title.height() + gap, text.width(), detail.height()),
-                     Qt::TextWordWrap, m_content.detail);
+    m_detail.paint(painter, text.topLeft() + QPoint(0, title.height() + gap));
 }
 
 } // namespace pipewright

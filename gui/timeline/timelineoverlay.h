@@ -8,6 +8,7 @@
 #include <QPainterPath>
 #include <QRectF>
 #include <QString>
+#include <QTextLayout>
 #include <QWidget>
 
 #include <memory>
@@ -49,6 +50,21 @@ struct OverlayContent {
     bool isEmpty() const; ///< nothing of it is seen
 };
 
+/// Some words in lines that fit a width, laid out once and painted as often as they stay the same.
+class WrappedText {
+public:
+    /// For a painter's default scale; nothing to do when it is all as before.
+    void set(const QString& text, const QFont& font, int width);
+    QSize size() const { return m_size; } ///< of what is written; null without text
+    void paint(QPainter& painter, QPoint topLeft) const;
+
+private:
+    std::unique_ptr<QTextLayout> m_layout;
+    QString m_text;
+    int m_width = 0;
+    QSize m_size;
+};
+
 class TimelineOverlay : public QWidget {
 public:
     explicit TimelineOverlay(QWidget* parent);
@@ -60,9 +76,10 @@ protected:
     void paintEvent(QPaintEvent* event) override;
 
 private:
-    void paintReadings(class QPainter& painter) const;
-    void paintLabel(class QPainter& painter) const;
+    void paintReadings(QPainter& painter) const;
+    void paintLabel(QPainter& painter);
     OverlayContent m_content;
+    WrappedText m_title, m_detail;
     std::unique_ptr<class TimelinePainter> m_blockPainter; ///< of the look and scale last painted in
 };
 

@@ -58,6 +58,20 @@ std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
 
 void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const
 {
+    if (m_scale != std::floor(m_scale)) // as for keptHeader()
+        return drawRuler(painter, axis, area, times);
+    if (m_ruler.picture.size() != area.size() * m_scale || !(m_ruler.axis == axis) || m_ruler.times != times) {
+        m_ruler = {axis, times, QPixmap(area.size() * m_scale)};
+        m_ruler.picture.setDevicePixelRatio(m_scale);
+        m_ruler.picture.fill(m_theme.background);
+        QPainter inside(&m_ruler.picture);
+        drawRuler(inside, axis, QRect(QPoint(0, 0), area.size()), times);
+    }
+    painter.drawPixmap(area.topLeft(), m_ruler.picture);
+}
+
+void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const
+{
     painter.fillRect(area, m_theme.background);
     painter.setFont(Theme::words(TextSize::Small));
     const double step = times.size() > 1 ? times[1] - times[0] : tickStep(axis, 62);

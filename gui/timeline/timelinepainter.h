@@ -97,6 +97,7 @@ private:
     void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
     void number(QPainter& painter, const QRectF& rect, const Block& block) const;
     void place(QPainter& painter, const QStaticText& text, QPointF centre) const;
+    void drawRuler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;
 
     const Theme& m_theme;
     double m_scale;
@@ -116,6 +117,12 @@ private:
         QPixmap picture;
     };
     mutable std::vector<KeptHeader> m_headers; ///< by lane
+    struct KeptRuler {
+        TimeAxis axis;
+        std::vector<double> times;
+        QPixmap picture;
+    };
+    mutable KeptRuler m_ruler;
 };
 
 /// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.
