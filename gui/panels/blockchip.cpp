@@ -136,4 +136,12 @@ void BlockChip::keyPressEvent(QKeyEvent* event)
         QWidget::keyPressEvent(event);
 }
 
+void BlockChip::focusInEvent(QFocusEvent* event)
+{
+    QWidget::focusInEvent(event);
+    const Qt::FocusReason reason = event->reason();
+    if (reason == Qt::MouseFocusReason || reason == Qt::TabFocusReason || reason == Qt::BacktabFocusReason)
+        Q_EMIT chosen(m_block);
+}
+
 } // namespace pipewright

@@ -222,6 +222,9 @@ private Q_SLOTS:
         QApplication::sendEvent(chip, &move);
         escape.stop();
         QCOMPARE(dragged.count(), 1);
+        QVERIFY(fixture.document().selection() == (Block{Op::W, 2, 7, 0})); // what is pressed is shown in the inspector
+        QCOMPARE(chip->actions().size(), 2);                                // its menu, by mouse and by key
+        QCOMPARE(chip->contextMenuPolicy(), Qt::ActionsContextMenu);
         QCOMPARE(unplacedBlocks(fixture.document().design().schedule).size(), std::size_t(1));
 
         QTest::keyClick(&fixture.window, Qt::Key_N);
