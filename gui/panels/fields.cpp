@@ -5,11 +5,24 @@
 
 #include <QKeyEvent>
 
+#include <algorithm>
+
 namespace pipewright {
 namespace {
 
 constexpr int twinWidth = 92;
-constexpr std::size_t longestExact = 10; // characters that fit
+constexpr qsizetype longestExact = 10; // characters that fit
+
+/// "18.522 ms", the exact one with the space of the rounded ones.
+QString fieldText(Nanoseconds time)
+{
+    if (time == 0)
+        return QStringLiteral("0 ms"); // exactly 0 ns, which nobody would say
+    QString text = QString::fromStdString(exactDuration(time));
+    const auto unit = std::find_if(text.cbegin(), text.cend(), [](QChar c) { return c.isLetter(); });
+    text.insert(unit - text.cbegin(), QLatin1Char(' '));
+    return text.size() <= longestExact ? text : QString::fromStdString(formatDuration(time));
+}
 
 void setUp(QAbstractSpinBox& field, const QString& name, const QString& tip)
 {
@@ -74,12 +87,7 @@ TimeField::TimeField(const QString& name, const QString& tip, QWidget* parent) :
 
 void TimeField::setTime(std::optional<Nanoseconds> time)
 {
-    std::string shown;
-    if (time)
-        shown = exactDuration(*time);
-    if (shown.size() > longestExact)
-        shown = formatDuration(*time);
-    m_shown = QString::fromStdString(shown);
+    m_shown = time ? fieldText(*time) : QString();
     if (text() != m_shown)
         setText(m_shown);
     setCursorPosition(0); // what stands in front counts most

@@ -234,11 +234,11 @@ private Q_SLOTS:
         QVERIFY(from->isVisible());
         const QRect rect = stage.view->rectOfBlock(f10);
         stage.press(QPoint(rect.left(), 12));
-        QCOMPARE(to->text(), QStringLiteral("9ms"));
+        QCOMPARE(to->text(), QStringLiteral("9 ms"));
         stage.move(QPoint(rect.right() + 1, 12));
-        QCOMPARE(from->text(), QStringLiteral("11ms"));
-        QCOMPARE(to->text(), QStringLiteral("21ms"));
-        QCOMPARE(length->text(), QStringLiteral("10ms"));
+        QCOMPARE(from->text(), QStringLiteral("11 ms"));
+        QCOMPARE(to->text(), QStringLiteral("21 ms"));
+        QCOMPARE(length->text(), QStringLiteral("10 ms"));
         stage.view->action(QStringLiteral("cancel"))->trigger();
         QCOMPARE(range(), between(10, 18));
         stage.release(QPoint(rect.right() + 1, 12));
@@ -246,7 +246,7 @@ private Q_SLOTS:
         QCOMPARE(range(), between(10, 60));
         type(length, "2.5ms");
         QCOMPARE(range(), between(10, 15));
-        QCOMPARE(to->text(), QStringLiteral("7.5ms"));
+        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
         type(from, "0s");
         QCOMPARE(range(), between(0, 15));
         // What cannot be says why.
@@ -257,10 +257,10 @@ private Q_SLOTS:
         }
         QTest::keyClick(from, Qt::Key_Escape);
         QVERIFY(!fault->isVisible());
-        QCOMPARE(from->text(), QStringLiteral("0ns"));
+        QCOMPARE(from->text(), QStringLiteral("0 ms"));
         type(to, "2min");
         QVERIFY2(fault->text().contains(QStringLiteral("the schedule ends before 120s")), qPrintable(fault->text()));
-        QCOMPARE(to->text(), QStringLiteral("7.5ms"));
+        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
         from->clear();
         QTest::keyClick(from, Qt::Key_Return);
         QVERIFY(!stage.view->range() && !from->isVisible());
@@ -271,7 +271,7 @@ private Q_SLOTS:
         QCOMPARE(stage.view->sight(), between(40, 120));
         stage.view->action(QStringLiteral("measureByNumbers"))->trigger();
         QCOMPARE(range(), between(40, 120));
-        QVERIFY(from->hasFocus() && from->selectedText() == QLatin1String("20ms"));
+        QVERIFY(from->hasFocus() && from->selectedText() == QLatin1String("20 ms"));
         stage.view->action(QStringLiteral("measure"))->trigger();
         QVERIFY(!stage.view->range());
         stage.view->selectBlocks({f00, f10});
