@@ -111,14 +111,24 @@ void BlockEditor::showShown()
 {
     m_cells->setBlock(m_grid->shown());
     m_scroll->setMaximumHeight(m_grid->greatestHeight()); // what is left in a large window is for the answers
+    showPass();
+    predictShown();
+}
+
+void BlockEditor::showPass()
+{
     const int pass = m_grid->selectedPass();
-    const QSignalBlocker quiet(m_start);
+    const BuildingBlock& block = m_grid->shown();
+    const QSignalBlocker quietStart(m_start), quietDevice(m_device);
+    m_device->setRange(0, std::max(0, block.devices() - 1));
     if (pass >= 0) {
+        const BuildingBlock::Pass& shown = block.passes[static_cast<std::size_t>(pass)];
         m_passName->setText(m_grid->nameOfPass(pass));
-        m_start->setValue(m_grid->shown().passes[static_cast<std::size_t>(pass)].start);
+        m_start->setValue(shown.start);
+        m_device->setValue(block.deviceOfStage[static_cast<std::size_t>(shown.stage)]);
     }
     m_start->setEnabled(pass >= 0);
-    predictShown();
+    m_device->setEnabled(pass >= 0);
 }
 
 void BlockEditor::predictShown()

@@ -67,6 +67,7 @@ private:
     void takePresent(); ///< the block of the present schedule; clears the editor's undo stack
     void showBlock();                    ///< fields and grid from m_block
     void showShown();                    ///< answers from what the grid shows
+    void showPass();                     ///< name and fields of the selected pass
     void predictShown();
     void showOutcome(const Outcome& outcome);
     void showFaults(const Diagnostics& diagnostics);
@@ -82,6 +83,7 @@ private:
     QCheckBox* m_reorder;
     QLabel* m_passName;
     QSpinBox* m_start;
+    QSpinBox* m_device; ///< of the selected pass's stage
     QScrollArea* m_scroll;
     BlockGrid* m_grid;
     BlockCells* m_cells;

@@ -4,6 +4,7 @@
 #include "gui/panels/blockcells.h"
 #include "gui/panels/blockgrid.h"
 #include "gui/panels/factlist.h"
+#include "gui/panels/fields.h"
 
 #include <QAction>
 #include <QCheckBox>
@@ -22,13 +23,9 @@ namespace {
 
 QSpinBox* makeSpin(int from, int to, const QString& name, const QString& tip, QWidget* parent)
 {
-    auto* spin = new QSpinBox(parent);
+    auto* spin = new NumberField(name, tip, parent);
     spin->setRange(from, to);
-    spin->setButtonSymbols(QAbstractSpinBox::NoButtons);
-    spin->setKeyboardTracking(false);
     spin->setFont(Theme::numbers());
-    spin->setAccessibleName(name);
-    spin->setToolTip(tip);
     spin->setFixedWidth(76);
     return spin;
 }
@@ -45,6 +42,7 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     , m_reorder(new QCheckBox(tr("fill warm-up and cool-down"), this))
     , m_passName(makeCaption({}, TextSize::Normal, this))
     , m_start(makeSpin(0, 100'000, tr("Start of the pass"), tr("In units: the numeric twin of dragging the selected pass"), this))
+    , m_device(makeSpin(0, 0, tr("Device of the pass"), tr("The whole stage goes there: the numeric twin of dragging the selected pass to another device"), this))
     , m_scroll(new QScrollArea(this))
     , m_grid(new BlockGrid(this))
     , m_cells(new BlockCells(this))
@@ -150,6 +148,8 @@ QWidget* BlockEditor::buildAnswers()
     pass->addSpacing(8);
     pass->addWidget(makeCaption(tr("start"), TextSize::Normal, answers));
     pass->addWidget(m_start);
+    pass->addWidget(makeCaption(tr("stage on device"), TextSize::Normal, answers));
+    pass->addWidget(m_device);
     pass->addStretch(1);
     left->addLayout(pass);
     left->addWidget(makeHeading(tr("One interval of the steady state"), answers));
@@ -177,14 +177,7 @@ QWidget* BlockEditor::buildAnswers()
 void BlockEditor::connectFields()
 {
     connect(m_grid, &BlockGrid::previewed, this, &BlockEditor::showShown);
-    connect(m_grid, &BlockGrid::selectionChanged, this, [this] {
-        const int pass = m_grid->selectedPass();
-        if (pass < 0)
-            return;
-        const QSignalBlocker quiet(m_start);
-        m_passName->setText(m_grid->nameOfPass(pass));
-        m_start->setValue(m_grid->shown().passes[static_cast<std::size_t>(pass)].start);
-    });
+    connect(m_grid, &BlockGrid::selectionChanged, this, &BlockEditor::showPass);
     connect(m_grid, &BlockGrid::edited, this, [this](const QString& what) { edit(shown(), what); });
     connect(m_grid, &BlockGrid::refused, this, [this](const QString& why) {
         m_faults->setText(why);
@@ -215,6 +208,14 @@ void BlockEditor::connectFields()
         const int pass = m_grid->selectedPass();
         if (pass >= 0)
             m_grid->moveSelected(start - m_block.block.passes[static_cast<std::size_t>(pass)].start, 0);
+    });
+    connect(m_device, &QSpinBox::valueChanged, this, [this](int device) {
+        const int pass = m_grid->selectedPass();
+        if (pass < 0)
+            return;
+        const int stage = m_block.block.passes[static_cast<std::size_t>(pass)].stage;
+        m_grid->moveSelected(0, device - m_block.block.deviceOfStage[static_cast<std::size_t>(stage)]);
+        showPass(); // as it was, where that was refused
     });
     connect(&m_document, &Document::designChanged, this, [this] {
         if (isVisible()) // against the present schedule, which is another one now

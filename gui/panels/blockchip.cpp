@@ -6,6 +6,7 @@
 #include "gui/timeline/timelineview.h"
 
 #include <QApplication>
+#include <QContextMenuEvent>
 #include <QDrag>
 #include <QKeyEvent>
 #include <QMimeData>
@@ -130,10 +131,22 @@ void BlockChip::mouseDoubleClickEvent(QMouseEvent* event)
 void BlockChip::keyPressEvent(QKeyEvent* event)
 {
     const bool places = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_Space;
-    if (m_draggable && places)
+    if (m_draggable && places) {
         Q_EMIT activated(m_block);
-    else
+    } else if (event->key() == Qt::Key_F10 && event->modifiers() & Qt::ShiftModifier) { // as the menu key
+        QContextMenuEvent menu(QContextMenuEvent::Keyboard, rect().center(), mapToGlobal(rect().center()));
+        QApplication::sendEvent(this, &menu);
+    } else {
         QWidget::keyPressEvent(event);
+    }
+}
+
+void BlockChip::focusInEvent(QFocusEvent* event)
+{
+    QWidget::focusInEvent(event);
+    const Qt::FocusReason reason = event->reason();
+    if (reason == Qt::MouseFocusReason || reason == Qt::TabFocusReason || reason == Qt::BacktabFocusReason)
+        Q_EMIT chosen(m_block);
 }
 
 } // namespace pipewright

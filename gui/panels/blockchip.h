@@ -31,6 +31,7 @@ public:
 Q_SIGNALS:
     void activated(const Block& block); ///< double click, Return or Space
     void dragStarted(const Block& block);
+    void chosen(const Block& block); ///< pressed, or reached by Tab
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -38,6 +39,7 @@ protected:
     void mouseMoveEvent(QMouseEvent* event) override;
     void mouseDoubleClickEvent(QMouseEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
+    void focusInEvent(QFocusEvent* event) override;
 
 private:
     Block m_block;

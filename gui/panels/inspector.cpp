@@ -6,16 +6,17 @@
 #include "gui/panels/blockchip.h"
 #include "gui/panels/explain.h"
 #include "gui/panels/factlist.h"
+#include "gui/panels/fields.h"
 #include "gui/panels/labels.h"
 #include "gui/panels/lanefields.h"
+#include "gui/panels/timefields.h"
 #include "gui/panels/words.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/timeline/warmup.h"
 
+#include <QComboBox>
 #include <QGridLayout>
 #include <QLabel>
-#include <QLineEdit>
-#include <QSpinBox>
 
 #include <algorithm>
 
@@ -30,13 +31,16 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     , m_place(makeCaption({}, TextSize::Normal, this))
     , m_facts(new FactList(this))
     , m_fields(new QWidget(this))
-    , m_position(new QSpinBox(m_fields))
+    , m_position(new NumberField(tr("Position in lane"), tr("Place in its device's order, 1 is first: the numeric twin of dragging; other selected blocks of the device go along"), m_fields))
     , m_positionOf(makeCaption({}, TextSize::Small, m_fields))
-    , m_device(new QSpinBox(m_fields))
-    , m_warmUp(new QSpinBox(m_fields))
-    , m_pin(new QLineEdit(m_fields))
-    , m_sendCaption(makeCaption(tr("sent as number"), TextSize::Normal, m_fields))
-    , m_send(new QSpinBox(m_fields))
+    , m_along(new QComboBox(m_fields))
+    , m_device(new NumberField(tr("Device of the stage"), tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"), m_fields))
+    , m_warmUp(new NumberField(tr("Warm-up of the device"), tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"), m_fields))
+    , m_pin(new TimeField(tr("Earliest start"), tr("The block will not start before this time, for example 12.5ms; empty removes the pin"), m_fields))
+    , m_sendCaption(makeCaption({}, TextSize::Normal, m_fields))
+    , m_send(new NumberField(tr("Place among the transfers of its device"),
+                             tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane "
+                                "(Y shows it); U goes to the block's next transfer"), m_fields))
     , m_sendOf(makeCaption({}, TextSize::Small, m_fields))
     , m_fault(new QLabel(this))
     , m_whyHeading(makeHeading({}, this))
@@ -50,23 +54,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     m_why->setCursor(Qt::ArrowCursor);
     m_fault->setWordWrap(true);
     m_fault->setFont(Theme::words(TextSize::Small));
-
-    for (QSpinBox* spin : {m_position, m_device, m_warmUp, m_send}) {
-        spin->setFont(Theme::numbers(TextSize::Small));
-        spin->setKeyboardTracking(false);
-        spin->setButtonSymbols(QAbstractSpinBox::NoButtons);
-        spin->setFixedWidth(92);
-    }
-    m_device->setAccessibleName(tr("Device of the stage"));
-    m_device->setToolTip(tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"));
-    m_warmUp->setAccessibleName(tr("Warm-up of the device"));
-    m_warmUp->setToolTip(tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"));
-    m_position->setAccessibleName(tr("Position in lane"));
-    m_position->setToolTip(tr("Place in its device's order, 1 is first: the numeric twin of dragging; other selected blocks of the device go along"));
-    m_pin->setFont(Theme::numbers(TextSize::Small));
-    m_pin->setAccessibleName(tr("Earliest start"));
-    m_pin->setPlaceholderText(tr("none"));
-    m_pin->setToolTip(tr("The block will not start before this time, for example 12.5ms; empty removes the pin"));
+    m_fault->setAccessibleName(tr("Why the edit was refused"));
 
     auto* chipRow = new QHBoxLayout;
     chipRow->setSpacing(14);
@@ -77,44 +65,16 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     chipRow->addWidget(m_chip, 0, Qt::AlignTop);
     chipRow->addLayout(names, 1);
 
-    auto* fields = new QGridLayout(m_fields);
-    fields->setContentsMargins(0, 0, 0, 0);
-    fields->setHorizontalSpacing(10);
-    fields->setVerticalSpacing(6);
-    auto* positionCaption = makeCaption(tr("position in lane"), TextSize::Normal, m_fields);
-    positionCaption->setBuddy(m_position);
-    auto* pinCaption = makeCaption(tr("earliest start"), TextSize::Normal, m_fields);
-    pinCaption->setBuddy(m_pin);
-    fields->addWidget(positionCaption, 0, 0);
-    fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
-    fields->addWidget(m_position, 0, 2);
-    auto* deviceCaption = makeCaption(tr("stage on device"), TextSize::Normal, m_fields);
-    deviceCaption->setBuddy(m_device);
-    auto* warmUpCaption = makeCaption(tr("its warm-up, forwards"), TextSize::Normal, m_fields);
-    warmUpCaption->setBuddy(m_warmUp);
-    fields->addWidget(deviceCaption, 1, 0);
-    fields->addWidget(m_device, 1, 2);
-    fields->addWidget(warmUpCaption, 2, 0, 1, 2);
-    fields->addWidget(m_warmUp, 2, 2);
-    fields->addWidget(pinCaption, 3, 0);
-    fields->addWidget(m_pin, 3, 2);
-    fields->setColumnStretch(1, 1);
-    m_pin->setFixedWidth(92);
-    m_send->setAccessibleName(tr("Place among the transfers of its device"));
-    m_send->setToolTip(tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane (Y shows it)"));
-    m_sendCaption->setBuddy(m_send);
-    fields->addWidget(m_sendCaption, 4, 0);
-    fields->addWidget(m_sendOf, 4, 1, Qt::AlignRight);
-    fields->addWidget(m_send, 4, 2);
-
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(12);
     layout->addWidget(makeHeading(tr("Block"), this));
     layout->addLayout(chipRow);
     layout->addWidget(m_facts);
-    layout->addWidget(m_fields);
+    layout->addWidget(buildFields());
     layout->addWidget(new LaneFields(timeline, this));
+    auto* times = new TimeFields(timeline, this);
+    layout->addWidget(times);
     layout->addWidget(m_fault);
     layout->addSpacing(8);
     layout->addWidget(m_whyHeading);
@@ -123,12 +83,64 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     connect(m_position, &QSpinBox::valueChanged, this, &Inspector::applyPosition);
     connect(m_device, &QSpinBox::valueChanged, this, &Inspector::applyDevice);
     connect(m_warmUp, &QSpinBox::valueChanged, this, &Inspector::applyWarmUp);
-    connect(m_pin, &QLineEdit::editingFinished, this, &Inspector::applyPin);
+    connect(m_pin, &TimeField::entered, this, &Inspector::applyPin);
+    connect(m_pin, &TimeField::refused, this, &Inspector::report);
     connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
+    connect(times, &TimeFields::checked, this, &Inspector::report);
+    connect(&m_timeline, &TimelineView::transferSelected, this, &Inspector::refreshSend);
+    // What the timeline does for the position, and perhaps later, it refuses itself.
+    connect(&m_timeline, &TimelineView::editRefused, this, [this](const QString& why) {
+        if (!m_position->hasFocus())
+            return;
+        refreshPlace();
+        m_fault->setText(why);
+        setTone(m_fault, Tone::Bad);
+        m_fault->show();
+    });
     connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::designChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::overlayChanged, this, &Inspector::refresh);
     refresh();
+}
+
+QWidget* Inspector::buildFields()
+{
+    m_along->addItems({tr("alone"), tr("with its microbatch"), tr("in exchange")}); // as Along
+    m_along->setAccessibleName(tr("How it moves"));
+    m_along->setToolTip(tr("What the position above does: the block alone goes there; the rest of its microbatch goes along, as in a drag with Ctrl; or it "
+                           "changes places with the block that stands there, as in a drag with Shift"));
+    m_pin->setPlaceholderText(tr("none"));
+    auto* fields = new QGridLayout(m_fields);
+    fields->setContentsMargins(0, 0, 0, 0);
+    fields->setHorizontalSpacing(10);
+    fields->setVerticalSpacing(6);
+    fields->setColumnStretch(1, 1);
+    const auto caption = [this](const QString& text, QWidget* field) {
+        auto* label = makeCaption(text, TextSize::Normal, m_fields);
+        label->setBuddy(field);
+        return label;
+    };
+    QLabel* along = caption(tr("moves"), m_along);
+    QLabel* device = caption(tr("stage on device"), m_device);
+    QLabel* warmUp = caption(tr("its warm-up, forwards"), m_warmUp);
+    QLabel* pin = caption(tr("earliest start"), m_pin);
+    m_ofPlaced = {along, m_along, device, m_device, warmUp, m_warmUp, pin, m_pin};
+    fields->addWidget(caption(tr("position in lane"), m_position), 0, 0);
+    fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
+    fields->addWidget(m_position, 0, 2);
+    fields->addWidget(along, 1, 0);
+    fields->addWidget(m_along, 1, 1, 1, 2, Qt::AlignRight);
+    fields->addWidget(device, 2, 0);
+    fields->addWidget(m_device, 2, 2);
+    fields->addWidget(warmUp, 3, 0, 1, 2);
+    fields->addWidget(m_warmUp, 3, 2);
+    fields->addWidget(pin, 4, 0);
+    fields->addWidget(m_pin, 4, 2);
+    m_sendCaption->setBuddy(m_send);
+    fields->addWidget(m_sendCaption, 5, 0);
+    fields->addWidget(m_sendOf, 5, 1, Qt::AlignRight);
+    fields->addWidget(m_send, 5, 2);
+    return m_fields;
 }
 
 QString Inspector::why() const
@@ -183,13 +195,10 @@ void Inspector::refresh()
     const QString device = position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
     m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
 
-    m_fields->setVisible(position.device >= 0);
+    m_fields->setVisible(position.device >= 0 || isInTray());
     refreshSend();
     refreshPlace();
-    m_pin->clear();
-    for (const Pin& pin : design.schedule.pins)
-        if (pin.block == *m_block)
-            m_pin->setText(QString::fromStdString(exactDuration(pin.earliestStart)));
+    refreshPin();
 
     std::optional<BlockAnswers> answers;
     if (m_document.prediction())
@@ -198,7 +207,7 @@ void Inspector::refresh()
         m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
         m_whyHeading->setText(tr("Not running"));
         m_why->setText(position.device >= 0 ? tr("The placed blocks wait for each other, so there are no times. See the conflicts.")
-                                            : tr("It has no place yet. Drag it into its lane, or press N."));
+                                            : tr("It has no place yet. Drag it into its lane, give it a position, or press N."));
         return;
     }
 
@@ -232,19 +241,33 @@ void Inspector::refresh()
     m_why->setText(answers->why);
 }
 
+bool Inspector::isInTray() const
+{
+    const std::vector<Block>& tray = m_document.unplaced();
+    return m_block && std::find(tray.begin(), tray.end(), *m_block) != tray.end();
+}
+
 void Inspector::refreshPlace()
 {
+    if (!m_block)
+        return;
     const Schedule& schedule = m_document.design().schedule;
     const Position position = pipewright::find(schedule, *m_block);
-    if (position.device < 0)
+    const bool placed = position.device >= 0;
+    for (QWidget* part : m_ofPlaced)
+        part->setVisible(placed);
+    if (!placed && !isInTray())
         return;
-    const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(position.device)];
+    const int home = placed ? position.device : schedule.deviceOf(*m_block);
+    const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(home)];
+    const int places = static_cast<int>(order.size()) + !placed;
     const QSignalBlocker quietPosition(m_position), quietDevice(m_device), quietWarmUp(m_warmUp);
-    m_position->setRange(1, static_cast<int>(order.size()));
-    m_position->setValue(position.index + 1);
-    m_positionOf->setText(tr("of %1").arg(order.size()));
+    m_position->setSpecialValueText(placed ? QString() : tr("tray"));
+    m_position->setRange(placed ? 1 : 0, places);
+    m_position->setValue(placed ? position.index + 1 : 0);
+    m_positionOf->setText(tr("of %1").arg(places));
     m_device->setRange(0, schedule.devices() - 1);
-    m_device->setValue(position.device);
+    m_device->setValue(home);
     m_warmUp->setRange(0, longestWarmUp(order));
     m_warmUp->setValue(warmUp(order));
 }
@@ -279,26 +302,37 @@ void Inspector::applyPosition()
 {
     if (!m_block)
         return;
-    const Position now = pipewright::find(m_document.design().schedule, *m_block);
+    const Schedule& schedule = m_document.design().schedule;
+    const Position now = pipewright::find(schedule, *m_block);
     const int wanted = m_position->value() - 1;
-    if (now.device < 0 || wanted == now.index)
+    Diagnostics faults;
+    if (now.device < 0) {
+        if (wanted >= 0)
+            faults = m_document.placeBlock(*m_block, wanted);
+    } else if (wanted == now.index) {
         return;
-    if (m_timeline.selectedBlocks().size() > 1) { // the selected ones go along, as they do in a drag
+    } else if (m_timeline.selectedBlocks().size() > 1) { // the selected ones go along, as they do in a drag
         m_timeline.moveSelection(wanted - now.index);
         return refreshPlace();
+    } else if (static_cast<Along>(m_along->currentIndex()) == Along::Microbatch) {
+        m_timeline.rippleSelection(wanted - now.index);
+        return refreshPlace();
+    } else if (static_cast<Along>(m_along->currentIndex()) == Along::Exchange) {
+        m_timeline.exchange(*m_block, Block(schedule.order[static_cast<std::size_t>(now.device)][static_cast<std::size_t>(wanted)]));
+        return refreshPlace();
+    } else {
+        // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
+        faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
     }
-    // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
-    const Diagnostics faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
     if (hasErrors(faults))
         report(faults);
 }
 
 namespace {
 
-/// Where the first transfer that a block gives rise to stands in the list of the block's device; -1: nowhere.
-int placeOfSend(const std::vector<IssuedTransfer>& list, const Block& block)
+int placeIn(const std::vector<IssuedTransfer>& list, const Transfer& transfer)
 {
-    const auto at = std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& i) { return i.sends && i.transfer.producer == block; });
+    const auto at = std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& each) { return each.transfer == transfer; });
     return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
@@ -306,16 +340,19 @@ int placeOfSend(const std::vector<IssuedTransfer>& list, const Block& block)
 
 void Inspector::refreshSend()
 {
-    const Position position = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
+    int device = -1;
     std::vector<IssuedTransfer> list;
-    if (m_document.prediction() && position.device >= 0)
-        list = transfersOf(m_document.prediction()->program, position.device);
-    const int place = m_block ? placeOfSend(list, *m_block) : -1;
+    const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
+    if (m_document.prediction() && transfer)
+        list = transfersOf(m_document.prediction()->program, device);
+    const int place = transfer ? placeIn(list, *transfer) : -1;
     for (QWidget* part : {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
         part->setVisible(place >= 0);
     if (place < 0)
         return;
+    const bool sends = list[static_cast<std::size_t>(place)].sends;
     const QSignalBlocker quiet(m_send);
+    m_sendCaption->setText(sends ? tr("sent as number") : tr("%1 receives it as").arg(deviceLabel(m_document.design(), device)));
     m_send->setRange(1, static_cast<int>(list.size()));
     m_send->setValue(place + 1);
     m_sendOf->setText(tr("of %1").arg(list.size()));
@@ -323,52 +360,49 @@ void Inspector::refreshSend()
 
 void Inspector::applySend()
 {
-    const Position position = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
-    if (position.device < 0 || !m_document.prediction())
+    int device = -1;
+    const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
+    if (!transfer || !m_document.prediction())
         return;
-    const int from = placeOfSend(transfersOf(m_document.prediction()->program, position.device), *m_block);
+    const int from = placeIn(transfersOf(m_document.prediction()->program, device), *transfer);
     const int wanted = m_send->value() - 1;
     if (from < 0 || from == wanted)
         return;
-    const Diagnostics faults = m_document.commit(m_document.tryMoveTransfer(position.device, from, wanted));
+    const Diagnostics faults = m_document.commit(m_document.tryMoveTransfer(device, from, wanted));
     if (hasErrors(faults)) {
         report(faults);
         refreshSend();
     }
 }
 
-void Inspector::applyPin()
+void Inspector::refreshPin()
+{
+    const std::vector<Pin>& pins = m_document.design().schedule.pins;
+    const auto pin = std::find_if(pins.begin(), pins.end(), [this](const Pin& each) { return m_block && each.block == *m_block; });
+    m_pin->setTime(pin == pins.end() ? std::nullopt : std::optional(pin->earliestStart));
+}
+
+void Inspector::applyPin(std::optional<Nanoseconds> wanted)
 {
     if (!m_block)
         return;
-    Nanoseconds present = 0;
-    for (const Pin& pin : m_document.design().schedule.pins) {
-        if (pin.block == *m_block)
-            present = pin.earliestStart;
-    }
-    try {
-        const QString text = m_pin->text().trimmed();
-        const Nanoseconds wanted = text.isEmpty() ? 0 : parseDuration(text.toStdString(), "earliest start");
-        if (wanted == present)
-            return;
-        const Diagnostics faults = m_document.pin(*m_block, wanted);
-        if (hasErrors(faults))
-            report(faults);
-    } catch (const Error& error) {
-        report(error.diagnostics());
-    }
+    const Diagnostics faults = m_document.pin(*m_block, wanted.value_or(0));
+    refreshPin(); // the time may be the one that was there, written in another way
+    report(faults);
 }
 
 void Inspector::report(const Diagnostics& diagnostics)
 {
     refreshPlace();
+    m_fault->setVisible(hasErrors(diagnostics));
+    if (!hasErrors(diagnostics))
+        return;
     const Diagnostic& first = diagnostics.front();
     QString text = QString::fromStdString(first.what);
     if (!first.hint.empty())
         text += QStringLiteral(" (%1)").arg(QString::fromStdString(first.hint));
     m_fault->setText(text);
     setTone(m_fault, Tone::Bad);
-    m_fault->show();
 }
 
 } // namespace pipewright

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/panels/ratiosliders.h"
 
+#include "gui/panels/fields.h"
 #include "gui/panels/labels.h"
-#include "gui/panels/words.h"
 
 #include <QGridLayout>
 #include <QLabel>
@@ -35,7 +35,7 @@ void RatioSliders::setDevices(const std::vector<QString>& names, const std::vect
         delete item;
     }
     m_sliders.clear();
-    m_labels.clear();
+    m_fields.clear();
     m_shares = shares;
     for (std::size_t d = 0; d < names.size(); ++d) {
         const int row = static_cast<int>(d);
@@ -45,10 +45,14 @@ void RatioSliders::setDevices(const std::vector<QString>& names, const std::vect
         slider->setAccessibleName(tr("Share of device %1, %2").arg(d).arg(names[d]));
         grid->addWidget(makeCaption(tr("%1  %2").arg(d).arg(names[d]), TextSize::Small, this), row, 0);
         grid->addWidget(slider, row, 1);
-        grid->addWidget(m_labels.emplace_back(makeNumber({}, TextSize::Small, this)), row, 2, Qt::AlignRight);
+        grid->addWidget(m_fields.emplace_back(new ShareField(tr("Percent of device %1").arg(d), tr("The numeric twin of the slider; the others keep their ratio"), this)), row, 2);
         m_sliders.push_back(slider);
         connect(slider, &QSlider::valueChanged, this, [this, d](int value) {
             take(d, static_cast<double>(value) / steps);
+            Q_EMIT changed();
+        });
+        connect(m_fields.back(), &QDoubleSpinBox::valueChanged, this, [this, d](double percent) {
+            take(d, percent / 100);
             Q_EMIT changed();
         });
     }
@@ -77,9 +81,9 @@ void RatioSliders::take(std::size_t device, double share)
 void RatioSliders::refresh()
 {
     for (std::size_t d = 0; d < m_sliders.size(); ++d) {
-        const QSignalBlocker quiet(m_sliders[d]);
+        const QSignalBlocker quietSlider(m_sliders[d]), quietField(m_fields[d]);
         m_sliders[d]->setValue(static_cast<int>(std::lround(m_shares[d] * steps)));
-        m_labels[d]->setText(percentText(m_shares[d]));
+        m_fields[d]->setValue(m_shares[d] * 100);
     }
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The devices' shares of a stage as sliders that always add up to the whole: moving one takes from, or gives to,
-// the others in proportion. With several segments they move all of them alike.
+// the others in proportion, and so does the field beside it. With several segments they move all of them alike.
 #pragma once
 
 #include <QWidget>
 
 #include <vector>
 
-class QLabel;
 class QSlider;
 
 namespace pipewright {
+
+class ShareField;
 
 class RatioSliders : public QWidget {
     Q_OBJECT
@@ -32,7 +33,7 @@ private:
 
     std::vector<double> m_shares;
     std::vector<QSlider*> m_sliders;
-    std::vector<QLabel*> m_labels;
+    std::vector<ShareField*> m_fields;
 };
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 #include "gui/panels/blockchip.h"
 #include "gui/panels/labels.h"
 
+#include <QAction>
 #include <QGridLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -28,11 +29,18 @@ Tray::Tray(Document& document, QWidget* parent)
     chips->setContentsMargins(0, 0, 0, 0);
     chips->setSpacing(8);
     chips->setColumnStretch(columns, 1);
+    auto* completeAll = new QAction(m_complete->text(), this);
+    connect(completeAll, &QAction::triggered, m_complete, &QPushButton::click);
     for (int i = 0; i < shownChips; ++i) {
         auto* chip = new BlockChip({}, m_chipArea);
         chip->setDraggable(true);
         chips->addWidget(chip, i / columns, i % columns);
         connect(chip, &BlockChip::activated, this, &Tray::place);
+        connect(chip, &BlockChip::chosen, this, [this](const Block& block) { m_document.select(block); });
+        auto* placeIt = new QAction(tr("Place it at the first legal position"), chip);
+        connect(placeIt, &QAction::triggered, this, [this, chip] { place(chip->block()); });
+        chip->addActions({placeIt, completeAll});
+        chip->setContextMenuPolicy(Qt::ActionsContextMenu);
         m_chips.push_back(chip);
     }
 
@@ -76,7 +84,7 @@ void Tray::refresh()
         m_hint->setText(tr("Drag into a lane, or press N to place the next legal one."));
 }
 
-void Tray::place(const Block& block)
+void Tray::place(Block block)
 {
     Diagnostics faults;
     const int index = firstLegalIndex(m_document.design().schedule, block, &faults);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The tray: blocks that a complete schedule has and this one does not place. Chips can be dragged into
-// the timeline; P (or Return on a chip) places at the first legal position. Shows a few rows of chips
+// the timeline; N (or Return on a chip) places at the first legal position. Shows a few rows of chips
 // and says how many more there are, so its cost does not grow with the number of unplaced blocks.
 #pragma once
 
@@ -31,7 +31,7 @@ Q_SIGNALS:
 
 private:
     void refresh();
-    void place(const Block& block);
+    void place(Block block); ///< by value: the chip that names it shows another one then
 
     static constexpr int columns = 3;
     static constexpr int shownChips = 9;

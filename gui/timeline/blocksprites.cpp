@@ -9,7 +9,7 @@
 namespace pipewright {
 namespace {
 
-constexpr double roundedFromWidth = 7; // narrower blocks keep square corners
+constexpr double spriteRoundedFromWidth = 7; // as in BlockRaster: narrower blocks keep square corners
 constexpr std::int64_t mostBytes = 32 << 20;
 constexpr qsizetype mostTexts = 20'000;
 constexpr int textureSize = 8; // pixels; the same for all, see textureOf()
@@ -86,7 +86,7 @@ const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
     {
         QPainter painter(&pixmap);
         const QRectF rect(0, 0, size.width() / m_scale, size.height() / m_scale);
-        const bool rounded = rect.width() >= roundedFromWidth;
+        const bool rounded = rect.width() >= spriteRoundedFromWidth;
         painter.setRenderHint(QPainter::Antialiasing, rounded);
         painter.setPen(Qt::NoPen);
         const auto fill = [&](const QBrush& brush) {

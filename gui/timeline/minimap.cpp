@@ -30,6 +30,7 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
                   "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to the ends, 0 shows everything"));
     // By Tab only: a click here would take the keys away from the timeline, where they edit.
     setFocusPolicy(Qt::TabFocus);
+    setContextMenuPolicy(Qt::ActionsContextMenu);
     addActions();
     describe();
     connect(&timeline, &TimelineView::viewRangeChanged, this, [this] {

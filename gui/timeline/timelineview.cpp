@@ -9,6 +9,7 @@
 #include <QResizeEvent>
 #include <QScrollBar>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright {
@@ -53,6 +54,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
         if (!selected || !d->group.contains(*selected))
             d->group.clear();
         d->currentLane = -1;
+        d->chosen = Private::Chosen::Block;
         announceSelection(*this);
         viewport()->update();
         d->updateOverlay();
@@ -226,6 +228,12 @@ std::pair<Nanoseconds, Nanoseconds> TimelineView::timeRange() const
             static_cast<Nanoseconds>(std::ceil(std::max(0.0, m_axis.end())))};
 }
 
+std::pair<Nanoseconds, Nanoseconds> TimelineView::sight() const
+{
+    const auto inside = [this](double time) { return std::clamp<Nanoseconds>(std::llround(time), 0, d->total()); };
+    return {inside(m_axis.start), inside(m_axis.end())};
+}
+
 void TimelineView::setAxis(const TimeAxis& axis)
 {
     d->setAxis(axis);
@@ -275,14 +283,7 @@ void TimelineView::ensureVisible(const Block& block)
         d->setAxis(panned(m_axis, start - m_axis.left - space));
     else if (end > m_axis.right() - space)
         d->setAxis(panned(m_axis, std::min(end - m_axis.right() + space, start - m_axis.left - space)));
-    if (d->strip.isPinned(device))
-        return;
-    const QRect lane = d->laneRect(device);
-    const int top = TimelinePainter::rulerHeight + d->strip.pinnedTotal(), bottom = viewport()->height();
-    if (lane.top() < top)
-        verticalScrollBar()->setValue(verticalScrollBar()->value() + lane.top() - top);
-    else if (lane.bottom() > bottom)
-        verticalScrollBar()->setValue(verticalScrollBar()->value() + lane.bottom() - bottom);
+    d->ensureLaneVisible(device);
 }
 
 // ---- Questions ------------------------------------------------------------------------------------
@@ -305,6 +306,7 @@ void TimelineView::setLargeFrom(double milliseconds)
 void TimelineView::showReason(Reason reason)
 {
     d->reason = std::move(reason);
+    d->chosen = Private::Chosen::Idle;
     d->updateOverlay();
 }
 

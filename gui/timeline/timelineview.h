@@ -33,6 +33,7 @@ public:
     int plotWidth() const { return m_axis.width; }   ///< less the vertical scroll bar, when there is one
     const TimeAxis& axis() const { return m_axis; }
     std::pair<Nanoseconds, Nanoseconds> timeRange() const; ///< visible [start, end], rounded outward to 0
+    std::pair<Nanoseconds, Nanoseconds> sight() const;     ///< the same of the schedule alone, to the nearest nanosecond
     void setAxis(const TimeAxis& axis);                    ///< start and nsPerPixel count; clamped to the schedule
     void showRange(Nanoseconds start, Nanoseconds end);
     void showAll();
@@ -45,7 +46,9 @@ public:
     const std::vector<Nanoseconds>& marks() const; ///< sorted
     void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const;
-    void measure(); ///< range over the explained idle time, the selected block, or the marks; again: none
+    /// Range over the explained idle time, the selected blocks, or the marks; again: none. Without any of them, over what is in sight.
+    void measure();
+    void measureByNumbers(); ///< asks for its fields (rangeWantedByNumbers()); without a range, of measure()'s
     const TimelineLayout& layout() const; ///< of what the lanes show now
     Nanoseconds total() const;            ///< end of what can be shown
     QString crosshairText() const; ///< "12 ms, GPU 1 · F1.0, 2 GiB live"; empty while it is off or nothing is under the cursor
@@ -71,6 +74,7 @@ public:
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
     int chosenLane() const;         ///< whose label was pressed last, or that of the selected block; -1: neither
     void setLaneHeight(int device, int height); ///< of all of it, in pixels, clamped; LaneStrip::foldedHeight or less folds it
+    void setHeightOfLanes(int height);          ///< the same of all lanes, without the transfers that some show
     void setLaneRow(int device, int row);       ///< from the top, clamped
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
@@ -122,6 +126,7 @@ public:
     void splitSelection();                ///< full backwards among the selected blocks, into their halves
     void mergeSelection();                ///< halves among the selected blocks, into full backwards
     void exchangeSelection();             ///< two selected blocks of a device change places
+    void exchange(const Block& first, const Block& second); ///< the same of any two
     void changeWarmUp(int forwards);      ///< so many more before the first backward of the selected block's device
     void cancel();                        ///< ends a drag without a change, or else clears the selection
 
@@ -129,6 +134,9 @@ Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
     void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() or isPreviewing() changed
+    void rangeChanged();                             ///< range() did
+    void rangeWantedByNumbers();                     ///< somebody wants to type it; there is one now
+    void transferSelected();                         ///< selectTransfer() was called
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).
     void gapClicked(int device, qint64 start, qint64 end);
     /// An edit by keyboard or drop was refused; the text says why and what would help.

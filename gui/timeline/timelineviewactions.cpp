@@ -40,7 +40,7 @@ void TimelineView::Private::addActions()
     add(tr("Lanes above"), {Qt::Key_Up}, [scroll] { scroll(-1); });
     add(tr("Lanes below"), {Qt::Key_Down}, [scroll] { scroll(1); });
     add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] { v->frameSelection(); })->setObjectName(QStringLiteral("frame"));
-    add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); });
+    add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); })->setObjectName(QStringLiteral("showAll"));
     add(tr("Previous block"), {Qt::Key_Comma}, [v] { v->selectNeighbour(-1); });
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
     add(tr("Add the previous block to the selection"), {Qt::Key_Less}, [v] { v->selectNeighbourToo(-1, true); })->setObjectName(QStringLiteral("addPrevious"));
@@ -121,8 +121,20 @@ void TimelineView::Private::addActions()
     add(tr("Set or remove a mark at the cursor"), {Qt::Key_M}, [this, v, anchor] {
         v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
     });
-    add(tr("Measure the selection, the explained idle time or the marks"), {Qt::Key_R}, [v] { v->measure(); });
-    add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); });
+    QAction* measure = add(tr("Measure the selection, or what is in sight"), {Qt::Key_R}, [v] { v->measure(); });
+    measure->setObjectName(QStringLiteral("measure"));
+    measure->setToolTip(tr("Or the explained idle time, or from mark to mark; again: no range"));
+    QAction* numbers = add(tr("Measure a range by numbers"), {Qt::SHIFT | Qt::Key_R}, [v] { v->measureByNumbers(); });
+    numbers->setObjectName(QStringLiteral("measureByNumbers"));
+    numbers->setToolTip(tr("Goes to the fields of its ends in the inspector"));
+    QAction* frameRange = add(tr("Show the measured range alone"), {Qt::SHIFT | Qt::Key_F}, [v, this] { v->showRange(range->first, range->second); });
+    frameRange->setObjectName(QStringLiteral("frameRange"));
+    frameRange->setEnabled(false);
+    QObject::connect(v, &TimelineView::rangeChanged, frameRange, [this, frameRange] { frameRange->setEnabled(range.has_value()); });
+    QAction* menu = add(tr("Menu of what was chosen last"), {Qt::SHIFT | Qt::Key_F10}, [this] { showMenuOfChosen(); });
+    menu->setObjectName(QStringLiteral("menu"));
+    menu->setToolTip(tr("Of a block, a transfer (U), explained idle time (E), a lane (Shift+Up, Shift+Down), or the ruler with its range and marks; the menu key does the same"));
+    add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); })->setObjectName(QStringLiteral("cancel"));
     if (!isDebugging())
         return;
     auto* debug = new QAction(tr("Debug"), v);

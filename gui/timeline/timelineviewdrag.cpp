@@ -143,8 +143,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         return;
     setFocus(Qt::MouseFocusReason);
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
-        d->rulerPress = d->snapped(event->position().x(), position.y(), event->modifiers());
-        setRange(std::nullopt);
+        d->rulerDrag = Private::RulerDrag{d->snapped(event->position().x(), position.y(), event->modifiers()), d->range, false};
         return;
     }
     if (d->pressTransfer(position) || d->pressLane(position, event->modifiers()))
@@ -166,6 +165,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         return;
     }
     d->document.select(block);
+    d->chosen = Private::Chosen::Block;
     if (block) {
         Private::Drag drag;
         drag.block = *block;
@@ -178,18 +178,23 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         d->bandFrom = d->cursor = position;
 }
 
-void TimelineView::Private::clickGap(QPoint position)
+std::optional<TimelineView::Private::Idle> TimelineView::Private::idleAt(QPoint position) const
 {
     const int lane = laneAt(position.y());
-    if (lane < 0)
-        return;
+    if (lane < 0 || !plotRect().contains(position))
+        return std::nullopt;
     const Lane& filled = shown().lanes()[static_cast<std::size_t>(lane)];
     const std::vector<LaneBlock>& blocks = filled.blocks();
     const std::size_t next = filled.firstEndingAfter(view.m_axis.timeAt(position.x() + 0.5));
     const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
     const Nanoseconds end = next < blocks.size() ? blocks[next].start : shown().makespan();
-    if (end > start)
-        Q_EMIT view.gapClicked(lane, start, end);
+    return end > start ? std::optional(Idle{lane, start, end}) : std::nullopt;
+}
+
+void TimelineView::Private::clickGap(QPoint position)
+{
+    if (const std::optional<Idle> idle = idleAt(position))
+        Q_EMIT view.gapClicked(idle->device, idle->start, idle->end);
 }
 
 void TimelineView::mouseMoveEvent(QMouseEvent* event)
@@ -203,8 +208,9 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
             verticalScrollBar()->setValue(verticalScrollBar()->value() - moved.y());
         return;
     }
-    if (d->rulerPress && event->buttons() & Qt::LeftButton) {
-        setRange(std::pair(*d->rulerPress, d->snapped(event->position().x(), position.y(), event->modifiers())));
+    if (d->rulerDrag && event->buttons() & Qt::LeftButton) {
+        d->rulerDrag->moving = true;
+        setRange(std::pair(d->rulerDrag->from, d->snapped(event->position().x(), position.y(), event->modifiers())));
         return;
     }
     if (d->drag && event->buttons() & Qt::LeftButton) {
@@ -274,10 +280,10 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event)
         viewport()->setCursor(Qt::ArrowCursor);
         return;
     }
-    if (event->button() == Qt::LeftButton && d->rulerPress) {
-        d->rulerPress.reset();
-        if (d->range && d->range->first == d->range->second)
+    if (event->button() == Qt::LeftButton && d->rulerDrag) {
+        if (!d->rulerDrag->moving || (d->range && d->range->first == d->range->second))
             setRange(std::nullopt);
+        d->rulerDrag.reset();
         return;
     }
     if (event->button() == Qt::LeftButton && d->laneDrag) {
@@ -387,6 +393,12 @@ void TimelineView::cancel()
         d->lanesChanged();
         return;
     }
+    if (d->rulerDrag) {
+        const auto before = d->rulerDrag->before;
+        d->rulerDrag.reset();
+        setRange(before);
+        return;
+    }
     if (d->drag || d->plan || d->bandFrom || d->warmUpDrag || d->transferDrag) {
         d->transferDrag.reset();
         d->drag.reset();
@@ -400,8 +412,8 @@ void TimelineView::cancel()
         d->document.select(std::nullopt);
     } else if (d->reason || d->range) {
         d->reason.reset();
-        d->rulerPress.reset();
         setRange(std::nullopt);
+        d->updateOverlay();
     } else {
         d->marks.clear();
         d->updateOverlay();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The lanes of TimelineView: where they stand, and how they are resized, folded, pinned and put in another
 // order, by their labels and by keys. All of it is the view's own and undone by Escape or "as they were".
+#include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QAction>
 #include <QApplication>
-#include <QMenu>
 #include <QMouseEvent>
 #include <QScrollBar>
+
+#include <tuple>
 
 namespace pipewright {
 
@@ -75,8 +77,34 @@ int TimelineView::chosenLane() const
 void TimelineView::Private::chooseLane(int lane)
 {
     currentLane = lane;
+    chosen = Chosen::Lane;
     view.viewport()->update();
     Q_EMIT view.lanesChanged();
+}
+
+void TimelineView::Private::chooseLaneBy(int rows)
+{
+    const int now = view.chosenLane();
+    if (lanes() == 0)
+        return;
+    // Before any is chosen, the first one is next.
+    const int row = now < 0 ? 0 : std::clamp(strip.rowOf(now) + rows, 0, lanes() - 1);
+    chooseLane(strip.deviceAt(row));
+    ensureLaneVisible(currentLane);
+    Q_EMIT view.hovered(laneDescription(document.design(), currentLane));
+}
+
+void TimelineView::Private::ensureLaneVisible(int device)
+{
+    if (strip.isPinned(device))
+        return;
+    QScrollBar& vertical = *view.verticalScrollBar();
+    const QRect lane = laneRect(device);
+    const int top = TimelinePainter::rulerHeight + strip.pinnedTotal(), bottom = view.viewport()->height();
+    if (lane.top() < top)
+        vertical.setValue(vertical.value() + lane.top() - top);
+    else if (lane.bottom() > bottom)
+        vertical.setValue(vertical.value() + lane.bottom() - bottom);
 }
 
 void TimelineView::setLaneHeight(int device, int height)
@@ -87,6 +115,17 @@ void TimelineView::setLaneHeight(int device, int height)
         d->strip.setFolded(device, true);
     else
         d->strip.setHeight(device, height);
+    d->lanesChanged();
+}
+
+void TimelineView::setHeightOfLanes(int height)
+{
+    if (height <= LaneStrip::foldedHeight) {
+        for (int device = 0; device < d->strip.lanes(); ++device)
+            d->strip.setFolded(device, true);
+    } else {
+        d->strip.setHeightOfAll(height);
+    }
     d->lanesChanged();
 }
 
@@ -187,25 +226,6 @@ void TimelineView::Private::dragLane(QPoint position)
     }
 }
 
-void TimelineView::Private::showLaneMenu(QPoint position)
-{
-    const int lane = laneAt(position.y());
-    if (lane < 0)
-        return;
-    chooseLane(lane);
-    auto* menu = new QMenu(&view);
-    menu->setAttribute(Qt::WA_DeleteOnClose);
-    view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));
-    view.action(QStringLiteral("laneFold"))->setChecked(strip.isFolded(lane));
-    for (const char* name : {"lanePin", "laneFold", "laneTransfers", "allTransfers", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}) {
-        if (*name == '\0')
-            menu->addSeparator();
-        else
-            menu->addAction(view.action(QLatin1String(name)));
-    }
-    menu->popup(view.viewport()->mapToGlobal(position));
-}
-
 // ---- By key ---------------------------------------------------------------------------------------
 
 void TimelineView::Private::addLaneActions()
@@ -225,6 +245,14 @@ void TimelineView::Private::addLaneActions()
         view.addAction(action);
         return action;
     };
+    for (const auto& [name, key, rows] : {std::tuple("chooseLaneAbove", Qt::Key_Up, -1), {"chooseLaneBelow", Qt::Key_Down, 1}}) {
+        auto* choose = new QAction(rows < 0 ? tr("Choose the lane above") : tr("Choose the lane below"), &view);
+        choose->setObjectName(QLatin1String(name));
+        choose->setShortcut(Qt::SHIFT | key);
+        choose->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+        QObject::connect(choose, &QAction::triggered, &view, [this, rows = rows] { chooseLaneBy(rows); });
+        view.addAction(choose);
+    }
     constexpr int step = 10;
     add("lanePin", tr("Pin the lane to the top"), Qt::Key_P, [this](int lane) { strip.setPinned(lane, !strip.isPinned(lane)); })->setCheckable(true);
     add("laneFold", tr("Fold the lane"), Qt::Key_L, [this](int lane) { strip.setFolded(lane, !strip.isFolded(lane)); })->setCheckable(true);

@@ -13,7 +13,10 @@
 
 #include <QElapsedTimer>
 
+#include <initializer_list>
 #include <unordered_set>
+
+class QMenu;
 
 namespace pipewright {
 
@@ -52,7 +55,14 @@ struct TimelineView::Private {
     Nanoseconds greatestSlack = -1; ///< of any block; -1: not known yet
     std::vector<Nanoseconds> marks; ///< sorted
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
-    std::optional<Nanoseconds> rulerPress; ///< a range is being drawn on the ruler from here
+    std::optional<Nanoseconds> markNear(Nanoseconds time) const; ///< within the reach of the mouse
+    struct RulerDrag {
+        Nanoseconds from = 0;
+        std::optional<std::pair<Nanoseconds, Nanoseconds>> before; ///< the range that was there
+        bool moving = false;
+    };
+    std::optional<RulerDrag> rulerDrag; ///< a range is being drawn on the ruler
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> measurable() const; ///< what measure() takes; what is in sight only where there is no range
 
     std::optional<Reason> reason; ///< of idle time that was clicked
 
@@ -91,7 +101,8 @@ struct TimelineView::Private {
     std::optional<int> laneEdgeAt(QPoint position) const;
     bool pressLane(QPoint position, Qt::KeyboardModifiers modifiers);
     void dragLane(QPoint position);
-    void showLaneMenu(QPoint position);
+    void chooseLaneBy(int rows); ///< the lane so many rows below that of the keys
+    void ensureLaneVisible(int device);
     void addLaneActions();
 
     // Sub-lanes with transfers (timelineviewtransfers.cpp).
@@ -125,7 +136,6 @@ struct TimelineView::Private {
     void planTransfer(int to);
     void releaseTransfer();
     bool hoverTransfer(QPoint position);
-    void showTransferMenu(QPoint position);
     void addTransferActions();
     void addTransferOverlay(OverlayContent& content) const;
     void paintTransfers(QPainter& painter, int device);
@@ -193,6 +203,25 @@ struct TimelineView::Private {
     bool commitPlan(); ///< true when the Document changed
     void updateOverlay();
     void clickGap(QPoint position);
+    struct Idle {
+        int device = -1;
+        Nanoseconds start = 0, end = 0;
+    };
+    std::optional<Idle> idleAt(QPoint position) const;
+
+    // Menus (timelineviewmenus.cpp).
+    enum class Chosen { Block, Transfer, Lane, Idle, Ruler };
+    Chosen chosen = Chosen::Block;         ///< what the menu key means: the last that was chosen, by whatever hand
+    std::optional<Nanoseconds> markChosen; ///< the mark that was set last
+    bool isDragging() const;
+    void showMenuOfChosen();
+    void showBlockMenu(QPoint position);
+    void showLaneMenu(int lane, QPoint position);
+    void showTransferMenu(int device, QPoint position);
+    void showIdleMenu(const Idle& idle, QPoint position);
+    void showRulerMenu(Nanoseconds time, QPoint position);
+    QMenu* menuOf(std::initializer_list<const char*> names) const; ///< actions by their names; "": a line
+    void popUp(QMenu& menu, QPoint position) const;
     std::optional<LaneBlock> findShown(const Block& block, int* device) const;
     void refuse(const Diagnostics& diagnostics);
     QString toolTipAt(QPoint position) const;

@@ -19,16 +19,23 @@ constexpr double deepestVeil = 0.82;
 
 } // namespace
 
+std::optional<Nanoseconds> TimelineView::Private::markNear(Nanoseconds time) const
+{
+    const double reach = markReach * view.m_axis.nsPerPixel;
+    const auto near = std::find_if(marks.begin(), marks.end(), [&](Nanoseconds mark) { return std::abs(static_cast<double>(mark - time)) <= reach; });
+    return near == marks.end() ? std::nullopt : std::optional(*near);
+}
+
 void TimelineView::toggleMark(Nanoseconds time)
 {
-    const double reach = markReach * m_axis.nsPerPixel;
-    const auto near = std::find_if(d->marks.begin(), d->marks.end(), [&](Nanoseconds mark) {
-        return std::abs(static_cast<double>(mark - time)) <= reach;
-    });
-    if (near != d->marks.end())
-        d->marks.erase(near);
-    else
+    d->markChosen.reset();
+    if (const std::optional<Nanoseconds> near = d->markNear(time)) {
+        std::erase(d->marks, *near);
+    } else {
         d->marks.insert(std::lower_bound(d->marks.begin(), d->marks.end(), time), time);
+        d->markChosen = time;
+        d->chosen = Private::Chosen::Ruler;
+    }
     d->updateOverlay();
 }
 
@@ -41,8 +48,13 @@ void TimelineView::setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> r
 {
     if (range && range->first > range->second)
         std::swap(range->first, range->second);
+    if (range == d->range)
+        return;
     d->range = range;
+    if (range)
+        d->chosen = Private::Chosen::Ruler;
     d->updateOverlay();
+    Q_EMIT rangeChanged();
 }
 
 std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::range() const
@@ -50,16 +62,34 @@ std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::range() const
     return d->range;
 }
 
+std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::Private::measurable() const
+{
+    if (reason)
+        return {{reason->start, reason->end}};
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> all;
+    for (const Block& block : view.selectedBlocks())
+        if (const std::optional<LaneBlock> found = findShown(block, nullptr))
+            all = all ? std::pair(std::min(all->first, found->start), std::max(all->second, found->end)) : std::pair(found->start, found->end);
+    if (all)
+        return all;
+    if (marks.size() >= 2)
+        return {{marks.front(), marks.back()}};
+    const std::pair<Nanoseconds, Nanoseconds> sight = view.sight();
+    return range || sight.first >= sight.second ? std::nullopt : std::optional(sight);
+}
+
 void TimelineView::measure()
 {
-    std::optional<std::pair<Nanoseconds, Nanoseconds>> wanted;
-    if (d->reason)
-        wanted = {d->reason->start, d->reason->end};
-    else if (const std::optional<LaneBlock> block = d->document.selection() ? d->findShown(*d->document.selection(), nullptr) : std::nullopt)
-        wanted = {block->start, block->end};
-    else if (d->marks.size() >= 2)
-        wanted = {d->marks.front(), d->marks.back()};
+    const auto wanted = d->measurable();
     setRange(wanted == d->range ? std::nullopt : wanted);
+}
+
+void TimelineView::measureByNumbers()
+{
+    if (!d->range)
+        setRange(d->measurable());
+    if (d->range)
+        Q_EMIT rangeWantedByNumbers();
 }
 
 const TimelineLayout& TimelineView::layout() const

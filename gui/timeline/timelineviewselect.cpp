@@ -6,8 +6,6 @@
 #include "gui/timeline/warmup.h"
 
 #include <QAction>
-#include <QContextMenuEvent>
-#include <QMenu>
 
 #include <algorithm>
 
@@ -149,20 +147,26 @@ std::vector<Block> TimelineView::Private::movingWith(const Block& block) const
 void TimelineView::exchangeSelection()
 {
     const std::vector<Block> blocks = selectedBlocks();
-    const Schedule& schedule = d->document.design().schedule;
     if (d->drag)
         return;
-    const Position first = blocks.size() == 2 ? placeOf(schedule, d->layout(), blocks[0]) : Position{};
-    const Position second = blocks.size() == 2 ? placeOf(schedule, d->layout(), blocks[1]) : Position{};
-    if (first.device < 0 || first.device != second.device) {
+    if (blocks.size() == 2)
+        exchange(blocks[0], blocks[1]);
+    else
+        Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
+}
+
+void TimelineView::exchange(const Block& first, const Block& second)
+{
+    const Schedule& schedule = d->document.design().schedule;
+    const Position one = placeOf(schedule, d->layout(), first), other = placeOf(schedule, d->layout(), second);
+    if (one.device < 0 || one.device != other.device) {
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
     }
-    std::vector<std::uint32_t> positions = presentPositions(schedule.order[static_cast<std::size_t>(first.device)].size());
-    std::swap(positions[static_cast<std::size_t>(first.index)], positions[static_cast<std::size_t>(second.index)]);
-    const auto name = [](const Block& block) { return QString::fromStdString(toString(block)); };
-    d->commitOrder(first.device, positions,
-                   tr("Exchange %1 and %2 on %3").arg(name(blocks[0]), name(blocks[1]), deviceLabel(d->document.design(), first.device)));
+    std::vector<std::uint32_t> positions = presentPositions(schedule.order[static_cast<std::size_t>(one.device)].size());
+    std::swap(positions[static_cast<std::size_t>(one.index)], positions[static_cast<std::size_t>(other.index)]);
+    d->commitOrder(one.device, positions,
+                   tr("Exchange %1 and %2 on %3").arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
 }
 
 bool TimelineView::Private::moveGroup(int places)
@@ -253,59 +257,12 @@ void TimelineView::Private::dragWarmUp(QPoint position)
                               warmUpText(device, forwards), plan ? &*plan : nullptr));
 }
 
-// ---- The menu of a block --------------------------------------------------------------------------
-
 QAction* TimelineView::action(const QString& name) const
 {
     for (QAction* each : actions())
         if (each->objectName() == name)
             return each;
     return nullptr;
-}
-
-void TimelineView::contextMenuEvent(QContextMenuEvent* event)
-{
-    if (event->reason() != QContextMenuEvent::Keyboard && d->transferLaneAt(event->pos()) >= 0) {
-        d->showTransferMenu(event->pos());
-        return;
-    }
-    if (event->reason() != QContextMenuEvent::Keyboard && event->pos().x() < plotLeft()) {
-        d->showLaneMenu(event->pos());
-        return;
-    }
-    const bool byKey = event->reason() == QContextMenuEvent::Keyboard;
-    QPoint at = event->pos();
-    if (byKey && d->document.selection())
-        at = rectOfBlock(*d->document.selection()).center();
-    const std::optional<Block> block = blockAt(at);
-    if (!block && !byKey) {
-        event->ignore();
-        return;
-    }
-    if (block && !d->group.contains(*block))
-        d->document.select(block);
-    if (!d->document.selection())
-        return;
-    auto* menu = new QMenu(this);
-    menu->setAttribute(Qt::WA_DeleteOnClose);
-    for (const char* name : {"frame", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater", "exchange", "split", "merge", "pin",
-                             "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"}) {
-        if (*name == '\0')
-            menu->addSeparator();
-        else if (QAction* entry = action(QLatin1String(name)))
-            menu->addAction(entry);
-    }
-    QMenu* devices = menu->addMenu(tr("Move stage %1 to").arg(d->document.selection()->stage));
-    const int home = deviceOfBlock(d->document.design().schedule, d->layout(), *d->document.selection());
-    for (int device = 0; device < d->document.design().schedule.devices(); ++device) {
-        QAction* entry = devices->addAction(deviceLabel(d->document.design(), device), this, [this, device, selected = *d->document.selection()] {
-            d->refuse(d->document.moveStage(selected.stage, device, selected.replica));
-        });
-        entry->setEnabled(device != home);
-    }
-    menu->addSeparator();
-    menu->addAction(action(QStringLiteral("unplace")));
-    menu->popup(viewport()->mapToGlobal(at));
 }
 
 } // namespace pipewright

@@ -10,8 +10,6 @@
 
 #include <QAction>
 #include <QApplication>
-#include <QContextMenuEvent>
-#include <QMenu>
 #include <QMouseEvent>
 #include <QPainter>
 
@@ -209,13 +207,14 @@ bool TimelineView::Private::pressTransfer(QPoint position)
     if (position.x() < plotLeft()) {
         if (laneEdgeAt(position))
             return false; // the line below the lane resizes it
-        currentLane = device;
+        chooseLane(device);
         view.action(QStringLiteral("laneTransfers"))->trigger();
         return true;
     }
     const std::optional<std::size_t> chip = chipAt(position);
     if (!chip) {
         document.select(std::nullopt);
+        chosen = Chosen::Block;
         return true;
     }
     view.selectTransfer(device, transfers(device)[*chip].transfer);
@@ -307,22 +306,6 @@ bool TimelineView::Private::hoverTransfer(QPoint position)
     return true;
 }
 
-void TimelineView::Private::showTransferMenu(QPoint position)
-{
-    if (const std::optional<std::size_t> chip = chipAt(position))
-        view.selectTransfer(transferLaneAt(position), transfers(transferLaneAt(position))[*chip].transfer);
-    chooseLane(transferLaneAt(position));
-    auto* menu = new QMenu(&view);
-    menu->setAttribute(Qt::WA_DeleteOnClose);
-    for (const char* name : {"transferEarlier", "transferLater", "transferFree", "", "laneTransfers", "allTransfers"}) {
-        if (*name == '\0')
-            menu->addSeparator();
-        else
-            menu->addAction(view.action(QLatin1String(name)));
-    }
-    menu->popup(view.viewport()->mapToGlobal(position));
-}
-
 // ---- By key ---------------------------------------------------------------------------------------
 
 void TimelineView::Private::addTransferActions()
@@ -385,7 +368,9 @@ void TimelineView::selectTransfer(int device, const Transfer& transfer)
     for (std::size_t i = 0; i < list.size(); ++i)
         if (list[i].transfer == transfer)
             Q_EMIT hovered(d->transferText(device, i));
+    d->chosen = Private::Chosen::Transfer;
     viewport()->update();
+    Q_EMIT transferSelected();
 }
 
 std::optional<Transfer> TimelineView::selectedTransfer(int* device) const

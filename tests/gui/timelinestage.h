@@ -6,7 +6,11 @@
 #include "gui/panels/inspector.h"
 #include "gui/timeline/timelineview.h"
 
+#include <QAction>
+#include <QApplication>
+#include <QContextMenuEvent>
 #include <QDropEvent>
+#include <QMenu>
 #include <QMimeData>
 #include <QMouseEvent>
 #include <QSpinBox>
@@ -79,6 +83,11 @@ struct Stage {
         QApplication::sendEvent(view->viewport(), &drop);
         return drop.isAccepted();
     }
+    void rightClick(QPoint at)
+    {
+        QContextMenuEvent event(QContextMenuEvent::Mouse, at, view->viewport()->mapToGlobal(at));
+        QApplication::sendEvent(view->viewport(), &event);
+    }
     int indexOf(const Block& block) const { return find(document.design().schedule, block).index; }
     int deviceOf(const Block& block) const { return find(document.design().schedule, block).device; }
 
@@ -98,13 +107,43 @@ struct ShownInspector : Inspector {
             qFatal("the window did not become active");
     }
     /// Null when there is none of that accessible name.
-    QSpinBox* field(const QString& name) const
+    template<typename Widget>
+    Widget* named(const char* name) const
     {
-        for (QSpinBox* spin : findChildren<QSpinBox*>())
-            if (spin->accessibleName() == name)
-                return spin;
+        for (Widget* child : findChildren<Widget*>())
+            if (child->accessibleName() == QLatin1String(name))
+                return child;
         return nullptr;
     }
+    QSpinBox* field(const char* name) const { return named<QSpinBox>(name); }
 };
+
+/// Types into a field what it is to say instead, and finishes it.
+template<typename Field>
+void type(Field* field, const char* text)
+{
+    field->setFocus();
+    field->selectAll();
+    QTest::keyClicks(field, QLatin1String(text));
+    QTest::keyClick(field, Qt::Key_Return);
+}
+
+/// Null when none is open.
+inline QMenu* openMenu()
+{
+    for (QWidget* widget : QApplication::topLevelWidgets())
+        if (auto* menu = qobject_cast<QMenu*>(widget); menu && menu->isVisible())
+            return menu;
+    return nullptr;
+}
+
+/// The entry of a menu whose text has this in it; null when there is none.
+inline QAction* entry(const QMenu* menu, const QString& text)
+{
+    for (QAction* action : menu->actions())
+        if (action->text().contains(text))
+            return action;
+    return nullptr;
+}
 
 } // namespace pipewright::testing

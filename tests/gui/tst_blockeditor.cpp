@@ -160,6 +160,11 @@ private Q_SLOTS:
         QVERIFY(!fixture.grid().conflicts().empty());
         QTest::keyClick(&fixture.grid(), Qt::Key_Up, Qt::AltModifier);
         QCOMPARE(fixture.editor->block().block, *blockOfFamily("v-half", 4, 8));
+        auto* device = fixture.named<QSpinBox>("Device of the pass");
+        QCOMPARE(device->value(), 1);
+        QTest::keyClick(device, Qt::Key_Up);
+        QCOMPARE(fixture.editor->block().block.deviceOfStage[1], 2);
+        QCOMPARE(device->value(), 2);
     }
 
     void theLastStageOfADeviceStays()
@@ -171,6 +176,10 @@ private Q_SLOTS:
         QCOMPARE(refused.count(), 1);
         QCOMPARE(fixture.editor->block().block, *blockOfFamily("zb-h1", 4, 8));
         QVERIFY2(fixture.editor->faults().contains(QLatin1String("every device keeps a stage")), qPrintable(fixture.editor->faults()));
+        auto* device = fixture.named<QSpinBox>("Device of the pass");
+        QTest::keyClick(device, Qt::Key_Up);
+        QCOMPARE(refused.count(), 2);
+        QCOMPARE(device->value(), 2);
     }
 
     void arrowsWalkOverThePasses()

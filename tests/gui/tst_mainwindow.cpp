@@ -222,6 +222,18 @@ private Q_SLOTS:
         QApplication::sendEvent(chip, &move);
         escape.stop();
         QCOMPARE(dragged.count(), 1);
+        QVERIFY(fixture.document().selection() == (Block{Op::W, 2, 7, 0})); // what is pressed is shown in the inspector
+        QList<QAction*> offered;
+        QTimer::singleShot(0, chip, [&offered] {
+            if (QWidget* menu = QApplication::activePopupWidget()) {
+                offered = menu->actions();
+                menu->close();
+            }
+        });
+        QTest::keyClick(chip, Qt::Key_F10, Qt::ShiftModifier);
+        QCOMPARE(offered, chip->actions());
+        fixture.window.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         QCOMPARE(unplacedBlocks(fixture.document().design().schedule).size(), std::size_t(1));
 
         QTest::keyClick(&fixture.window, Qt::Key_N);

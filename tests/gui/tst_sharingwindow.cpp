@@ -9,6 +9,7 @@
 #include "gui/panels/ratiosliders.h"
 
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSlider>
@@ -96,6 +97,12 @@ private Q_SLOTS:
         QTest::keyClick(f.window->sliders().slider(1), Qt::Key_PageDown);
         const std::vector<double> moved = f.window->sliders().shares();
         QVERIFY(std::abs(std::accumulate(moved.begin(), moved.end(), 0.0) - 1) < 1e-9);
+        auto* percent = f.window->sliders().findChild<QDoubleSpinBox*>();
+        percent->selectAll();
+        QTest::keyClicks(percent, QStringLiteral("25"));
+        QTest::keyClick(percent, Qt::Key_Up); // takes what is typed, and one more
+        QCOMPARE(f.window->sliders().shares()[0], 0.26);
+        QCOMPARE(f.window->sliders().slider(0)->value(), 260);
         const auto buttons = f.window->findChildren<QPushButton*>();
         const auto back = std::find_if(buttons.begin(), buttons.end(),
                                        [](QPushButton* b) { return b->text() == QStringLiteral("Best shares"); });

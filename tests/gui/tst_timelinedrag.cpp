@@ -209,6 +209,27 @@ private Q_SLOTS:
         QVERIFY(stage.document.design() == before);
     }
 
+    void aBlockFromTheTrayIsPlacedByItsNumber()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const int index = stage.indexOf(w10);
+        stage.document.unplace({w10});
+        ShownInspector inspector(stage);
+        stage.document.select(w10);
+        QSpinBox* position = inspector.field("Position in lane");
+        QCOMPARE(position->text(), QStringLiteral("tray"));
+        QVERIFY(position->isVisible() && !inspector.field("Device of the stage")->isVisible());
+        type(position, "1"); // ahead of its own forward
+        QCOMPARE(position->text(), QStringLiteral("tray"));
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        type(position, qPrintable(QString::number(index + 1)));
+        QCOMPARE(stage.document.design().schedule.order, before.schedule.order);
+        QCOMPARE(stage.document.undoStack()->count(), 2);
+        QCOMPARE(position->text(), QString::number(index + 1));
+        QVERIFY(inspector.field("Device of the stage")->isVisible());
+    }
+
     void aBlockFromTheTrayOnTheWrongLaneIsRefused()
     {
         Stage stage;

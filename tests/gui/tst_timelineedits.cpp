@@ -7,9 +7,8 @@
 #include "gui/timeline/timelinetext.h"
 #include "gui/timelinestage.h"
 
-#include <QAction>
-#include <QContextMenuEvent>
-#include <QMenu>
+#include <QComboBox>
+#include <QLabel>
 #include <QSignalSpy>
 #include <QSpinBox>
 
@@ -261,6 +260,14 @@ private Q_SLOTS:
         QTest::keyClicks(field, QString::number(at));
         QTest::keyClick(field, Qt::Key_Return);
         QCOMPARE(placeOf(stage, 0, {f02, 1}), at - 1);
+        // Chosen at its receiver, it is that device's list.
+        stage.view->selectTransfer(1, {f02, 1});
+        const int received = placeOf(stage, 1, {f02, 1});
+        QCOMPARE(field->value(), received + 1);
+        QCOMPARE(placeOf(stage, 1, {f01, 1}), received + 1);
+        QTest::keyClick(field, Qt::Key_Up);
+        QVERIFY(placeOf(stage, 1, {f02, 1}) > placeOf(stage, 1, {f01, 1})); // what stood behind it goes ahead
+        QCOMPARE(field->value(), placeOf(stage, 1, {f02, 1}) + 1);
         stage.document.select(Block{Op::W, 0, 0, 0}); // sends nothing
         QVERIFY(!field->isVisible());
     }
@@ -316,6 +323,62 @@ private Q_SLOTS:
         stage.release(to, Qt::ControlModifier);
         QVERIFY(places() == std::vector<int>({2, 2, 2}));
         QVERIFY(stage.document.undoStack()->undoText().contains("rest of microbatch 1"));
+    }
+
+    void thePositionIsGivenAloneWithTheMicrobatchOrInExchange()
+    {
+        Stage stage(design("gpipe", 3, 4));
+        ShownInspector inspector(stage);
+        const Design before = stage.document.design();
+        const Block held{Op::F, 0, 1, 0};
+        stage.document.select(held);
+        QSpinBox* position = inspector.field("Position in lane");
+        auto* how = inspector.named<QComboBox>("How it moves");
+        auto* fault = inspector.named<QLabel>("Why the edit was refused");
+        QVERIFY(position && how && fault && how->isVisible());
+        const auto places = [&](int microbatch) {
+            std::vector<int> all;
+            for (int s = 0; s < 3; ++s)
+                all.push_back(stage.indexOf({Op::F, s, microbatch, 0}));
+            return all;
+        };
+        const auto undone = [&] {
+            stage.document.undoStack()->undo();
+            return stage.document.design() == before && stage.document.undoStack()->index() == 0;
+        };
+        type(position, "3");
+        QCOMPARE(places(1), (std::vector<int>{2, 1, 1}));
+        QVERIFY(undone());
+        QTest::keyClick(how, Qt::Key_Down);
+        type(position, "3");
+        QCOMPARE(places(1), (std::vector<int>{2, 2, 2}));
+        QCOMPARE(position->value(), 3);
+        QVERIFY(undone());
+        QTest::keyClick(how, Qt::Key_Down);
+        type(position, "4");
+        QCOMPARE(places(1), (std::vector<int>{3, 1, 1}));
+        QCOMPARE(places(3), (std::vector<int>{1, 3, 3}));
+        QVERIFY(undone());
+        // What cannot be says why, and Escape puts back what was only typed.
+        type(position, "8");
+        QVERIFY(fault->isVisible() && !fault->text().isEmpty());
+        QCOMPARE(position->value(), 2);
+        QTest::keyClick(how, Qt::Key_Up);
+        stage.document.select(Block{Op::B, 2, 0, 0});
+        QVERIFY(!fault->isVisible());
+        const int there = position->value();
+        type(position, "1"); // before its own forward
+        QVERIFY(fault->isVisible() && !fault->text().isEmpty());
+        QCOMPARE(position->value(), there);
+        QCOMPARE(stage.document.design(), before);
+        stage.document.select(held);
+        position->setFocus();
+        position->selectAll();
+        QTest::keyClicks(position, QStringLiteral("3"));
+        QTest::keyClick(position, Qt::Key_Escape);
+        QCOMPARE(position->text(), QStringLiteral("2"));
+        QTest::keyClick(position, Qt::Key_Return);
+        QCOMPARE(stage.document.design(), before);
     }
 
     void aRippleOfALargeDesignIsWorkedOutBesideTheWindow()
@@ -413,9 +476,8 @@ private Q_SLOTS:
         Stage stage;
         stage.view->action("allTransfers")->trigger();
         const QPoint at = stage.view->rectOfTransfer(0, {f02, 1}).center();
-        QContextMenuEvent event(QContextMenuEvent::Mouse, at, stage.view->viewport()->mapToGlobal(at));
-        QApplication::sendEvent(stage.view->viewport(), &event);
-        QMenu* menu = stage.view->findChild<QMenu*>();
+        stage.rightClick(at);
+        QMenu* menu = openMenu();
         QVERIFY(menu && menu->actions().contains(stage.view->action("transferEarlier")));
         menu->close();
     }

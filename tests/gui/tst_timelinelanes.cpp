@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lanes that are resized, folded, pinned and put in another order, and the crosshair, by mouse and by key.
+// Lanes that are resized, folded, pinned and put in another order, the crosshair, the measured range, and the menus: by
+// mouse, by key and by number.
 #include "gui/panels/inspector.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timelinestage.h"
 
-#include <QAction>
-#include <QContextMenuEvent>
+#include <QCheckBox>
 #include <QHelpEvent>
+#include <QLabel>
+#include <QLineEdit>
 #include <QLoggingCategory>
-#include <QMenu>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -130,12 +131,6 @@ private Q_SLOTS:
         Stage stage;
         ShownInspector inspector(stage);
         QSpinBox *row = inspector.field("Row of the lane"), *height = inspector.field("Height of the lane");
-        const auto type = [](QSpinBox* spin, const char* text) {
-            spin->setFocus();
-            spin->selectAll();
-            QTest::keyClicks(spin, QLatin1String(text));
-            QTest::keyClick(spin, Qt::Key_Return);
-        };
         QVERIFY(row && height && !height->isVisible()); // no lane is meant
         stage.document.select(f10);
         QVERIFY(height->isVisible());
@@ -158,9 +153,23 @@ private Q_SLOTS:
         stage.release(line + QPoint(0, 25));
         QCOMPARE(height->value(), stage.view->rectOfLane(2).height());
         QCOMPARE(row->value(), 3);
+        row->setFocus();
+        row->selectAll();
+        QTest::keyClicks(row, QStringLiteral("1"));
+        QTest::keyClick(row, Qt::Key_Escape);
+        QCOMPARE(row->text(), QStringLiteral("row 3"));
         type(row, "1");
         QCOMPARE(stage.view->lanes().rowOf(2), 0);
+        auto* all = inspector.named<QCheckBox>("Height of all lanes");
+        QTest::keyClick(all, Qt::Key_Space);
+        type(height, "64");
+        for (int device = 0; device < 4; ++device)
+            QCOMPARE(stage.view->rectOfLane(device).height(), 64);
+        type(height, "20");
+        for (int device = 0; device < 4; ++device)
+            QVERIFY(stage.view->lanes().isFolded(device));
         // Lanes without a height of their own share the window's.
+        stage.view->action(QStringLiteral("lanesReset"))->trigger();
         const Block f00{Op::F, 0, 0, 0};
         stage.document.select(f00);
         const int before = height->value();
@@ -198,17 +207,146 @@ private Q_SLOTS:
         stage.mouse(QEvent::MouseButtonDblClick, label, Qt::LeftButton, Qt::LeftButton);
         QVERIFY(stage.view->lanes().isFolded(2));
         const QPoint folded(40, stage.view->rectOfLane(2).center().y());
-        QContextMenuEvent event(QContextMenuEvent::Mouse, folded, stage.view->viewport()->mapToGlobal(folded));
-        QApplication::sendEvent(stage.view->viewport(), &event);
-        QMenu* menu = nullptr;
-        for (QWidget* widget : QApplication::topLevelWidgets())
-            if (auto* open = qobject_cast<QMenu*>(widget); open && open->isVisible())
-                menu = open;
+        stage.rightClick(folded);
+        QMenu* menu = openMenu();
         QVERIFY(menu);
         for (QAction* action : menu->actions())
             if (action->objectName() == QLatin1String("lanePin"))
                 action->trigger();
         QVERIFY(stage.view->lanes().isPinned(2));
+        menu->close();
+    }
+
+    void theMeasuredRangeIsFollowedAndSetByItsFields()
+    {
+        Stage stage;
+        const Block f00{Op::F, 0, 0, 0};
+        ShownInspector inspector(stage);
+        auto* from = inspector.named<QLineEdit>("Start of the measured range");
+        auto* to = inspector.named<QLineEdit>("End of the measured range");
+        auto* length = inspector.named<QLineEdit>("Length of the measured range");
+        auto* fault = inspector.named<QLabel>("Why the edit was refused");
+        QVERIFY(from && to && length && fault && !from->isVisible());
+        const auto range = [&stage] { return stage.view->range().value_or(std::pair(Nanoseconds{-1}, Nanoseconds{-1})); };
+        const auto between = [](Nanoseconds start, Nanoseconds end) { return std::pair(start * 500'000, end * 500'000); }; // in half milliseconds
+        // A drag on the ruler is followed while it lasts, and Escape brings back what was there.
+        stage.view->setRange(between(10, 18));
+        QVERIFY(from->isVisible());
+        const QRect rect = stage.view->rectOfBlock(f10);
+        stage.press(QPoint(rect.left(), 12));
+        QCOMPARE(to->text(), QStringLiteral("9 ms"));
+        stage.move(QPoint(rect.right() + 1, 12));
+        QCOMPARE(from->text(), QStringLiteral("11 ms"));
+        QCOMPARE(to->text(), QStringLiteral("21 ms"));
+        QCOMPARE(length->text(), QStringLiteral("10 ms"));
+        stage.view->action(QStringLiteral("cancel"))->trigger();
+        QCOMPARE(range(), between(10, 18));
+        stage.release(QPoint(rect.right() + 1, 12));
+        type(to, "30 ms");
+        QCOMPARE(range(), between(10, 60));
+        type(length, "2.5ms");
+        QCOMPARE(range(), between(10, 15));
+        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
+        type(from, "0s");
+        QCOMPARE(range(), between(0, 15));
+        // What cannot be says why.
+        for (const char* wrong : {"5 apples", "8ms", "7"}) {
+            type(from, wrong);
+            QVERIFY2(fault->isVisible() && !fault->text().isEmpty(), wrong);
+            QCOMPARE(range(), between(0, 15));
+        }
+        QTest::keyClick(from, Qt::Key_Escape);
+        QVERIFY(!fault->isVisible());
+        QCOMPARE(from->text(), QStringLiteral("0 ms"));
+        type(to, "2min");
+        QVERIFY2(fault->text().contains(QStringLiteral("the schedule ends before 120s")), qPrintable(fault->text()));
+        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
+        from->clear();
+        QTest::keyClick(from, Qt::Key_Return);
+        QVERIFY(!stage.view->range() && !from->isVisible());
+        // By key: over what is in sight, which has fields of its own; then to the fields.
+        auto* begin = inspector.named<QLineEdit>("Start of what is in sight");
+        type(begin, "20ms");
+        type(inspector.named<QLineEdit>("End of what is in sight"), "60ms");
+        QCOMPARE(stage.view->sight(), between(40, 120));
+        stage.view->action(QStringLiteral("measureByNumbers"))->trigger();
+        QCOMPARE(range(), between(40, 120));
+        QVERIFY(from->hasFocus() && from->selectedText() == QLatin1String("20 ms"));
+        stage.view->action(QStringLiteral("measure"))->trigger();
+        QVERIFY(!stage.view->range());
+        stage.view->selectBlocks({f00, f10});
+        stage.view->action(QStringLiteral("measure"))->trigger();
+        QCOMPARE(range(), between(0, 42));
+        stage.view->action(QStringLiteral("frameRange"))->trigger();
+        QCOMPARE(stage.view->sight(), between(0, 42));
+        begin->clear();
+        QTest::keyClick(begin, Qt::Key_Return);
+        QVERIFY(stage.view->sight() == std::pair(Nanoseconds{0}, stage.view->total()));
+        QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    void theMenuKeyOpensTheMenuOfWhatWasChosenLast()
+    {
+        Stage stage;
+        // What is opened by the key has the entry, and stands there.
+        const auto opens = [&stage](const QString& text, const QRect& at) {
+            QTest::keyClick(stage.view.get(), Qt::Key_F10, Qt::ShiftModifier);
+            QMenu* menu = openMenu();
+            const bool has = menu && entry(menu, text);
+            const QPoint place = menu ? stage.view->viewport()->mapFromGlobal(menu->pos()) : QPoint(-1, -1);
+            if (menu)
+                menu->close();
+            if (!at.contains(place))
+                qWarning("%s stands at %d, %d", qPrintable(text), place.x(), place.y());
+            return has && at.contains(place);
+        };
+        const QRect ruler(0, 0, stage.view->width(), 36), all = stage.view->viewport()->rect();
+        QVERIFY(opens(QStringLiteral("Measure the selection"), ruler)); // nothing is chosen
+        stage.document.select(f10);
+        QVERIFY(opens(QStringLiteral("Frame the selection"), all.adjusted(0, -all.height(), 0, 0))); // it is higher than what is below
+        QTest::keyClick(stage.view.get(), Qt::Key_U);
+        QVERIFY(opens(QStringLiteral("Transfer one place later"), stage.view->rectOfLane(1)));
+        stage.view->showReason({1, 0, 11'000'000, {}, f10});
+        QVERIFY(opens(QStringLiteral("GPU 1 is idle for 11"), stage.view->rectOfLane(1)));
+        QTest::keyClick(stage.view.get(), Qt::Key_Down, Qt::ShiftModifier);
+        QCOMPARE(stage.view->chosenLane(), 2);
+        QVERIFY(opens(QStringLiteral("Fold the lane"), stage.view->rectOfLane(2)));
+        QTest::keyClick(stage.view.get(), Qt::Key_Up, Qt::ShiftModifier);
+        QCOMPARE(stage.view->chosenLane(), 1);
+        QTest::keyClick(stage.view.get(), Qt::Key_R);
+        QVERIFY(opens(QStringLiteral("Remove the measured range"), ruler));
+        // The menu key itself arrives as an event.
+        QContextMenuEvent event(QContextMenuEvent::Keyboard, QPoint(1, 1), stage.view->mapToGlobal(QPoint(1, 1)));
+        QApplication::sendEvent(stage.view.get(), &event);
+        QVERIFY(openMenu() && entry(openMenu(), QStringLiteral("Remove the measured range"))->isEnabled());
+        openMenu()->close();
+        QTest::keyClick(stage.view.get(), Qt::Key_Comma);
+        QTest::keyClick(stage.view.get(), Qt::Key_Period);
+        QVERIFY(opens(QStringLiteral("Frame the selection"), all.adjusted(0, -all.height(), 0, 0)));
+    }
+
+    void theRulerAndIdleTimeHaveMenus()
+    {
+        Stage stage;
+        const QRect rect = stage.view->rectOfBlock(f10);
+        stage.rightClick(QPoint(rect.left(), 12));
+        QMenu* menu = openMenu();
+        QVERIFY(menu && entry(menu, QStringLiteral("Set a mark at 11")) && !entry(menu, QStringLiteral("Remove the measured range"))->isEnabled());
+        entry(menu, QStringLiteral("Set a mark at 11"))->trigger();
+        menu->close();
+        QCOMPARE(stage.view->marks(), std::vector<Nanoseconds>{11'000'000});
+        stage.rightClick(QPoint(rect.left() + 1, 12));
+        entry(openMenu(), QStringLiteral("Remove the mark at 11"))->trigger();
+        openMenu()->close();
+        QVERIFY(stage.view->marks().empty());
+        QSignalSpy gaps(stage.view.get(), &TimelineView::gapClicked);
+        stage.rightClick(QPoint(rect.left() - 8, rect.center().y()));
+        menu = openMenu();
+        QVERIFY(menu);
+        entry(menu, QStringLiteral("Explain"))->trigger();
+        QCOMPARE(gaps.value(0), (QVariantList{1, qint64{0}, qint64{11'000'000}}));
+        entry(menu, QStringLiteral("Measure it"))->trigger();
+        QVERIFY(stage.view->range() == std::pair(Nanoseconds{0}, Nanoseconds{11'000'000}));
         menu->close();
     }
 

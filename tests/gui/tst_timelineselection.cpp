@@ -7,8 +7,6 @@
 #include "gui/timelinestage.h"
 
 #include <QAction>
-#include <QContextMenuEvent>
-#include <QMenu>
 #include <QSignalSpy>
 #include <QSpinBox>
 
@@ -23,22 +21,6 @@ std::vector<Block> sorted(std::vector<Block> blocks)
 {
     std::sort(blocks.begin(), blocks.end());
     return blocks;
-}
-
-QMenu* openMenu()
-{
-    for (QWidget* widget : QApplication::topLevelWidgets())
-        if (auto* menu = qobject_cast<QMenu*>(widget); menu && menu->isVisible())
-            return menu;
-    return nullptr;
-}
-
-QAction* entry(const QMenu* menu, const QString& text)
-{
-    for (QAction* action : menu->actions())
-        if (action->text().contains(text))
-            return action;
-    return nullptr;
 }
 
 } // namespace
@@ -261,8 +243,7 @@ private Q_SLOTS:
     void theMenuOfABlockActsOnIt()
     {
         Stage stage;
-        QContextMenuEvent event(QContextMenuEvent::Mouse, stage.centre(w10), stage.view->viewport()->mapToGlobal(stage.centre(w10)));
-        QApplication::sendEvent(stage.view->viewport(), &event);
+        stage.rightClick(stage.centre(w10));
         QVERIFY(stage.document.selection() == w10);
         QMenu* menu = openMenu();
         QVERIFY(menu);

@@ -70,10 +70,10 @@ private Q_SLOTS:
     void everyWindowOpensByItsShortcut()
     {
         Fixture fixture;
-        const auto press = [&](Qt::Key key, Qt::KeyboardModifiers modifiers) {
-            fixture.window->activateWindow();
-            (void)QTest::qWaitForWindowActive(fixture.window.get());
-            QTest::keyClick(fixture.window.get(), key, modifiers);
+        const auto press = [window = fixture.window.get()](Qt::Key key, Qt::KeyboardModifiers modifiers) {
+            window->activateWindow();
+            (void)QTest::qWaitForWindowActive(window);
+            QTest::keyClick(window, key, modifiers);
         };
         press(Qt::Key_B, Qt::ControlModifier);
         QVERIFY(fixture.window->blockEditor() && fixture.window->blockEditor()->isVisible());
