@@ -15,7 +15,9 @@
 #include "gui/theme.h"
 
 #include <QAbstractItemModelTester>
+#include <QEnterEvent>
 #include <QImage>
+#include <QLabel>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -45,6 +47,29 @@ class TestPanels : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void numbersCanBeSelectedUnderTheCursor()
+    {
+        QWidget window;
+        QLabel* number = makeNumber(QStringLiteral("123.4"), TextSize::Small, &window);
+        window.show();
+        const QSize size = number->sizeHint();
+        QVERIFY(size.width() > 20);
+        QTest::mouseDClick(number, Qt::LeftButton, {}, {3, size.height() / 2});
+        QVERIFY(!number->hasSelectedText());
+        QEnterEvent enter(QPointF(3, 3), QPointF(3, 3), number->mapToGlobal(QPointF(3, 3)));
+        QCoreApplication::sendEvent(number, &enter);
+        QCOMPARE(number->sizeHint(), size); // else the panel would jump
+        number->resize(size);
+        QTest::mouseDClick(number, Qt::LeftButton, {}, {3, size.height() / 2});
+        QVERIFY(number->hasSelectedText());
+        QEvent leave(QEvent::Leave);
+        QCoreApplication::sendEvent(number, &leave);
+        QVERIFY2(number->hasSelectedText(), "what is selected stays, to be copied");
+        QFocusEvent out(QEvent::FocusOut, Qt::MouseFocusReason);
+        QCoreApplication::sendEvent(number, &out);
+        QVERIFY(!number->hasSelectedText());
+    }
+
     void cellsFollowTheTheme()
     {
         Theme::dark().apply(*qApp);
