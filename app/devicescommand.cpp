@@ -2,12 +2,14 @@
 #include "app/command.h"
 #include "app/ranks.h"
 
+#include "executor/cuda/gpushares.h"
 #include "executor/cuda/loader.h"
 
 #include <fmt/format.h>
 
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unistd.h>
@@ -49,6 +51,24 @@ HostDevice lookAtHost()
     return host;
 }
 
+/// A design that was named, held against the GPUs of this machine.
+struct Mapping {
+    LocatedDesign located;
+    Diagnostics diagnostics; ///< why its devices cannot have the GPUs that it names
+};
+
+std::optional<Mapping> mappingOf(const std::string& file, const CudaStatus& cuda)
+{
+    if (file.empty())
+        return std::nullopt;
+    Mapping mapping{readLocatedDesign(file), {}};
+    const Design& design = mapping.located.design;
+    if (cuda.table)
+        mapping.diagnostics =
+            mapping.located.locate(whyNotPlaced(design.cluster.gpus, design.schedule.devices(), cuda.devices));
+    return mapping;
+}
+
 void printCuda(const CudaStatus& cuda)
 {
     fmt::print("cuda  {}  {}\n", cuda.table ? "on " : "off",
@@ -65,7 +85,7 @@ void printCuda(const CudaStatus& cuda)
                    library.path.empty() ? "not found, so no " + library.purpose : library.path);
 }
 
-Json toJson(const CudaStatus& cuda)
+Json toJson(const CudaStatus& cuda, const std::optional<Mapping>& mapping)
 {
     Json entry{{"available", cuda.table != nullptr}};
     if (!cuda.table)
@@ -81,19 +101,28 @@ Json toJson(const CudaStatus& cuda)
                                  {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}});
     for (const CudaLibrary& library : cuda.libraries)
         entry["libraries"][library.name] = library.path.empty() ? Json() : Json(library.path);
+    if (mapping && cuda.table) {
+        entry["design_fits"] = !hasErrors(mapping->diagnostics);
+        entry["design_diagnostics"] = Json::array();
+        for (const Diagnostic& diagnostic : mapping->diagnostics)
+            entry["design_diagnostics"].push_back(toString(diagnostic));
+    }
     return entry;
 }
 
-void print(const HostDevice& host)
+void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)
 {
     fmt::print("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
                host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
-    printCuda(probeCuda());
+    printCuda(cuda);
+    if (mapping && cuda.table && !hasErrors(mapping->diagnostics))
+        fmt::print("           {}: its {} devices have their place here\n", mapping->located.source,
+                   mapping->located.design.schedule.devices());
     const std::string whyNoMpi = whyNoRanks();
     fmt::print("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
 }
 
-Json toJson(const HostDevice& host)
+Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)
 {
     Json entry{{"available", true}, {"name", host.name}, {"threads", host.threads}};
     if (host.cores > 0)
@@ -103,7 +132,7 @@ Json toJson(const HostDevice& host)
     const Json mpi = whyNoMpi.empty() ? Json{{"available", true}, {"name", ranksDescription()}}
                                       : Json{{"available", false}, {"reason", whyNoMpi}};
     return {{"host", std::move(entry)},
-            {"cuda", toJson(probeCuda())},
+            {"cuda", toJson(cuda, mapping)},
             {"mpi", mpi}};
 }
 
@@ -113,14 +142,21 @@ void addDevicesCommand(CLI::App& app, int& exitCode)
 {
     CLI::App* command = app.add_subcommand("devices", "What can run here, and the reason for what cannot");
     const auto json = std::make_shared<bool>(false);
+    const auto file = std::make_shared<std::string>();
+    command->add_option("file", *file, "a design: also says whether its devices can have the GPUs that it names")
+        ->type_name("FILE");
     command->add_flag("--json", *json, "print one JSON object");
-    command->callback([json, &exitCode] {
+    command->callback([json, file, &exitCode] {
         const HostDevice host = lookAtHost();
+        const CudaStatus cuda = probeCuda();
+        const std::optional<Mapping> mapping = mappingOf(*file, cuda);
         if (*json)
-            printJson(toJson(host));
+            printJson(toJson(host, cuda, mapping));
         else
-            print(host);
-        exitCode = exitSuccess;
+            print(host, cuda, mapping);
+        if (mapping)
+            printDiagnostics(mapping->diagnostics);
+        exitCode = mapping && hasErrors(mapping->diagnostics) ? exitFinding : exitSuccess;
     });
 }
 

@@ -3,8 +3,11 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudabackend.h"
+#include "executor/cuda/gpushares.h"
 #include "executor/cuda/loader.h"
 #include "executor/mpi/rankbackend.h"
+
+#include <utility>
 
 namespace pipewright::app {
 
@@ -37,13 +40,15 @@ CudaStatus probe(const GpuChoice& choice)
 
 } // namespace
 
-std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice)
+std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice, int devices,
+                                                                 Diagnostics& notes)
 {
     const CudaStatus status = probe(choice);
-    return [setup = setupFor(choice, status), status, shares = choice.shares](int devices) mutable {
-        setup.devices = gpuSharesFor(shares, devices, status.devices);
-        return createCudaBackend(*status.table, setup);
-    };
+    CudaSetup setup = setupFor(choice, status);
+    setup.devices = gpuSharesFor(choice.shares, devices, status.devices);
+    const Diagnostics doubts = whyNotPlaced(choice.shares, devices, status.devices);
+    notes.insert(notes.end(), doubts.begin(), doubts.end());
+    return [setup = std::move(setup), table = status.table](int) { return createCudaBackend(*table, setup); };
 }
 
 std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)> cudaRank(

@@ -2,6 +2,7 @@
 // The part of `run --backend cuda` that is about this machine: its GPUs, the libraries, and which device runs where.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/cluster/cluster.h"
 #include "executor/backend.h"
 #include "executor/mpi/mesh.h"
@@ -21,8 +22,10 @@ struct GpuChoice {
     Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
 };
 
-/// Throws Error, with what is missing, when this machine cannot run designs on GPUs.
-std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice);
+/// For a design of that many devices. Throws Error, with what is missing, when this machine cannot run designs on GPUs,
+/// or has not those that the design names; what is doubtful is added to `notes`. Nothing is started yet.
+std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice, int devices,
+                                                                 Diagnostics& notes);
 
 /// The same for one of several processes, which reach each other by the mesh.
 std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)> cudaRank(

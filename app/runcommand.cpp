@@ -14,10 +14,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 namespace pipewright::app {
 
@@ -41,7 +43,7 @@ struct RunCommandOptions {
         command.add_flag("--synthetic", synthetic, "blocks that burn the design's times and hold its bytes, without a model");
         command.add_option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)")->type_name("X");
         command.add_option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)")->type_name("X");
-        command.add_option("--device-memory", deviceMemory, "what each device may hold (as much as there is)")->type_name("SIZE");
+        command.add_option("--device-memory", deviceMemory, "what each device may hold, with all that is kept beside its buffers (as much as there is)")->type_name("SIZE");
         command.add_option("--inject", faults, "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
                                                "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             ->type_name("FAULT");
@@ -158,23 +160,40 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     return options;
 }
 
+/// The largest of each part of what devices keep beside their buffers, without the parts that are nothing anywhere.
+std::string keptParts(const std::vector<HeldMemory>& devices)
+{
+    constexpr std::pair<Bytes HeldMemory::*, const char*> parts[] = {{&HeldMemory::maths, "for their maths"},
+                                                                       {&HeldMemory::text, "of text and losses"},
+                                                                       {&HeldMemory::links, "for links"},
+                                                                       {&HeldMemory::gaps, "of gaps between buffers"}};
+    std::string text;
+    for (const auto& [part, name] : parts) {
+        Bytes most = 0;
+        for (const HeldMemory& device : devices)
+            most = std::max(most, device.*part);
+        if (most > 0)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", formatSize(most), name);
+    }
+    return text;
+}
+
 void print(const RunResult& result)
 {
     fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
                result.backend);
-    const bool counted = !result.heldBytes.empty();
-    Table table(counted ? std::vector<std::string>{"device", "peak memory", "predicted", "allocated"}
-                        : std::vector<std::string>{"device", "peak memory", "predicted"});
+    Table table({"device", "peak memory", "predicted", "kept beside", "together", "allocated"});
+    bool exact = !result.cancelled;
     for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
-        std::vector<std::string> row{
-            std::to_string(device), formatSize(result.peakBytes[device]),
-            device < result.predictedPeakBytes.size() ? formatSize(result.predictedPeakBytes[device]) : ""};
-        if (counted)
-            row.push_back(formatSize(result.heldBytes[device]));
-        table.addRow(row);
+        const HeldMemory& memory = result.memory[device];
+        table.addRow({std::to_string(device), formatSize(result.peakBytes[device]), formatSize(memory.peak),
+                      formatSize(memory.beside()), formatSize(memory.total()), formatSize(result.heldBytes[device])});
+        exact = exact && result.heldBytes[device] == memory.total();
     }
     table.print();
-    fmt::print("{}\n", counted ? "allocated: with the room of matrix products, the text and gaps between buffers, which no prediction counts\n" : "");
+    const std::string parts = keptParts(result.memory);
+    fmt::print("predicted peak, what is kept beside the buffers{}, and both together were told before the run{}\n\n",
+               parts.empty() ? "" : " (at most " + parts + ")", exact ? "; allocated is that, to the byte" : "");
     if (!result.stepTimes.empty())
         fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
@@ -206,8 +225,11 @@ int runDesign(const RunCommandOptions& given)
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
                                                     given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));
     options.data = given.data.empty() ? defaultData(located.design) : given.data;
-    if (given.backend == "cuda")
-        options.createBackend = cudaBackend(gpus);
+    if (given.backend == "cuda") {
+        Diagnostics doubts;
+        options.createBackend = cudaBackend(gpus, located.design.schedule.devices(), doubts);
+        printDiagnostics(located.locate(doubts));
+    }
     RunResult result;
     try {
         ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);

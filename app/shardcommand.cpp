@@ -269,7 +269,11 @@ std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const Grap
     choice.shares = file.cluster.gpus;
     choice.link = given.link;
     choice.libraries = given.libraries;
-    return cudaBackend(choice)(static_cast<int>(file.cluster.devices.size()));
+    const int devices = static_cast<int>(file.cluster.devices.size());
+    Diagnostics doubts;
+    const auto create = cudaBackend(choice, devices, doubts);
+    printDiagnostics(doubts);
+    return create(devices);
 }
 
 int shard(const ShardCommandOptions& given)

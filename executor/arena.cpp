@@ -18,6 +18,11 @@ std::string place(int device, std::size_t instruction)
     return "device " + std::to_string(device) + ", instruction " + std::to_string(instruction);
 }
 
+Bytes aligned(Bytes bytes)
+{
+    return (bytes + ArenaPlan::alignment - 1) / ArenaPlan::alignment * ArenaPlan::alignment;
+}
+
 /// Free space below the top of the arena: by offset to join neighbours, by size to find the best fit.
 class Holes {
 public:
@@ -136,10 +141,7 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
 
 ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetimes)
 {
-    const auto sizeOf = [&](std::size_t index) {
-        const Bytes bytes = program.buffers[lifetimes[index].buffer].bytes;
-        return (bytes + ArenaPlan::alignment - 1) / ArenaPlan::alignment * ArenaPlan::alignment;
-    };
+    const auto sizeOf = [&](std::size_t index) { return aligned(program.buffers[lifetimes[index].buffer].bytes); };
     ArenaPlan plan;
     plan.offsets.resize(lifetimes.size());
 
@@ -161,6 +163,22 @@ ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetime
     }
     plan.bytes = holes.top();
     return plan;
+}
+
+BufferPlaces planBuffers(const Program& program, int device)
+{
+    BufferPlaces places;
+    places.lifetimes = lifetimes(program, device);
+    places.arena = planArena(program, places.lifetimes);
+    for (BufferId buffer = 0; buffer < program.buffers.size(); ++buffer) {
+        const Buffer& description = program.buffers[buffer];
+        if (!isPersistent(description.kind) || description.device != device)
+            continue;
+        places.lasting.emplace_back(buffer, places.lastingBytes);
+        places.persistent += description.bytes;
+        places.lastingBytes += aligned(description.bytes);
+    }
+    return places;
 }
 
 } // namespace pipewright

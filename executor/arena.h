@@ -6,6 +6,7 @@
 
 #include "core/program/program.h"
 
+#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -33,5 +34,16 @@ ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetime
 
 /// Persistent: lives from before the first step to the end of the run.
 bool isPersistent(BufferKind kind);
+
+/// A device's buffers in two blocks of its memory: one for what comes and goes, one for what stays.
+struct BufferPlaces {
+    std::vector<BufferLife> lifetimes;
+    ArenaPlan arena; ///< of these
+    std::vector<std::pair<BufferId, Bytes>> lasting; ///< persistent buffers and where they begin in their block
+    Bytes persistent = 0;   ///< of these
+    Bytes lastingBytes = 0; ///< of their block, with what aligns them
+};
+/// Throws Error as lifetimes() does.
+BufferPlaces planBuffers(const Program& program, int device);
 
 } // namespace pipewright

@@ -31,6 +31,9 @@ struct Capabilities {
     /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
     bool streamsAttention = false; ///< its attention keeps one number per query and head, not the probabilities
+    /// What maths keeps of the device's memory beside the Program's buffers, from the first createOperations() on. Told
+    /// beforehand, so that it can be part of a prediction.
+    Bytes mathsRoom = 0;
 };
 
 /// Memory of one device, given back on destruction. Aligned to at least 64 bytes; contents undefined.
@@ -95,9 +98,14 @@ public:
     virtual Capabilities capabilities() const = 0;
     /// Throws Error when the device has not that much memory.
     virtual std::unique_ptr<Allocation> allocate(Bytes bytes) = 0;
-    /// What this process holds of its memory now: what allocate() gave and the room of its maths, without what links
-    /// keep for themselves; 0 where nobody counts.
-    virtual Bytes heldBytes() const { return 0; }
+    /// What this process holds of its memory now: the bytes that were asked for, by allocate(), by its maths and by its
+    /// links. What an allocator rounds up, and what a driver, NCCL or a profiler has of its own, is not known here.
+    virtual Bytes heldBytes() const = 0;
+    struct Pool {
+        Bytes bytes = 0; ///< all of it, whoever has it; 0: nobody knows
+        int number = 0;  ///< devices of one pool share it
+    };
+    virtual Pool memory() const { return {}; }
     virtual std::unique_ptr<Stream> createStream() = 0;
     /// An event that only `waiter` ever waits for.
     virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
@@ -165,6 +173,14 @@ struct LinkOptions {
     int storedSends = 0;       ///< 0: rendezvous; k: eager, at most k sends stored on the way
     Bytes slotBytes = 0;       ///< larger transfers always rendezvous
     std::size_t postings = 0;  ///< most sends (and receives) between two resets; nothing is allocated later
+
+    /// From one slot to the next.
+    Bytes stride(Bytes alignment) const { return (slotBytes + alignment - 1) / alignment * alignment; }
+};
+
+/// What a link keeps of its two devices' memory.
+struct LinkMemory {
+    Bytes sender = 0, receiver = 0;
 };
 
 class Peers;
@@ -189,6 +205,9 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
+    /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store, whether
+    /// or not so many are ever on their way.
+    virtual LinkMemory linkMemory(int from, int to, const LinkOptions& options) const = 0;
     /// One group of all devices, in their order; empty when they have no way of their own to move data together.
     /// Throws Error when one was asked for and cannot be had.
     virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();

@@ -39,6 +39,8 @@ public:
 
     /// Before prepare(): whose memory the regions are in. Without it, the host's.
     virtual void useDevices(Backend&) {}
+    /// What prepare() will take of a device's memory beside the Program's buffers, and keep.
+    virtual Bytes bytesBeside(const Program&, int /*device*/, const Capabilities&) const { return 0; }
     /// Once, before the first step: where every buffer of the program will be (index = BufferId). The
     /// persistent ones of this process's devices are this work's to fill, those of others are null; the program and the regions stay valid until the end.
     virtual void prepare(const Program& program, std::span<const Region> regions) = 0;

@@ -22,12 +22,7 @@ public:
 
     Plan run(std::vector<std::vector<BufferLife>> lifetimes)
     {
-        for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
-            if (m_program.tasks[task].kind == TaskKind::Transfer)
-                addTransfer(task);
-            else if (m_program.tasks[task].kind == TaskKind::Reduce)
-                addReduction(task);
-        }
+        addExchanges();
         for (const auto& dependency : m_program.extraDependencies) {
             if (dependency.after == none) {
                 Nanoseconds& pin = m_pins[dependency.task];
@@ -44,7 +39,23 @@ public:
         return std::move(m_plan);
     }
 
+    std::vector<PlannedLink> links()
+    {
+        addExchanges();
+        return std::move(m_plan.links);
+    }
+
 private:
+    void addExchanges()
+    {
+        for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
+            if (m_program.tasks[task].kind == TaskKind::Transfer)
+                addTransfer(task);
+            else if (m_program.tasks[task].kind == TaskKind::Reduce)
+                addReduction(task);
+        }
+    }
+
     BufferView view(BufferId buffer) const { return {buffer, &m_program.buffers[buffer], m_regions[buffer]}; }
 
     std::vector<Region> regionsOf(std::span<const BufferId> buffers) const
@@ -304,6 +315,15 @@ Plan planRun(const Program& program, std::span<const Region> regions, std::vecto
              StageWork& work)
 {
     return Planner(program, regions, work).run(std::move(lifetimes));
+}
+
+std::vector<PlannedLink> planLinks(const Program& program, StageWork& work)
+{
+    std::vector<Region> sizes;
+    sizes.reserve(program.buffers.size());
+    for (const Buffer& buffer : program.buffers)
+        sizes.push_back({nullptr, buffer.bytes});
+    return Planner(program, sizes, work).links();
 }
 
 } // namespace pipewright

@@ -87,4 +87,7 @@ struct Plan {
 Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
              StageWork& work);
 
+/// Its links alone, which need no addresses: before anything is allocated.
+std::vector<PlannedLink> planLinks(const Program& program, StageWork& work);
+
 } // namespace pipewright

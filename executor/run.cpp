@@ -161,6 +161,7 @@ public:
         doSteps(*runtime);
         m_result.peakBytes = runtime->peakBytes();
         m_result.arenaBytes = runtime->arenaBytes();
+        m_result.memory = runtime->memory();
         for (int d = 0; d < m_result.devices; ++d)
             m_result.heldBytes.push_back(m_backend->device(d).heldBytes());
         if (m_recorder) {
@@ -169,8 +170,10 @@ public:
         }
         if (m_peers && !m_result.cancelled)
             mergeResults();
-        if (m_result.heldBytes == std::vector<Bytes>(m_result.heldBytes.size()))
-            m_result.heldBytes.clear(); // nobody counts
+        if (!m_result.cancelled && m_result.speaks) {
+            const Diagnostics why = whyNotAsPredicted(m_result.memory, m_result.heldBytes);
+            m_result.notes.insert(m_result.notes.end(), why.begin(), why.end());
+        }
         if (!m_result.cancelled && m_trains && m_program.versioned())
             checkReads();
         else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
@@ -246,6 +249,7 @@ private:
         options.deadline = m_options.deadline;
         options.checkMemory = m_options.checkMemory;
         options.captureBlocks = m_options.captureBlocks;
+        options.deviceMemory = m_options.deviceMemory;
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
@@ -315,7 +319,8 @@ private:
         if (m_trains && m_options.checkGradients)
             fetchBuffers(BufferKind::Gradients);
         const auto self = static_cast<std::size_t>(m_peers->self());
-        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.droppedRecords});
+        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
+                               m_result.droppedRecords});
         m_peers->meet({});
         if (!m_result.speaks)
             return;
@@ -325,6 +330,7 @@ private:
         for (const auto& [from, summary] : m_summaries) {
             m_result.peakBytes[static_cast<std::size_t>(from)] = summary.peak;
             m_result.heldBytes[static_cast<std::size_t>(from)] = summary.held;
+            m_result.memory[static_cast<std::size_t>(from)] = summary.memory;
             m_result.droppedRecords += summary.dropped;
         }
     }

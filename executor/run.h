@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/program/design.h"
 #include "executor/actor.h"
+#include "executor/heldmemory.h"
 #include "executor/synthetic.h"
 
 #include <atomic>
@@ -44,7 +45,7 @@ struct RunOptions {
     std::uint64_t seed = 1;
     int eagerSlots = 0;       ///< 0: rendezvous
     Nanoseconds deadline = 30'000'000'000; ///< without progress
-    Bytes deviceMemory = 0;   ///< what each device may hold; 0: as much as there is
+    Bytes deviceMemory = 0;   ///< what each device may hold, beside its buffers too; 0: as much as there is
     bool checkGradients = true;
     bool captureBlocks = false; ///< on GPUs: blocks become CUDA graphs
     bool checkMemory = false; ///< refuse overlaps, overwrite what was released
@@ -67,9 +68,8 @@ struct RunResult {
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses; ///< NaN when the maths has none
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
-    /// Per device: what was allocated of it, with what no prediction counts: the room of its maths, the text, and gaps
-    /// between buffers; but not the sends that links store. Empty where the backend does not count.
-    std::vector<Bytes> heldBytes;
+    std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
+    std::vector<Bytes> heldBytes;     ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
     std::optional<GradientCheck> gradients; ///< of the last step
     std::string trace;

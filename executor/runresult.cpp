@@ -20,8 +20,19 @@ std::string RunResult::toJson() const
     json["peak_bytes"] = peakBytes;
     json["predicted_peak_bytes"] = predictedPeakBytes;
     json["arena_bytes"] = arenaBytes;
-    if (!heldBytes.empty())
-        json["allocated_bytes"] = heldBytes;
+    json["allocated_bytes"] = heldBytes;
+    json["predicted_allocated_bytes"] = nlohmann::ordered_json::array();
+    nlohmann::ordered_json kept;
+    for (const char* part : {"gaps", "maths", "text", "links"})
+        kept[part] = nlohmann::ordered_json::array();
+    for (const HeldMemory& device : memory) {
+        json["predicted_allocated_bytes"].push_back(device.total());
+        kept["gaps"].push_back(device.gaps);
+        kept["maths"].push_back(device.maths);
+        kept["text"].push_back(device.text);
+        kept["links"].push_back(device.links);
+    }
+    json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
     json["dropped_records"] = droppedRecords;
     if (gradients)
         json["gradient_check"] = {{"reference", "sequential"},

@@ -12,15 +12,6 @@
 
 namespace pipewright {
 
-namespace {
-
-Bytes aligned(Bytes bytes)
-{
-    return (bytes + ArenaPlan::alignment - 1) / ArenaPlan::alignment * ArenaPlan::alignment;
-}
-
-} // namespace
-
 Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
     : m_backend(backend)
     , m_options(std::move(options))
@@ -76,51 +67,56 @@ void Runtime::allocate()
 {
     const Program& program = *m_run.program;
     m_run.regions.resize(program.buffers.size());
+    std::vector<BufferPlaces> places;
+    for (std::size_t d = 0; d < program.devices.size(); ++d)
+        places.push_back(planBuffers(program, static_cast<int>(d)));
+    predict(places);
     std::vector<std::vector<BufferLife>> allLifetimes;
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend.device(static_cast<int>(d));
-        auto lives = lifetimes(program, static_cast<int>(d));
-        const ArenaPlan arena = planArena(program, lives);
+        BufferPlaces& own = places[d];
         // Another process's buffers are only known by their sizes here.
         const bool local = m_backend.isLocal(static_cast<int>(d));
         const auto at = [local](const Allocation& memory, Bytes offset) {
             return local ? memory.region().data + offset : nullptr;
         };
-        const auto& transient = m_memory.emplace_back(device.allocate(local ? arena.bytes : 0));
-        for (std::size_t i = 0; i < lives.size(); ++i) {
-            const BufferId buffer = lives[i].buffer;
-            m_run.regions[buffer] = {at(*transient, arena.offsets[i]), program.buffers[buffer].bytes};
+        const auto& transient = m_memory.emplace_back(device.allocate(local ? own.arena.bytes : 0));
+        for (std::size_t i = 0; i < own.lifetimes.size(); ++i) {
+            const BufferId buffer = own.lifetimes[i].buffer;
+            m_run.regions[buffer] = {at(*transient, own.arena.offsets[i]), program.buffers[buffer].bytes};
         }
-
-        Bytes persistent = 0, total = 0;
-        std::vector<std::pair<BufferId, Bytes>> places;
-        for (BufferId buffer = 0; buffer < program.buffers.size(); ++buffer) {
-            const Buffer& description = program.buffers[buffer];
-            if (!isPersistent(description.kind) || description.device != static_cast<int>(d))
-                continue;
-            places.emplace_back(buffer, total);
-            persistent += description.bytes;
-            total += aligned(description.bytes);
-        }
-        const auto& lasting = m_memory.emplace_back(device.allocate(local ? total : 0));
-        for (const auto& [buffer, offset] : places)
+        const auto& lasting = m_memory.emplace_back(device.allocate(local ? own.lastingBytes : 0));
+        for (const auto& [buffer, offset] : own.lasting)
             m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};
-        m_arenaBytes.push_back(arena.bytes); // the plan's, on every device
-        m_persistentBytes.push_back(persistent);
-        allLifetimes.push_back(std::move(lives));
+        m_arenaBytes.push_back(own.arena.bytes); // the plan's, on every device
+        m_persistentBytes.push_back(own.persistent);
+        allLifetimes.push_back(std::move(own.lifetimes));
     }
     plan(std::move(allLifetimes));
+}
+
+/// Before anything is allocated: half of it may be more than a machine shared with others can spare.
+void Runtime::predict(std::span<const BufferPlaces> places)
+{
+    const std::vector<PlannedLink> links = planLinks(*m_run.program, *m_run.work);
+    m_predicted = predictMemory(*m_run.program, places, links, storedSends(), *m_run.work, m_backend);
+    if (Diagnostics why = whyNotFitting(m_predicted, m_backend, m_options.deviceMemory); !why.empty())
+        throw Error(std::move(why));
+}
+
+/// A transfer that blocks both devices is a rendezvous.
+int Runtime::storedSends() const
+{
+    return m_run.program->blockingTransfers ? 0 : m_options.eagerSlots;
 }
 
 void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
 {
     const Program& program = *m_run.program;
     m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
-    // A transfer that blocks both devices is a rendezvous.
-    const int slots = program.blockingTransfers ? 0 : m_options.eagerSlots;
     for (const PlannedLink& link : m_run.plan.links)
         m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to)
-                                  ? m_backend.createLink(link.from, link.to, {slots, link.largest, link.postings})
+                                  ? m_backend.createLink(link.from, link.to, linkOptions(link, storedSends()))
                                   : nullptr);
     for (const SumPair& pair : m_run.plan.sumPairs)
         m_run.sums.push_back(m_run.work->addsUp() && (m_backend.isLocal(pair.first) || m_backend.isLocal(pair.second))

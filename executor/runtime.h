@@ -5,6 +5,7 @@
 // Error that says who waited for whom when nothing can go on any more.
 #pragma once
 
+#include "executor/heldmemory.h"
 #include "executor/peers.h"
 #include "executor/stall.h"
 
@@ -20,6 +21,7 @@ struct RuntimeOptions {
     Nanoseconds watchInterval = 20'000'000; ///< how often is looked whether anything can still move
     bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
     bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
+    Bytes deviceMemory = 0;                ///< most that a device may hold; 0: what it has
     bool captureBlocks = false;            ///< devices that can: a block is captured once and issued as a whole
     bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
@@ -36,8 +38,8 @@ struct StepOutcome {
 
 class Runtime {
 public:
-    /// Plans and allocates everything. Keeps references to all arguments. `recorder` may be null.
-    /// Throws Error when the program is not consistent or memory is short.
+    /// Plans everything, sees whether it fits, and allocates it. Keeps references to all arguments. `recorder` may be
+    /// null. Throws Error when the program is not consistent or memory is short.
     Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options = {});
     ~Runtime();
     Runtime(const Runtime&) = delete;
@@ -49,13 +51,16 @@ public:
 
     std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
     std::vector<Bytes> arenaBytes() const { return m_arenaBytes; } ///< per device, without persistent buffers
+    const std::vector<HeldMemory>& memory() const { return m_predicted; } ///< per device, from before allocating
     const std::vector<Region>& regions() const { return m_run.regions; } ///< per buffer
 
 private:
     enum class Verdict { Finished, Cancelled, Failed };
 
     void allocate();
+    void predict(std::span<const BufferPlaces> places);
     void plan(std::vector<std::vector<BufferLife>> lifetimes);
+    int storedSends() const;
     void startActors();
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);
@@ -72,6 +77,7 @@ private:
     RunState m_run;
     std::vector<std::unique_ptr<Allocation>> m_memory;
     std::vector<Bytes> m_arenaBytes, m_persistentBytes;
+    std::vector<HeldMemory> m_predicted;
     std::vector<std::unique_ptr<Actor>> m_actors;  ///< of the devices of this process
     std::vector<std::size_t> m_actorOfDevice;
     Peers* m_peers = nullptr;

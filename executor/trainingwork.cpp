@@ -123,13 +123,6 @@ void TrainingWork::preparePlaces()
 {
     m_places.clear();
     m_places.resize(m_program->devices.size());
-    for (const Task& task : m_program->tasks)
-        if (task.kind == TaskKind::Compute && task.op == Op::F) {
-            Place& place = m_places[static_cast<std::size_t>(task.device)];
-            const StageMaths& maths = at(task.stage).maths;
-            place.hasHead = place.hasHead || maths.hasHead();
-            place.readsText = place.readsText || maths.hasHead() || maths.hasEmbedding();
-        }
     for (std::size_t d = 0; m_backend && d < m_places.size(); ++d) {
         Place& place = m_places[d];
         if (!isLocal(static_cast<int>(d)))
@@ -138,10 +131,36 @@ void TrainingWork::preparePlaces()
         place.onHost = place.device->capabilities().hostAddressable;
         place.stream = place.device->createStream();
         place.operations = place.device->createOperations(*place.stream);
-        if (!place.onHost && place.readsText)
-            place.memory = place.device->allocate(static_cast<Bytes>(
-                m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float))));
+        const Ends ends = endsOn(*m_program, static_cast<int>(d));
+        place.hasHead = ends.head;
+        if (!place.onHost && (ends.head || ends.embedding))
+            place.memory = place.device->allocate(textBytes());
     }
+}
+
+TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) const
+{
+    Ends ends;
+    for (const Task& task : program.tasks)
+        if (task.kind == TaskKind::Compute && task.op == Op::F && task.device == device) {
+            const StageMaths& maths = at(task.stage).maths;
+            ends.embedding = ends.embedding || maths.hasEmbedding();
+            ends.head = ends.head || maths.hasHead();
+        }
+    return ends;
+}
+
+/// As textOn() and lossesOn() divide it.
+Bytes TrainingWork::textBytes() const
+{
+    return static_cast<Bytes>(m_tokens.size()
+                              * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
+}
+
+Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
+{
+    const Ends ends = endsOn(program, device);
+    return !capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0;
 }
 
 /// Of one microbatch, on a device of its own memory.

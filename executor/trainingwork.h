@@ -29,6 +29,8 @@ public:
 
     std::string name() const override { return "training"; }
     void useDevices(Backend& backend) override { m_backend = &backend; }
+    /// Where the host cannot write: text, targets and losses of all microbatches, if a stage there needs any of them.
+    Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
     /// buffers have not the sizes of this model.
     void prepare(const Program& program, std::span<const Region> regions) override;
@@ -86,9 +88,15 @@ private:
         std::unique_ptr<Stream> stream; ///< for what is done between steps
         std::unique_ptr<kernels::Operations> operations;
         std::unique_ptr<Allocation> memory; ///< tokens and targets of all microbatches, then their losses
-        bool readsText = false, hasHead = false;
+        bool hasHead = false;
     };
     void preparePlaces();
+    /// The ends of the model that have blocks on a device.
+    struct Ends {
+        bool embedding = false, head = false;
+    };
+    Ends endsOn(const Program& program, int device) const;
+    Bytes textBytes() const;
     void checkSize(const Buffer& buffer) const;
     void bindCopies(std::span<const Region> regions);
     void initialise(std::size_t copy);

@@ -85,6 +85,8 @@ for case in "gpipe" "1f1b" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "1f1b --g
     grep -q '"dropped_records":0' "$name.out" || fail "$case dropped records"
     peaks=$(sed -n 's/.*"peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")
     [ "$peaks" = "$(sed -n 's/.*"predicted_peak_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")" ] || fail "$case: its peaks $peaks are not the predicted ones"
+    held=$(sed -n 's/.*"allocated_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")
+    [ "${held:-none}" = "$(sed -n 's/.*"predicted_allocated_bytes":\(\[[^]]*\]\).*/\1/p' "$name.out")" ] || fail "$case: it allocated $held, which is not what it had told"
 done
 # As torchrun starts them; without a GPU for each they are to be refused.
 for family in 1f1b chimera; do

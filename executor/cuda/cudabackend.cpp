@@ -49,17 +49,25 @@ private:
 
 class CudaDevice final : public Device {
 public:
-    CudaDevice(const CudaGpu& gpu, int index, std::string name, const CudaSetup& setup)
-        : m_gpu(gpu), m_index(index), m_name(std::move(name)), m_cublasLt(setup.cublasLt), m_bfloat16(setup.bfloat16)
+    CudaDevice(const CudaGpu& gpu, int index, std::string name, Bytes memory, const CudaSetup& setup)
+        : m_gpu(gpu), m_index(index), m_name(std::move(name)), m_memory(memory), m_cublasLt(setup.cublasLt),
+          m_bfloat16(setup.bfloat16)
     {
     }
     std::string name() const override { return m_name; }
-    Capabilities capabilities() const override { return {.hostAddressable = false, .asynchronous = true, .streamsAttention = true}; }
+    Capabilities capabilities() const override
+    {
+        return {.hostAddressable = false,
+                .asynchronous = true,
+                .streamsAttention = true,
+                .mathsRoom = PIPEWRIGHT_MATHS_ROOM};
+    }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
         return std::make_unique<CudaAllocation>(m_gpu, bytes, m_index, m_held);
     }
     Bytes heldBytes() const override { return m_held; }
+    Pool memory() const override { return {m_memory, m_gpu.index}; }
     std::unique_ptr<Stream> createStream() override { return std::make_unique<CudaStream>(m_gpu); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override
     {
@@ -68,7 +76,7 @@ public:
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
     {
         if (!m_room)
-            m_room = allocate(PIPEWRIGHT_MATHS_ROOM);
+            m_room = allocate(capabilities().mathsRoom);
         return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16, m_room->region());
     }
     std::unique_ptr<Stopwatch> createStopwatch(Stream& stream, std::size_t places) override
@@ -112,7 +120,9 @@ private:
 
     CudaGpu m_gpu;
     int m_index;
-    std::string m_name, m_cublasLt;
+    std::string m_name;
+    Bytes m_memory; ///< of the whole GPU
+    std::string m_cublasLt;
     bool m_bfloat16;
     std::atomic<Bytes> m_held{0};
     std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
@@ -133,9 +143,12 @@ public:
             gpu.clock = clock.get();
         }
         cutSlices();
-        for (std::size_t d = 0; d < m_gpus.size(); ++d)
-            m_devices.push_back(
-                std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d), nameOf(static_cast<int>(d)), setup));
+        for (std::size_t d = 0; d < m_gpus.size(); ++d) {
+            PipewrightCudaDevice info{};
+            m_gpus[d].check(table.deviceInfo(m_gpus[d].index, &info), "be looked at");
+            m_devices.push_back(std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d),
+                                                             nameOf(static_cast<int>(d), info), info.memory, setup));
+        }
     }
     ~CudaBackend() override
     {
@@ -165,14 +178,21 @@ public:
     {
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
                       &receiver = m_gpus.at(static_cast<std::size_t>(to));
-        if (sender.index != receiver.index && m_setup.transport == CudaTransport::Nccl)
+        if (connectsByNccl(from, to))
             return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options,
                                               m_setup.deadline);
         if (sender.index != receiver.index) {
             std::int32_t direct = 0; // if not, the copy goes through the host, which the driver sees to
             sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
         }
-        return std::make_unique<CudaLink>(sender, receiver, options);
+        const LinkMemory memory = CudaLink::memoryFor(options);
+        return std::make_unique<CudaLink>(sender, receiver, options,
+                                          memory.sender > 0 ? device(from).allocate(memory.sender) : nullptr,
+                                          device(to).allocate(memory.receiver));
+    }
+    LinkMemory linkMemory(int from, int to, const LinkOptions& options) const override
+    {
+        return connectsByNccl(from, to) ? LinkMemory{} : CudaLink::memoryFor(options);
     }
     std::vector<std::unique_ptr<Communicator>> createCommunicators() override
     {
@@ -203,6 +223,12 @@ public:
     }
 
 private:
+    bool connectsByNccl(int from, int to) const
+    {
+        return m_setup.transport == CudaTransport::Nccl
+            && m_gpus.at(static_cast<std::size_t>(from)).index != m_gpus.at(static_cast<std::size_t>(to)).index;
+    }
+
     NcclOwner& owner(int gpu)
     {
         auto& thread = m_owners[gpu];
@@ -247,11 +273,9 @@ private:
         }
     }
 
-    std::string nameOf(int device) const
+    std::string nameOf(int device, const PipewrightCudaDevice& info) const
     {
         const CudaGpu& gpu = m_gpus[static_cast<std::size_t>(device)];
-        PipewrightCudaDevice info{};
-        gpu.check(m_table.deviceInfo(gpu.index, &info), "be looked at");
         const auto granted = m_granted.find(device);
         return fmt::format(
             "GPU {} ({}){}, device {}", gpu.index, info.name,
@@ -307,51 +331,11 @@ std::int64_t CudaBackend::takeRecords(std::int32_t step, std::vector<GpuRecord>&
     return dropped;
 }
 
-void checkShares(const std::vector<GpuShare>& shares, const std::vector<PipewrightCudaDevice>& gpus)
-{
-    std::map<int, int> wanted;
-    for (std::size_t d = 0; d < shares.size(); ++d) {
-        const GpuShare& share = shares[d];
-        const std::string where = fmt::format("device {}", d);
-        if (share.gpu < 0 || share.gpu >= static_cast<int>(gpus.size()))
-            throw Error(where, fmt::format("is to run on GPU {}, and this machine has {}", share.gpu, gpus.size()),
-                        "GPUs are counted from 0; pipewright devices lists them");
-        wanted[share.gpu] += share.multiprocessors;
-        const int there = gpus[static_cast<std::size_t>(share.gpu)].multiprocessors;
-        if (wanted[share.gpu] > there)
-            throw Error(where,
-                        fmt::format("with it, the devices on GPU {} want {} multiprocessors, and it has {}", share.gpu,
-                                    wanted[share.gpu], there),
-                        "give the devices smaller slices");
-    }
-}
-
 } // namespace
 
 std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup)
 {
     return std::make_unique<CudaBackend>(table, setup);
-}
-
-std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devices,
-                                   const std::vector<PipewrightCudaDevice>& gpus)
-{
-    std::vector<GpuShare> shares(wanted.begin(),
-                                 wanted.begin() + std::min<std::ptrdiff_t>(std::ssize(wanted), devices));
-    const int count = static_cast<int>(gpus.size());
-    if (shares.empty())
-        for (int d = 0; d < devices && count > 0; ++d) {
-            const int onSameGpu = (devices - d % count + count - 1) / count;
-            // Slices come in steps of 8 on the GPUs of today; rounding down leaves room for everyone.
-            const int slice = gpus[static_cast<std::size_t>(d % count)].multiprocessors / onSameGpu / 8 * 8;
-            shares.push_back({d % count, onSameGpu > 1 ? slice : 0});
-        }
-    if (std::ssize(shares) != devices)
-        throw Error("cluster.gpus",
-                    fmt::format("says where {} devices run, and the design has {}", shares.size(), devices),
-                    "give one entry per device");
-    checkShares(shares, gpus);
-    return shares;
 }
 
 } // namespace pipewright

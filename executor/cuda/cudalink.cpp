@@ -8,12 +8,14 @@
 #include <chrono>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 namespace pipewright {
 
 namespace {
 
 constexpr auto pollInterval = std::chrono::microseconds(20);
+constexpr Bytes gpuSlotAlignment = 256;
 
 Bytes total(std::span<const Region> regions)
 {
@@ -128,17 +130,19 @@ void CudaEvent::post(void* stream)
     waiter->raise();
 }
 
-CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options)
-    : m_from(from), m_to(to), m_events(options.postings), m_options(options),
-      m_stride((options.slotBytes + 255) / 256 * 256)
+LinkMemory CudaLink::memoryFor(const LinkOptions& options)
+{
+    return {options.storedSends * options.stride(gpuSlotAlignment),
+            static_cast<Bytes>(sizeof(std::int64_t) * options.postings)};
+}
+
+CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options,
+                   std::unique_ptr<Allocation> storage, std::unique_ptr<Allocation> stamps)
+    : m_from(from), m_to(to), m_events(options.postings), m_options(options), m_storage(std::move(storage)),
+      m_stamps(std::move(stamps))
 {
     from.check(from.table->createStream(from.index, from.slice, &m_stream), "create a stream");
     to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
-    if (options.storedSends > 0)
-        from.check(from.table->allocate(from.index, m_stride * options.storedSends, &m_storage),
-                   "allocate room for stored sends");
-    to.check(to.table->allocate(to.index, static_cast<Bytes>(sizeof(std::int64_t) * options.postings), &m_stamps),
-             "allocate room for a link's times");
     for (Events& events : m_events) {
         for (void** event : {&events.senderReady, &events.started, &events.over})
             from.check(from.table->createEvent(from.index, event), "create an event");
@@ -156,16 +160,13 @@ CudaLink::~CudaLink()
     for (const Events& events : m_events)
         for (void* event : {events.senderReady, events.receiverReady, events.started, events.over})
             m_from.table->destroyEvent(event);
-    if (m_storage)
-        m_from.table->release(m_from.index, m_storage);
-    m_to.table->release(m_to.index, m_stamps);
     m_from.table->destroyStream(m_stream);
     m_to.table->destroyStream(m_arrival);
 }
 
 std::byte* CudaLink::slot(int index) const
 {
-    return static_cast<std::byte*>(m_storage) + index * m_stride;
+    return m_storage->region().data + index * m_options.stride(gpuSlotAlignment);
 }
 
 Copied CudaLink::send(Stream& stream, const Posting& posting)
@@ -240,7 +241,7 @@ void CudaLink::move(std::size_t index)
     if (from.slot < 0 && !from.posting.blocks)
         cudaEvent(from.posting.done).post(m_stream);
     if (to.posting.atLeast > 0) {
-        void* stamp = static_cast<std::int64_t*>(m_stamps) + index;
+        void* stamp = m_stamps->region().data + index * sizeof(std::int64_t);
         m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].started), "wait for an event");
         m_to.check(m_to.table->stamp(m_arrival, stamp), "stamp a time");
         m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");

@@ -75,7 +75,10 @@ private:
 /// Matches the two sides and copies, within a GPU or from one to another. Another way of moving bytes is a subclass.
 class CudaLink : public Link {
 public:
-    CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options);
+    /// Without the memory that memoryFor() tells, nothing is stored and no transfer can be made slower.
+    CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options, std::unique_ptr<Allocation> storage,
+             std::unique_ptr<Allocation> stamps);
+    static LinkMemory memoryFor(const LinkOptions& options);
     ~CudaLink() override;
     CudaLink(const CudaLink&) = delete;
     CudaLink& operator=(const CudaLink&) = delete;
@@ -122,9 +125,8 @@ private:
         void* started = nullptr;
     };
     const LinkOptions m_options;
-    const Bytes m_stride;
-    void* m_storage = nullptr; ///< of stored sends, on the sender's GPU
-    void* m_stamps = nullptr;  ///< emulated links: when each transfer began, on the receiver's GPU
+    std::unique_ptr<Allocation> m_storage; ///< of stored sends, on the sender's GPU
+    std::unique_ptr<Allocation> m_stamps;  ///< emulated links: when each transfer began, on the receiver's GPU
     std::vector<int> m_freeSlots;
     std::vector<Copy> m_copies;
     std::size_t m_matched = 0;

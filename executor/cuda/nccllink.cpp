@@ -78,7 +78,7 @@ void NcclOwner::work()
 
 NcclLink::NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
                    const LinkOptions& options, Nanoseconds deadline)
-    : CudaLink(from, to, {0, 0, options.postings}), m_fromOwner(fromOwner), m_toOwner(toOwner)
+    : CudaLink(from, to, {0, 0, options.postings}, nullptr, nullptr), m_fromOwner(fromOwner), m_toOwner(toOwner)
 {
     if (from.table->ncclConnect(from.index, to.index, deadline, &m_sender, &m_receiver) != 0)
         throw Error("GPU " + std::to_string(from.index),

@@ -64,6 +64,8 @@ public:
                         "use fewer or smaller microbatches, or another schedule");
         }
     }
+    Bytes heldBytes() const override { return *m_used; }
+    Pool memory() const override { return {m_memory == std::numeric_limits<Bytes>::max() ? 0 : m_memory, m_index}; }
     std::unique_ptr<Stream> createStream() override { return std::make_unique<HostStream>(); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override
     {
@@ -99,9 +101,14 @@ public:
     std::string name() const override { return "host"; }
     int devices() const override { return static_cast<int>(m_devices.size()); }
     Device& device(int index) override { return *m_devices.at(static_cast<std::size_t>(index)); }
-    std::unique_ptr<Link> createLink(int, int, const LinkOptions& options) override
+    std::unique_ptr<Link> createLink(int from, int, const LinkOptions& options) override
     {
-        return std::make_unique<HostLink>(options);
+        const Bytes storage = HostLink::storageFor(options);
+        return std::make_unique<HostLink>(options, storage > 0 ? device(from).allocate(storage) : nullptr);
+    }
+    LinkMemory linkMemory(int, int, const LinkOptions& options) const override
+    {
+        return {HostLink::storageFor(options), 0};
     }
 
 private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace pipewright {
 
@@ -70,10 +71,9 @@ void releaseSender(const Posting& sent, Nanoseconds start)
 
 } // namespace
 
-HostLink::HostLink(const LinkOptions& options)
+HostLink::HostLink(const LinkOptions& options, std::unique_ptr<Allocation> storage)
     : m_options(options)
-    , m_slotStride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64)
-    , m_storage(static_cast<std::size_t>(options.storedSends) * m_slotStride)
+    , m_storage(std::move(storage))
 {
     m_sends.reserve(options.postings);
     m_receives.reserve(options.postings);

@@ -2,7 +2,7 @@
 // A link between two threads of this process. Both sides append to a list each; the n-th of one matches
 // the n-th of the other, and whoever comes later copies (outside the lock, which is held for a few
 // instructions). With slots, a send that comes first is stored in one and its source is free at once;
-// when all slots are taken it simply stays posted.
+// when all slots are taken it simply stays posted. The slots lie in the sender's device, which counts them.
 #pragma once
 
 #include "executor/host/hoststream.h"
@@ -14,7 +14,9 @@ namespace pipewright {
 
 class HostLink final : public Link {
 public:
-    explicit HostLink(const LinkOptions& options);
+    /// `storage`: storageFor() bytes of the sender's device; null where that is nothing.
+    HostLink(const LinkOptions& options, std::unique_ptr<Allocation> storage);
+    static Bytes storageFor(const LinkOptions& options) { return options.storedSends * options.stride(64); }
     Copied send(Stream& stream, const Posting& posting) override;
     Copied receive(Stream& stream, const Posting& posting) override;
     Heads heads() const override;
@@ -29,17 +31,16 @@ private:
     };
 
     bool match(std::size_t index);
-    std::byte* slotData(int slot) { return m_storage.data() + static_cast<std::size_t>(slot) * m_slotStride; }
+    std::byte* slotData(int slot) { return m_storage->region().data + slot * m_options.stride(64); }
 
     const LinkOptions m_options;
-    const std::size_t m_slotStride;
     mutable std::mutex m_mutex; ///< guards all below but the slots' contents
     std::vector<Sent> m_sends;
     std::vector<Posting> m_receives;
     std::vector<int> m_freeSlots;
     std::size_t m_matched = 0;
     bool m_mismatch = false;
-    std::vector<std::byte> m_storage;
+    std::unique_ptr<Allocation> m_storage;
 };
 
 } // namespace pipewright

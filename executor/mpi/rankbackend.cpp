@@ -29,6 +29,7 @@ public:
     Capabilities capabilities() const override { return m_capabilities; }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override { return m_device.allocate(bytes); }
     Bytes heldBytes() const override { return m_local ? m_device.heldBytes() : 0; }
+    Pool memory() const override { return m_local ? m_device.memory() : Pool{}; }
     std::unique_ptr<Stream> createStream() override { return m_device.createStream(); }
     std::unique_ptr<Event> createEvent(Stream& waiter) override { return m_device.createEvent(waiter); }
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
@@ -87,6 +88,11 @@ private:
         PipewrightCudaDevice info{};
         if (table.deviceInfo(own.gpu, &info) != 0)
             throw Error("GPU " + std::to_string(own.gpu), std::string("cannot be looked at: ") + table.lastError());
+        if (own.multiprocessors > info.multiprocessors)
+            throw Error(fmt::format("cluster.gpus[{}]", m_hub.self()),
+                        fmt::format("device {} wants {} multiprocessors of GPU {}, which has {}", m_hub.self(),
+                                    own.multiprocessors, own.gpu, info.multiprocessors),
+                        fmt::format("give it at most {}, or 0 for the whole GPU", info.multiprocessors));
         GpuPlace place{own.gpu};
         std::memcpy(place.busId, info.busId, sizeof place.busId);
         tellAll(place);
@@ -204,7 +210,14 @@ public:
     }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
-        return m_gpu ? createRankLink(m_gpu->gpu(), from, to, options) : createRemoteLink(m_hub, from, to, options);
+        if (m_gpu)
+            return createRankLink(m_gpu->gpu(), from, to, options);
+        const Bytes storage = isLocal(from) ? remoteLinkStorage(options) : 0;
+        return createRemoteLink(m_hub, from, to, options, storage > 0 ? m_host->device(from).allocate(storage) : nullptr);
+    }
+    LinkMemory linkMemory(int, int, const LinkOptions& options) const override
+    {
+        return {m_gpu ? 0 : remoteLinkStorage(options), 0};
     }
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {

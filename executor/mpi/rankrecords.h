@@ -3,7 +3,7 @@
 // run goes on, stamped with process 0's clock there; buffers and peaks follow when they are asked for.
 #pragma once
 
-#include "executor/backend.h"
+#include "executor/heldmemory.h"
 #include "executor/peers.h"
 #include "executor/recorder.h"
 
@@ -51,6 +51,7 @@ private:
 /// What a process tells at the end.
 struct RankSummary {
     Bytes peak = 0, held = 0;
+    HeldMemory memory{};
     std::int64_t dropped = 0;
 };
 void postSummary(Peers& peers, const RankSummary& summary);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 namespace pipewright {
 
@@ -21,6 +22,8 @@ std::int64_t shapeOf(std::span<const Region> regions)
 
 namespace {
 
+constexpr Bytes sentSlotAlignment = 64;
+
 Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
 {
     return atLeast > 0 ? start + atLeast : 0;
@@ -33,12 +36,12 @@ HostEvent& hostEvent(Event* event)
 
 class SendingEnd final : public Link, private LinkEnd {
 public:
-    SendingEnd(RankHub& hub, std::uint32_t number, int to, const LinkOptions& options)
-        : m_hub(hub), m_number(number), m_to(to), m_options(options),
-          m_stride((static_cast<std::size_t>(options.slotBytes) + 63) / 64 * 64), m_store(std::make_shared<Store>())
+    SendingEnd(RankHub& hub, std::uint32_t number, int to, const LinkOptions& options,
+               std::unique_ptr<Allocation> storage)
+        : m_hub(hub), m_number(number), m_to(to), m_options(options), m_store(std::make_shared<Store>())
     {
         m_store->end = this;
-        m_store->bytes.resize(static_cast<std::size_t>(options.storedSends) * m_stride);
+        m_store->slots = std::move(storage);
         fillSlots();
         m_hub.setLink(number, this);
     }
@@ -95,7 +98,7 @@ private:
     struct Store {
         std::mutex mutex; ///< guards `end`
         SendingEnd* end = nullptr;
-        std::vector<std::byte> bytes; ///< the slots
+        std::unique_ptr<Allocation> slots;
     };
 
     std::vector<Region> place(const Message&) override { return {}; }
@@ -152,13 +155,12 @@ private:
         m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
         std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
     }
-    std::byte* slot(int index) { return m_store->bytes.data() + static_cast<std::size_t>(index) * m_stride; }
+    std::byte* slot(int index) { return m_store->slots->region().data + index * m_options.stride(sentSlotAlignment); }
 
     RankHub& m_hub;
     const std::uint32_t m_number;
     const int m_to;
     const LinkOptions m_options;
-    const std::size_t m_stride;
     const std::shared_ptr<Store> m_store;
     mutable std::mutex m_mutex; ///< guards what follows
     std::vector<Sent> m_sends;
@@ -257,11 +259,17 @@ private:
 
 } // namespace
 
-std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options)
+Bytes remoteLinkStorage(const LinkOptions& options)
+{
+    return options.storedSends * options.stride(sentSlotAlignment);
+}
+
+std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options,
+                                       std::unique_ptr<Allocation> storage)
 {
     const auto number = static_cast<std::uint32_t>(from * hub.count() + to);
     if (from == hub.self())
-        return std::make_unique<SendingEnd>(hub, number, to, options);
+        return std::make_unique<SendingEnd>(hub, number, to, options, std::move(storage));
     return std::make_unique<ReceivingEnd>(hub, number, from);
 }
 

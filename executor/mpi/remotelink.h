@@ -3,7 +3,7 @@
 // transfer, with task and sizes; the sender answers with the data once its n-th send is posted and agrees, or
 // with the news that it does not. So nothing moves before both sides are posted, data goes straight to where
 // it belongs, and a wrong order is seen instead of repaired. With slots the source is free at once, and the
-// copy waits in the sender's process.
+// copy waits in the sender's device, which counts the slots.
 #pragma once
 
 #include "executor/host/hoststream.h"
@@ -11,8 +11,11 @@
 
 namespace pipewright {
 
-/// `from` or `to` is the hub's own process.
-std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options);
+/// `from` or `to` is the hub's own process. `storage`: remoteLinkStorage() bytes of the sender's device, by its process; null
+/// where that is nothing.
+std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options,
+                                       std::unique_ptr<Allocation> storage);
+Bytes remoteLinkStorage(const LinkOptions& options);
 
 /// Tells lists of sizes apart.
 std::int64_t shapeOf(std::span<const Region> regions);

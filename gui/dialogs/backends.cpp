@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/dialogs/backends.h"
 
+#include "executor/cuda/gpushares.h"
+
 #include <nlohmann/json.hpp>
 
 #include <QCoreApplication>
@@ -32,7 +34,37 @@ QString describe(const nlohmann::ordered_json& entry)
     return words.join(QStringLiteral(", "));
 }
 
+std::vector<PipewrightCudaDevice> gpusOf(const nlohmann::ordered_json& entry)
+{
+    std::vector<PipewrightCudaDevice> gpus;
+    const auto list = entry.find("gpus");
+    if (list == entry.end() || !list->is_array())
+        return gpus;
+    for (const auto& each : *list) {
+        PipewrightCudaDevice gpu{};
+        if (const auto at = each.find("multiprocessors"); at != each.end() && at->is_number_integer())
+            gpu.multiprocessors = at->get<int>();
+        gpu.major = textOf(each, "compute_capability").section(QLatin1Char('.'), 0, 0).toInt();
+        gpus.push_back(gpu);
+    }
+    return gpus;
+}
+
 } // namespace
+
+BackendChoice forDesign(BackendChoice choice, const Design& design)
+{
+    if (!choice.available || choice.gpus.empty())
+        return choice;
+    QStringList reasons;
+    for (const Diagnostic& why : whyNotPlaced(design.cluster.gpus, design.schedule.devices(), choice.gpus)) {
+        reasons << QString::fromStdString(why.what + " (" + why.hint + ")");
+        choice.available = choice.available && why.severity != Severity::Error;
+    }
+    if (!reasons.isEmpty())
+        choice.description = reasons.join(QStringLiteral("; "));
+    return choice;
+}
 
 std::vector<BackendChoice> parseBackends(const QByteArray& text)
 {
@@ -43,7 +75,8 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())
                 continue;
             const bool available = entry["available"].get<bool>();
-            choices.push_back({QString::fromStdString(name), available, available ? describe(entry) : textOf(entry, "reason")});
+            choices.push_back({QString::fromStdString(name), available,
+                               available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry)});
         }
     }
     if (choices.empty())

@@ -3,6 +3,9 @@
 // reason when it is not. Asked of a child process, so that probing a driver cannot harm the designer.
 #pragma once
 
+#include "core/program/design.h"
+#include "executor/cuda/table.h"
+
 #include <QByteArray>
 #include <QObject>
 #include <QProcess>
@@ -16,7 +19,11 @@ struct BackendChoice {
     QString name;        ///< "host", as for --backend
     bool available = false;
     QString description; ///< what it would run on, or why it is off
+    std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors and architecture
 };
+
+/// The choice as it is for this design: off, with the reason, where its devices cannot have the GPUs that it names.
+BackendChoice forDesign(BackendChoice choice, const Design& design);
 
 /// Nothing understandable gives the host backend alone, which is in every build.
 std::vector<BackendChoice> parseBackends(const QByteArray& json);

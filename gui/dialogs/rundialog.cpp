@@ -175,8 +175,11 @@ QWidget* RunDialog::buildProgress()
     return widget;
 }
 
-void RunDialog::takeBackends(const std::vector<BackendChoice>& backends)
+void RunDialog::takeBackends(const std::vector<BackendChoice>& found)
 {
+    std::vector<BackendChoice> backends;
+    for (const BackendChoice& backend : found)
+        backends.push_back(forDesign(backend, m_design));
     m_backend->clear();
     QStringList notes;
     auto* model = qobject_cast<QStandardItemModel*>(m_backend->model());

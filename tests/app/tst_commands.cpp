@@ -253,6 +253,25 @@ private Q_SLOTS:
         QCOMPARE(gpu["compute_capability"].toString(), "0.0");
         for (const char* library : {"cuBLASLt", "NCCL", "CUPTI"})
             QVERIFY2(cuda["libraries"].toObject().contains(library), library); // a path, or null
+        // A design's mapping is held against them: that GPU has no multiprocessors to cut.
+        QCOMPARE(m_work.run("new gpipe --devices 2 --microbatches 2 --cluster h200-node -o placed.json").code, 0);
+        QJsonObject design = QJsonDocument::fromJson(m_work.read("placed.json")).object();
+        QJsonObject cluster = design["cluster"].toObject();
+        const auto devicesOf = [&](const QJsonArray& gpus) {
+            cluster["gpus"] = gpus;
+            design["cluster"] = cluster;
+            m_work.write("placed.json", QJsonDocument(design).toJson());
+            process.start(folder.filePath("pipewright"), {"devices", m_work.path("placed.json"), "--json"});
+            return Workplace::finish(process);
+        };
+        const QJsonObject whole{{"gpu", 0}}, slice{{"gpu", 0}, {"multiprocessors", 8}};
+        const Outcome fits = devicesOf({whole, whole}), refused = devicesOf({whole, slice});
+        QCOMPARE(fits.code, 0);
+        QVERIFY(fits.json()["cuda"].toObject()["design_fits"].toBool());
+        QCOMPARE(refused.code, 1);
+        QVERIFY(!refused.json()["cuda"].toObject()["design_fits"].toBool(true));
+        QVERIFY2(refused.errors.contains("device 1 wants 8 multiprocessors of GPU 0, which has 0"), qPrintable(refused.errors));
+        QVERIFY(refused.errors.contains("placed.json: error: cluster.gpus"));
         // Without the plugin the reason stands in their place.
         QVERIFY(QFile::remove(folder.filePath("pipewright_cuda.so")));
         process.start(folder.filePath("pipewright"), {"devices", "--json"});

@@ -102,6 +102,8 @@ private Q_SLOTS:
         const QJsonObject result = run.json();
         QCOMPARE(result["gradient_check"]["reference"].toString(), "sequential");
         QVERIFY(result["gradient_check"]["bit_equal"].toBool());
+        QCOMPARE(result["allocated_bytes"].toArray().size(), 2);
+        QCOMPARE(result["allocated_bytes"], result["predicted_allocated_bytes"]);
         QVERIFY(result["loss"].toArray().at(0).toDouble() > 0);
         const QStringList lines = run.errors.split('\n', Qt::SkipEmptyParts);
         const QJsonObject last = QJsonDocument::fromJson(lines.last().toUtf8()).object();

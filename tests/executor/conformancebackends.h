@@ -54,6 +54,10 @@ public:
         receiver.join();
         return std::make_unique<BothEnds>(std::move(sends), std::move(receives));
     }
+    LinkMemory linkMemory(int from, int to, const LinkOptions& options) const override
+    {
+        return m_ranks[static_cast<std::size_t>(from)]->linkMemory(from, to, options);
+    }
 
 private:
     class BothEnds final : public Link {

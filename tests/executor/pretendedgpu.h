@@ -105,6 +105,9 @@ inline void note(std::int32_t device, const Group& group)
     given().push_back({device, &group});
 }
 
+/// Of each GPU, as it says: what is asked for is the host's.
+inline std::atomic<std::int64_t> memory{std::int64_t{1} << 34};
+
 /// NCCL wants one thread per GPU.
 inline int callsNccl(std::int32_t device)
 {
@@ -141,7 +144,7 @@ inline void addHardware(PipewrightCudaTable& t)
     t.deviceInfo = [](std::int32_t device, PipewrightCudaDevice* info) {
         *info = {};
         std::strcpy(info->name, "pretended");
-        info->memory = std::int64_t{1} << 34;
+        info->memory = memory;
         info->multiprocessors = multiprocessors;
         std::snprintf(info->busId, sizeof info->busId, "0000:%02x:00.0", firstVisible + device);
         return 0;

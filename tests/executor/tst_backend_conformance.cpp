@@ -47,6 +47,33 @@ private slots:
         }
     }
 
+    void whatADeviceHoldsIsToldBeforehandAndCounted_data() { rows(); }
+    void whatADeviceHoldsIsToldBeforehandAndCounted()
+    {
+        QFETCH(int, backend);
+        const auto tested = backends[backend].create(2);
+        const auto held = [&](int device) { return tested->device(device).heldBytes(); };
+        for (int d = 0; d < 2; ++d) {
+            QCOMPARE(held(d), 0);
+            const auto memory = tested->device(d).allocate(1000);
+            QCOMPARE(held(d), 1000);
+        }
+        const auto stream = tested->device(1).createStream();
+        const auto maths = tested->device(1).createOperations(*stream), more = tested->device(1).createOperations(*stream);
+        const Bytes room = tested->device(1).capabilities().mathsRoom;
+        QCOMPARE(held(1), room); // all of a device work in one
+        for (const int stored : {0, 3}) {
+            const LinkOptions options{.storedSends = stored, .slotBytes = 100, .postings = 4};
+            const LinkMemory told = tested->linkMemory(0, 1, options);
+            QVERIFY(backends[backend].stores && stored > 0 ? told.sender >= 300 : told.sender == 0);
+            const auto link = tested->createLink(0, 1, options);
+            QCOMPARE(held(0), told.sender);
+            QCOMPARE(held(1), room + told.receiver);
+        }
+        QCOMPARE(held(0), 0);
+        QCOMPARE(held(1), room);
+    }
+
     void whatIsIssuedHappensInOrderAndTheStopwatchKnowsWhen_data() { rows(); }
     void whatIsIssuedHappensInOrderAndTheStopwatchKnowsWhen()
     {

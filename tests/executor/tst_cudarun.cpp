@@ -7,6 +7,7 @@
 #include "core/program/compile.h"
 #include "executor/collectives.h"
 #include "executor/cuda/cudabackend.h"
+#include "executor/cuda/gpushares.h"
 #include "executor/plan.h"
 #include "executor/pretendedgpu.h"
 #include "executor/run.h"
@@ -327,22 +328,70 @@ private slots:
             QCOMPARE(result.losses, host.losses);
     }
 
-    /// Also what no prediction counts.
-    void whatIsAllocatedIsTold()
+    void whatIsAllocatedIsWhatWasToldBeforehand_data()
+    {
+        QTest::addColumn<int>("transport"); // -1: the host
+        QTest::addColumn<int>("storedSends");
+        const int copy = int(CudaTransport::Copy), nccl = int(CudaTransport::Nccl);
+        QTest::newRow("copies") << copy << 0;
+        QTest::newRow("copies, two sends on their way") << copy << 2;
+        QTest::newRow("NCCL, which stores none") << nccl << 2;
+        QTest::newRow("the host") << -1 << 0;
+        QTest::newRow("the host, two sends on their way") << -1 << 2;
+    }
+    /// To the byte, and all that the GPUs were asked for.
+    void whatIsAllocatedIsWhatWasToldBeforehand()
+    {
+        QFETCH(int, transport);
+        QFETCH(int, storedSends);
+        const bool onGpus = transport >= 0;
+        RunOptions options = onGpus ? onPretendedGpus(CudaTransport(transport)) : RunOptions{};
+        options.eagerSlots = storedSends;
+        options.steps = 2;
+        pretended::allocated().most = pretended::allocated().now;
+        const RunResult result = run(tinyGpt("1f1b"), options);
+        QCOMPARE(result.heldBytes.size(), std::size_t{2});
+        QCOMPARE(result.memory.size(), std::size_t{2});
+        if (onGpus)
+            QCOMPARE(pretended::allocated().most, result.heldBytes[0] + result.heldBytes[1]);
+        QCOMPARE(pretended::allocated().now, 0);
+        for (std::size_t d = 0; d < 2; ++d) {
+            const HeldMemory& told = result.memory[d];
+            QCOMPARE(result.heldBytes[d], told.total());
+            QCOMPARE(told.peak, result.peakBytes[d]);
+            QCOMPARE(told.maths, onGpus ? Bytes{PIPEWRIGHT_MATHS_ROOM} : Bytes{0});
+            QCOMPARE(told.text > 0, onGpus); // one has the embedding, the other the head
+            const bool nccl = transport == int(CudaTransport::Nccl);
+            QCOMPARE(told.links > 0, !nccl && (onGpus || storedSends > 0));
+            QCOMPARE(told.links >= 2 * 1024, !nccl && storedSends > 0); // two activations of 8·2·16 numbers
+        }
+        const Diagnostics none = whyNotAsPredicted(result.memory, result.heldBytes);
+        QVERIFY(none.empty());
+        const Diagnostics more = whyNotAsPredicted(result.memory, std::vector{result.heldBytes[0], result.heldBytes[1] + 1});
+        QCOMPARE(more.size(), std::size_t{1});
+        QVERIFY(more.front().severity == Severity::Warning);
+        QCOMPARE(more.front().where, std::string("device 1"));
+    }
+
+    /// The room of its maths decides as much as the buffers do.
+    void aGpuThatHasNoRoomIsNamedBeforeAnythingIsAllocated()
     {
         pretended::allocated().most = pretended::allocated().now;
-        const RunResult result = run(tinyGpt("1f1b"), onPretendedGpus());
-        QCOMPARE(result.heldBytes.size(), std::size_t{2});
-        const std::int64_t links = pretended::allocated().most - result.heldBytes[0] - result.heldBytes[1];
-        QVERIFY(links >= 0 && links < 1024); // a time per transfer
-        QCOMPARE(pretended::allocated().now, 0);
-        for (std::size_t d = 0; d < 2; ++d) { // the room of maths once, and little else besides the buffers
-            const Bytes besides = result.heldBytes[d] - result.peakBytes[d];
-            QVERIFY(besides >= PIPEWRIGHT_MATHS_ROOM && besides < PIPEWRIGHT_MATHS_ROOM + (1 << 20));
-        }
-        QVERIFY(result.toJson().find("\"allocated_bytes\":[") != std::string::npos);
-        RunOptions onHost;
-        QVERIFY(run(tinyGpt("1f1b"), onHost).heldBytes.empty());
+        RunOptions options = onPretendedGpus();
+        options.deviceMemory = PIPEWRIGHT_MATHS_ROOM; // more than enough for the buffers alone
+        const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        CONTAINS(why, "device 0: error: would hold");
+        CONTAINS(why, "device 1: error: would hold");
+        CONTAINS(why, "33 MiB for its maths");
+        // Two devices fit on each GPU by themselves, and not together.
+        options.deviceMemory = 0;
+        pretended::memory = PIPEWRIGHT_MATHS_ROOM + (1 << 20);
+        const std::string shared = failureOf([&] { run(tinyGpt("1f1b", 4), options); });
+        const std::string alone = failureOf([&] { run(tinyGpt("1f1b", 2), options); });
+        pretended::memory = std::int64_t{1} << 34;
+        CONTAINS(shared, "devices 0, 2: error: would hold together");
+        CONTAINS(shared, "devices 1, 3: error: would hold together");
+        QCOMPARE(alone, std::string());
     }
 
     void aClassifierTrainsToTheBitsOfTheReference()
@@ -373,9 +422,29 @@ private slots:
         CONTAINS(failureOf([&] {
                      gpuSharesFor({{0, 100}, {0, 33}}, 2, {gpu});
                  }),
-                 "want 133 multiprocessors, and it has 132");
-        CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "is to run on GPU 1");
+                 "devices 0, 1 want 100 + 33 multiprocessors of GPU 0, which has 132 (give them at most 64 each");
+        CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "device 0 is to run on GPU 1");
         CONTAINS(failureOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
+    }
+
+    /// Slices of 100 and 32 are 132, but the GPU is cut in eights: only the driver can say.
+    void whatAMappingWantsTooMuchIsKnownFromTheListOfGpus()
+    {
+        const PipewrightCudaDevice hopper{"", 0, 132, 9, 0, 3, ""}, ampere{"", 0, 108, 8, 0, 3, ""};
+        QVERIFY(whyNotPlaced({}, 4, {hopper}).empty());
+        QVERIFY(whyNotPlaced({{0, 64}, {0, 64}}, 2, {hopper}).empty());
+        QVERIFY(whyNotPlaced({{0, 54}, {0, 54}}, 2, {ampere}).empty()); // in twos
+        const Diagnostics doubt = whyNotPlaced({{0, 100}, {0, 32}}, 2, {hopper});
+        QCOMPARE(doubt.size(), std::size_t{1});
+        QVERIFY(doubt.front().severity == Severity::Warning);
+        CONTAINS(doubt.front().what, "cut in steps of 8: that takes 136 of its 132");
+        const Diagnostics all = whyNotPlaced({{0, 200}, {1, 80}, {1, 60}, {3, 0}}, 4, {hopper, ampere});
+        QCOMPARE(all.size(), std::size_t{3});
+        QCOMPARE(all[0].where, std::string("cluster.gpus[3]"));
+        CONTAINS(all[1].what, "device 0 wants 200 multiprocessors of GPU 0, which has 132");
+        CONTAINS(all[1].hint, "give it at most 128");
+        CONTAINS(all[2].what, "devices 1, 2 want 80 + 60 multiprocessors of GPU 1, which has 108");
+        CONTAINS(all[2].hint, "at most 54 each");
     }
 
     void gpusThatNcclDoesNotConnectAreGivenUpAfterTheDeadline()

@@ -200,6 +200,11 @@ private slots:
         QCOMPARE(ranks.losses, threads.losses); // to the bit: every step depends on all before
         QVERIFY(ranks.gradients && ranks.gradients->bitEqual && threads.gradients->bitEqual);
         QCOMPARE(ranks.peakBytes, threads.peakBytes);
+        for (std::size_t d = 0; d < std::size_t(devices); ++d) {
+            QCOMPARE(ranks.heldBytes.at(d), ranks.memory.at(d).total());
+            QCOMPARE(ranks.memory[d].links > 0, d % 2 == 1); // as its own process has it
+            QCOMPARE(ranks.memory[d].text, Bytes{0});
+        }
         QCOMPARE(ranks.droppedRecords, 0);
         const TraceReader reader(options.trace);
         QVERIFY(reader.complete());
@@ -251,9 +256,10 @@ private slots:
         QVERIFY(threads.gradients.has_value() == results[0].gradients.has_value());
         QVERIFY(!results[0].gradients || results[0].gradients->bitEqual);
         QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
-        for (std::size_t d = 0; d < results[0].heldBytes.size(); ++d)
-            QVERIFY(results[0].heldBytes[d] >= results[0].peakBytes[d] + PIPEWRIGHT_MATHS_ROOM);
-        QCOMPARE(results[0].heldBytes.size(), std::size_t(devices));
+        for (std::size_t d = 0; d < std::size_t(devices); ++d) {
+            QCOMPARE(results[0].memory.at(d).maths, Bytes{PIPEWRIGHT_MATHS_ROOM});
+            QCOMPARE(results[0].heldBytes.at(d), results[0].memory[d].total());
+        }
         QCOMPARE(results[0].droppedRecords, 0);
         QVERIFY(!pretended::given().empty());
         QVERIFY(oneOrderFitsAllGpus());
@@ -317,6 +323,10 @@ private slots:
                                                           "process sees 4")
                      != std::string::npos,
                  "a GPU that is not there");
+        QVERIFY2(namesOn({{0, 0}, {1, 17}}, names)[1].find("cluster.gpus[1]: error: device 1 wants 17 multiprocessors of "
+                                                           "GPU 1, which has 16 (give it at most 16, or 0")
+                     != std::string::npos,
+                 "more than the GPU has");
         for (const std::string& failure : namesOn({{0, 0}}, names))
             QVERIFY2(failure.find("cluster.gpus: error: says where 1 devices run, and there are 2") != std::string::npos,
                      failure.c_str());

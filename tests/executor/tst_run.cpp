@@ -305,6 +305,13 @@ private slots:
         QCOMPARE(json["step_ns"].size(), std::size_t{2});
         QCOMPARE(json["loss"].size(), std::size_t{2});
         QCOMPARE(json["peak_bytes"].size(), std::size_t{2});
+        QCOMPARE(json["allocated_bytes"].size(), std::size_t{2});
+        QVERIFY(json["allocated_bytes"] == json["predicted_allocated_bytes"]);
+        for (std::size_t d = 0; d < 2; ++d)
+            QCOMPARE(json["kept_bytes"]["gaps"][d].get<Bytes>() + json["kept_bytes"]["maths"][d].get<Bytes>()
+                         + json["kept_bytes"]["text"][d].get<Bytes>() + json["kept_bytes"]["links"][d].get<Bytes>()
+                         + json["predicted_peak_bytes"][d].get<Bytes>(),
+                     json["allocated_bytes"][d].get<Bytes>());
         QCOMPARE(json["dropped_records"].get<int>(), 0);
         QCOMPARE(json["gradient_check"]["reference"].get<std::string>(), std::string("sequential"));
         QVERIFY(json["gradient_check"]["bit_equal"].get<bool>());

@@ -163,7 +163,9 @@ private Q_SLOTS:
         RunFixture fixture("echo '{\"progress\":0.5,\"step\":5,\"steps\":10,\"loss\":2.25,\"eta_ns\":7000000000}' >&2\n"
                            "echo '{\"gradient_check\":{\"bit_equal\":true,\"max_relative_error\":0.0},\"trace\":\"'\"${8}\"'\"}'\n");
         QStringList states;
-        connect(&fixture.dialog.process(), &RunProcess::progressed, &fixture.dialog, [&] { states << fixture.state(); });
+        connect(&fixture.dialog.process(), &RunProcess::progressed, &fixture.dialog, [&states, &dialog = fixture.dialog] {
+            states << named<QLabel>(dialog, "State of the run")->text();
+        });
         QSignalSpy finished(&fixture.dialog, &RunDialog::runFinished);
         QVERIFY(fixture.start());
         QTRY_COMPARE(finished.count(), 1);
@@ -183,6 +185,26 @@ private Q_SLOTS:
         QCOMPARE(backend->currentData().toString(), QStringLiteral("host"));
         QVERIFY(!(backend->model()->flags(backend->model()->index(1, 0)) & Qt::ItemIsEnabled));
         QCOMPARE(backend->itemData(1, Qt::ToolTipRole).toString(), QStringLiteral("no driver here"));
+    }
+
+    /// Before anything is run: which device asks for too much, and what would do.
+    void gpusThatADesignCannotHaveTurnTheBackendOffForIt()
+    {
+        const QByteArray devices = "{\"cuda\":{\"available\":true,\"gpus\":[{\"name\":\"GPU\",\"multiprocessors\":132,"
+                                   "\"compute_capability\":\"9.0\"}]}}";
+        const BackendChoice cuda = parseBackends(devices).at(0);
+        QCOMPARE(cuda.gpus.size(), std::size_t{1});
+        Design design = exampleDesign();
+        const auto each = [&](int multiprocessors) {
+            design.cluster.gpus.assign(static_cast<std::size_t>(design.schedule.devices()), {0, multiprocessors});
+            return forDesign(cuda, design);
+        };
+        QVERIFY(forDesign(cuda, design).available);
+        QVERIFY(each(8).available && each(8).description.isEmpty());
+        const BackendChoice refused = each(132);
+        QVERIFY(!refused.available);
+        QVERIFY2(refused.description.contains(QLatin1String("multiprocessors of GPU 0, which has 132 (give them at most ")),
+                 qPrintable(refused.description));
     }
 
     void cancelEndsTheChildByInterrupting()

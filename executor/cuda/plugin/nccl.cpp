@@ -3,8 +3,11 @@
 // waits for the opposite direction or for another pair. Connections are made lazily by NCCL: each is warmed up when
 // it is made. Few channels per transfer, since every one takes a multiprocessor away from the maths.
 //
-// A rank joins on a thread of its own, so that whoever waits for it can give up. NCCL's non-blocking communicators would
-// do the same, but start a thread for every group of calls afterwards.
+// A rank joins on a thread of its own, so that whoever waits for it can give up; the thread of a rank whose group never
+// comes stays in NCCL until the process ends. A non-blocking communicator could be aborted while it is made, but stays
+// non-blocking: every group of calls, and every call outside of one, then starts a thread and returns before anything is
+// on the stream, so an event behind it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit makes a blocking
+// one of it, in another meeting of all ranks that can hang as the first.
 #include "executor/cuda/plugin/plugin.h"
 
 #include <atomic>

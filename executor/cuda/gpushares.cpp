@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/gpushares.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace pipewright {
+
+namespace {
+
+/// cuda.h, at cuDevSmResourceSplitByCount: the least, and the step in which slices grow.
+struct SliceSteps {
+    int least = 2, step = 2;
+};
+
+SliceSteps stepsOf(const PipewrightCudaDevice& gpu)
+{
+    if (gpu.major >= 9)
+        return {8, 8};
+    return {gpu.major == 8 ? 4 : 2, 2};
+}
+
+/// The slices of one GPU together.
+void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<GpuShare>& wanted, Diagnostics& why)
+{
+    const SliceSteps steps = stepsOf(gpu);
+    std::vector<int> devices, asked;
+    int sum = 0, cut = 0;
+    for (int d = 0; d < static_cast<int>(wanted.size()); ++d) {
+        const GpuShare& share = wanted[static_cast<std::size_t>(d)];
+        if (share.gpu != number || share.multiprocessors <= 0)
+            continue;
+        devices.push_back(d);
+        asked.push_back(share.multiprocessors);
+        sum += share.multiprocessors;
+        cut += std::max(steps.least, (share.multiprocessors + steps.step - 1) / steps.step * steps.step);
+    }
+    if (cut <= gpu.multiprocessors)
+        return;
+    const int each = gpu.multiprocessors / static_cast<int>(devices.size()) / steps.step * steps.step;
+    const bool one = devices.size() == 1, tooMany = sum > gpu.multiprocessors;
+    const std::string asking = fmt::format("device{} {} want{} {} multiprocessors of GPU {}", one ? "" : "s",
+                                           fmt::join(devices, ", "), one ? "s" : "", fmt::join(asked, " + "), number);
+    why.push_back(
+        {tooMany ? Severity::Error : Severity::Warning, "cluster.gpus",
+         tooMany ? fmt::format("{}, which has {}", asking, gpu.multiprocessors)
+                 : fmt::format("{}, which is cut in steps of {}: that takes {} of its {}, and may be refused", asking,
+                               steps.step, cut, gpu.multiprocessors),
+         each >= steps.least
+             ? fmt::format("give {} at most {}{}, or 0 to share the whole GPU", one ? "it" : "them", each,
+                           one ? "" : " each")
+             : "put fewer devices on the GPU, or give them 0 to share the whole of it"});
+}
+
+} // namespace
+
+Diagnostics whyNotPlaced(const std::vector<GpuShare>& wanted, int devices,
+                         const std::vector<PipewrightCudaDevice>& gpus)
+{
+    if (wanted.empty())
+        return {};
+    if (std::ssize(wanted) < devices)
+        return {{Severity::Error, "cluster.gpus",
+                 fmt::format("says where {} devices run, and the design has {}", wanted.size(), devices),
+                 "give one entry per device"}};
+    const std::vector<GpuShare> used(wanted.begin(), wanted.begin() + devices);
+    const int count = static_cast<int>(gpus.size());
+    Diagnostics why;
+    for (int d = 0; d < devices; ++d)
+        if (const int gpu = used[static_cast<std::size_t>(d)].gpu; gpu < 0 || gpu >= count)
+            why.push_back({Severity::Error, fmt::format("cluster.gpus[{}]", d),
+                           fmt::format("device {} is to run on GPU {}, and this machine has {}", d, gpu, count),
+                           "GPUs are counted from 0; pipewright devices lists them"});
+    for (int gpu = 0; gpu < count; ++gpu)
+        checkSlices(gpu, gpus[static_cast<std::size_t>(gpu)], used, why);
+    return why;
+}
+
+std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devices,
+                                   const std::vector<PipewrightCudaDevice>& gpus)
+{
+    if (Diagnostics why = whyNotPlaced(wanted, devices, gpus); hasErrors(why))
+        throw Error(std::move(why));
+    if (!wanted.empty())
+        return {wanted.begin(), wanted.begin() + devices};
+    const int count = static_cast<int>(gpus.size());
+    if (count == 0)
+        throw Error("--backend", "this machine has no GPU", "use --backend host");
+    std::vector<GpuShare> shares;
+    for (int d = 0; d < devices; ++d) {
+        const int onSameGpu = (devices - d % count + count - 1) / count;
+        // Slices come in steps of 8 on the GPUs of today; rounding down leaves room for everyone.
+        const int slice = gpus[static_cast<std::size_t>(d % count)].multiprocessors / onSameGpu / 8 * 8;
+        shares.push_back({d % count, onSameGpu > 1 ? slice : 0});
+    }
+    return shares;
+}
+
+} // namespace pipewright
