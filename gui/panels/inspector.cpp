@@ -27,7 +27,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     , m_timeline(timeline)
     , m_document(timeline.document())
     , m_chip(new BlockChip({}, this))
-    , m_title(new QLabel(this))
+    , m_title(new Paragraph(this))
     , m_place(makeCaption({}, TextSize::Normal, this))
     , m_facts(new FactList(this))
     , m_fields(new QWidget(this))
@@ -42,9 +42,9 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
                              tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane "
                                 "(Y shows it); U goes to the block's next transfer"), m_fields))
     , m_sendOf(makeCaption({}, TextSize::Small, m_fields))
-    , m_fault(new QLabel(this))
+    , m_fault(new Paragraph(this))
     , m_whyHeading(makeHeading({}, this))
-    , m_why(new QLabel(this))
+    , m_why(new Paragraph(this))
 {
     setAccessibleName(tr("Selected block"));
     m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));

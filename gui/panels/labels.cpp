@@ -4,7 +4,6 @@
 #include <QApplication>
 #include <QEnterEvent>
 #include <QFrame>
-#include <QLabel>
 
 namespace pipewright {
 
@@ -47,6 +46,13 @@ private:
 
 } // namespace
 
+int Paragraph::heightForWidth(int width) const
+{
+    if (!m_known || m_known->width != width || m_known->text != text() || m_known->font != font())
+        m_known = Known{text(), font(), width, QLabel::heightForWidth(width)};
+    return m_known->height;
+}
+
 QLabel* makeHeading(const QString& text, QWidget* parent)
 {
     auto* label = new QLabel(text, parent);
@@ -57,7 +63,7 @@ QLabel* makeHeading(const QString& text, QWidget* parent)
 
 QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
 {
-    auto* label = new QLabel(text, parent);
+    auto* label = new Paragraph(text, parent);
     label->setFont(Theme::words(size));
     label->setForegroundRole(QPalette::PlaceholderText);
     return label;

@@ -6,13 +6,30 @@
 
 #include "gui/theme.h"
 
+#include <QLabel>
 #include <QString>
 
+#include <optional>
+
 class QFrame;
-class QLabel;
-class QWidget;
 
 namespace pipewright {
+
+/// A label that may wrap, and remembers how high it is at a width: whenever any label of a panel changes, the layout asks
+/// all that wrap, and each lays out its text to tell.
+class Paragraph : public QLabel {
+public:
+    using QLabel::QLabel;
+    int heightForWidth(int width) const override;
+
+private:
+    struct Known {
+        QString text;
+        QFont font;
+        int width, height;
+    };
+    mutable std::optional<Known> m_known;
+};
 
 QLabel* makeHeading(const QString& text, QWidget* parent = nullptr);
 QLabel* makeCaption(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);

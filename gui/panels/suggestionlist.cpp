@@ -183,7 +183,7 @@ void SuggestionList::rebuild()
         const Theme& theme = Theme::of(*this);
         frame->setStyleSheet(QStringLiteral("QFrame#suggestion { background: %1; border: none; border-radius: %2px; }")
                                  .arg(theme.control.name()).arg(Theme::controlRadius));
-        auto* text = new QLabel(card.text, frame);
+        auto* text = new Paragraph(card.text, frame);
         text->setWordWrap(true);
         auto* gain = new QLabel(card.gain, frame);
         gain->setFont(Theme::numbers(TextSize::Small));

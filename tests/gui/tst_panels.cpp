@@ -70,6 +70,26 @@ private Q_SLOTS:
         QVERIFY(!number->hasSelectedText());
     }
 
+    void paragraphsAreAsHighAsLabels()
+    {
+        Paragraph paragraph;
+        QLabel label;
+        const auto same = [&](int width) { return paragraph.heightForWidth(width) == label.heightForWidth(width); };
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label}) {
+            each->setWordWrap(true);
+            each->setText(QStringLiteral("one line"));
+        }
+        const int line = paragraph.heightForWidth(200);
+        QVERIFY(same(200));
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label})
+            each->setText(QStringLiteral("some words that will not have room in a single line of that width"));
+        QVERIFY(same(200) && paragraph.heightForWidth(200) > line);
+        QVERIFY(same(100) && paragraph.heightForWidth(100) > paragraph.heightForWidth(200));
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label})
+            each->setFont(Theme::words(TextSize::Large));
+        QVERIFY(same(200) && same(100));
+    }
+
     void cellsFollowTheTheme()
     {
         Theme::dark().apply(*qApp);
