@@ -43,6 +43,7 @@ session() { # WIDTH HEIGHT SUFFIX
     export DISPLAY
     openbox >/dev/null 2>&1 &
     pids+=($!)
+    for _ in $(seq 100); do xdotool get_desktop >/dev/null 2>&1 && break; sleep 0.1; done # it is there
     "$program" >/dev/null 2>&1 &
     local designer=$!
     pids+=("$designer")
