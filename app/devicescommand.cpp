@@ -115,7 +115,9 @@ void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<M
     fmt::print("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
                host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
     printCuda(cuda);
-    if (mapping && cuda.table && !hasErrors(mapping->diagnostics))
+    if (mapping && !cuda.table)
+        fmt::print("           {}: without a GPU here, it was not looked at\n", mapping->located.source);
+    else if (mapping && !hasErrors(mapping->diagnostics))
         fmt::print("           {}: its {} devices have their place here\n", mapping->located.source,
                    mapping->located.design.schedule.devices());
     const std::string whyNoMpi = whyNoRanks();

@@ -272,6 +272,10 @@ private Q_SLOTS:
         QVERIFY(!refused.json()["cuda"].toObject()["design_fits"].toBool(true));
         QVERIFY2(refused.errors.contains("device 1 wants 8 multiprocessors of GPU 0, which has 0"), qPrintable(refused.errors));
         QVERIFY(refused.errors.contains("placed.json: error: cluster.gpus"));
+        // Where no GPU can be used, it says so of the design, too.
+        const bool usable = m_work.run("devices --json").json()["cuda"].toObject()["available"].toBool();
+        const Outcome here = m_work.run("devices placed.json");
+        QCOMPARE(here.output.contains("without a GPU here, it was not looked at"), !usable);
         // Without the plugin the reason stands in their place.
         QVERIFY(QFile::remove(folder.filePath("pipewright_cuda.so")));
         process.start(folder.filePath("pipewright"), {"devices", "--json"});
