@@ -2,14 +2,18 @@
 #include "core/program/compile.h"
 
 #include "core/program/projection.h"
+#include "core/program/repeat.h"
 #include "core/program/tasksequence.h"
 #include "core/program/transferorder.h"
 #include "core/program/weightversions.h"
 #include "core/schedule/ordergraph.h"
+#include "core/schedule/steadystate.h"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
+#include <utility>
 
 namespace pipewright {
 
@@ -129,65 +133,134 @@ private:
     std::vector<Nanoseconds> m_activation, m_gradient; ///< per replica and stage
 };
 
+/// Block by block.
+class Compilation {
+public:
+    /// Finds the order and the start times. Keeps references to all.
+    Compilation(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+        : m_schedule(schedule), m_costs(costs), m_dataflow(dataflow), m_options(options),
+          m_graph(schedule, dataflow.skips, options.allowMissing, m_diagnostics)
+    {
+        if (hasErrors(m_diagnostics))
+            throw Error(options.allowMissing ? std::move(m_diagnostics) : validate(schedule, dataflow.skips));
+        m_diagnostics = checkCosts(schedule, costs, dataflow);
+        if (hasErrors(m_diagnostics))
+            throw Error(std::move(m_diagnostics));
+        m_weights = planWeights(schedule, m_graph, options.allowMissing, m_diagnostics);
+        if (hasErrors(m_diagnostics))
+            throw Error(std::move(m_diagnostics));
+        if (m_weights.versioned())
+            checkVersioned(schedule, dataflow);
+        addWeightInputs(m_graph, m_weights, schedule);
+        if (!options.commuteSharedGradients)
+            addSharedGradientInputs(m_graph, dataflow, schedule.microbatches);
+        m_earliest = earliestStarts(schedule, m_graph);
+        runInOrder();
+        if (!m_run.stuck.empty())
+            throw Error(m_run.stuck);
+    }
+
+    /// Per block, device after device.
+    const std::vector<Nanoseconds>& start() const { return m_run.start; }
+
+    Program program() const
+    {
+        Program program;
+        program.stages = m_schedule.stages();
+        program.chunks = m_schedule.chunks();
+        program.microbatches = m_schedule.microbatches;
+        program.replicas = m_schedule.replicas();
+        program.sequencePieces = m_schedule.sequencePieces;
+        program.blockingTransfers = m_costs.blockingTransfers;
+        program.deviceOfStage = m_schedule.deviceOfStage;
+        program.morePlacements = m_schedule.morePlacements;
+        program.inTurn = m_schedule.inTurn;
+        program.shardedStates = m_schedule.shardedStates;
+        program.weightPolicy = m_schedule.weights;
+        buildTaskSequence(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
+        applyTransferOrder(program, m_schedule.transferOrder, m_costs);
+        projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends), projectionThreads(program));
+        return program;
+    }
+
+private:
+    void runInOrder()
+    {
+        const ArrivalDelays delays(m_schedule, m_costs);
+        std::vector<std::array<Nanoseconds, opCount>> usual;
+        for (const StageCosts& stage : m_costs.stages)
+            usual.push_back({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update, stage.recompute});
+        const auto alone = [&](BlockIndex i) {
+            const Block& block = m_graph.blocks[i];
+            return m_costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][static_cast<std::size_t>(block.op)]
+                                                : m_costs.duration(block.op, block.stage, block.microbatch);
+        };
+        const auto duration = [&](BlockIndex i) {
+            return m_graph.unitSize(i) == 1 ? alone(i) : m_costs.overlapped(alone(i), alone(i + 1));
+        };
+        const auto delay = [&](BlockIndex input, BlockIndex block) {
+            if (m_graph.chainInput[block] == input)
+                return delays.of(m_graph.blocks[block]);
+            const int from = m_graph.deviceOfBlock[input], to = m_graph.deviceOfBlock[block];
+            return from == to ? 0 : m_costs.linkBetween(from, to).latency;
+        };
+        m_run = runOrder(m_graph, m_earliest, duration, delay);
+    }
+
+    const Schedule& m_schedule;
+    const Costs& m_costs;
+    const Dataflow& m_dataflow;
+    const CompileOptions& m_options;
+    Diagnostics m_diagnostics;
+    OrderGraph m_graph;
+    WeightPlan m_weights;
+    std::vector<Nanoseconds> m_earliest;
+    OrderRun m_run;
+};
+
+/// How long a shortened schedule should be at least, in repetitions: until all devices have fallen into step, and then as
+/// long as anything is needed. What stages keep of a microbatch is needed until its backward.
+int usefulRepetitions(int underWay, bool keepsActivations)
+{
+    return keepsActivations ? 2 * underWay + 6 : underWay + 3;
+}
+
+/// From a shorter schedule, where this one repeats itself and so do its start times.
+std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+{
+    if (!costs.microbatches.empty())
+        return std::nullopt;
+    const std::optional<SteadyState> steady = findSteadyState(schedule);
+    if (!steady)
+        return std::nullopt;
+    const bool keeps = std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) {
+        return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad}) > 0;
+    });
+    const auto savesHalf = [&](int repetitions) {
+        return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches;
+    };
+    try {
+        for (int n = usefulRepetitions(steady->underWay, keeps); savesHalf(n); n *= 2) { // uneven stages take longer to fall into step
+            const ShortenedSchedule shortened = shorten(schedule, *steady, n);
+            const Compilation compilation(shortened.schedule, costs, dataflow, options);
+            if (!startsRepeat(shortened, compilation.start(), keeps ? steady->underWay : 1))
+                continue;
+            if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))
+                return program;
+        }
+    } catch (const Error&) {
+        // The places that it names are not those of the whole schedule.
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
 {
-    Diagnostics diagnostics;
-    OrderGraph graph(schedule, dataflow.skips, options.allowMissing, diagnostics);
-    if (hasErrors(diagnostics))
-        throw Error(options.allowMissing ? std::move(diagnostics) : validate(schedule, dataflow.skips));
-    diagnostics = checkCosts(schedule, costs, dataflow);
-    if (hasErrors(diagnostics))
-        throw Error(std::move(diagnostics));
-    const WeightPlan weights = planWeights(schedule, graph, options.allowMissing, diagnostics);
-    if (hasErrors(diagnostics))
-        throw Error(std::move(diagnostics));
-    if (weights.versioned())
-        checkVersioned(schedule, dataflow);
-    addWeightInputs(graph, weights, schedule);
-    if (!options.commuteSharedGradients)
-        addSharedGradientInputs(graph, dataflow, schedule.microbatches);
-
-    const std::vector<Nanoseconds> earliest = earliestStarts(schedule, graph);
-    const ArrivalDelays delays(schedule, costs);
-    std::vector<std::array<Nanoseconds, opCount>> usual;
-    for (const StageCosts& stage : costs.stages)
-        usual.push_back({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update, stage.recompute});
-    const auto alone = [&](BlockIndex i) {
-        const Block& block = graph.blocks[i];
-        return costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][static_cast<std::size_t>(block.op)]
-                                          : costs.duration(block.op, block.stage, block.microbatch);
-    };
-    const auto duration = [&](BlockIndex i) {
-        return graph.unitSize(i) == 1 ? alone(i) : costs.overlapped(alone(i), alone(i + 1));
-    };
-    const auto delay = [&](BlockIndex input, BlockIndex block) {
-        if (graph.chainInput[block] == input)
-            return delays.of(graph.blocks[block]);
-        const int from = graph.deviceOfBlock[input], to = graph.deviceOfBlock[block];
-        return from == to ? 0 : costs.linkBetween(from, to).latency;
-    };
-    const OrderRun run = runOrder(graph, earliest, duration, delay);
-    if (!run.stuck.empty())
-        throw Error(run.stuck);
-
-    Program program;
-    program.stages = schedule.stages();
-    program.chunks = schedule.chunks();
-    program.microbatches = schedule.microbatches;
-    program.replicas = schedule.replicas();
-    program.sequencePieces = schedule.sequencePieces;
-    program.blockingTransfers = costs.blockingTransfers;
-    program.deviceOfStage = schedule.deviceOfStage;
-    program.morePlacements = schedule.morePlacements;
-    program.inTurn = schedule.inTurn;
-    program.shardedStates = schedule.shardedStates;
-    program.weightPolicy = schedule.weights;
-    buildTaskSequence(program, schedule, graph, run, earliest, costs, dataflow, weights, options);
-    applyTransferOrder(program, schedule.transferOrder, costs);
-    projectOntoDevices(program, schedule.devices(), std::max(1, options.outstandingSends), projectionThreads(program));
-    return program;
+    if (std::optional<Program> program = compileRepetition(schedule, costs, dataflow, options))
+        return *std::move(program);
+    return Compilation(schedule, costs, dataflow, options).program();
 }
 
 } // namespace pipewright

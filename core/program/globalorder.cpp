@@ -43,9 +43,7 @@ private:
 template<typename Start>
 std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest)
 {
-    if (latest == 0)
-        return run.sequence;
-    const auto bits = static_cast<unsigned>(std::bit_width(latest));
+    const auto bits = std::max(1u, static_cast<unsigned>(std::bit_width(latest)));
     const unsigned digits = (bits + mostDigitBits - 1) / mostDigitBits;
     const unsigned digitBits = (bits + digits - 1) / digits;
     const std::size_t buckets = std::size_t{1} << digitBits;
@@ -56,8 +54,21 @@ std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uin
     std::vector<Keyed> keyed;
     keyed.reserve(run.sequence.size());
     const Divisor divide(unit);
-    for (const BlockIndex block : run.sequence)
-        keyed.push_back({static_cast<Start>(divide(run.start[block])), block});
+    const auto add = [&](BlockIndex block) { keyed.push_back({static_cast<Start>(divide(run.start[block])), block}); };
+    // Among equal starts first the blocks that take no time, as they ran, since one may wait for another; then the others,
+    // device after device.
+    const auto takesTime = [&run](BlockIndex block) { return run.end[block] != run.start[block]; };
+    std::size_t timeless = 0;
+    for (BlockIndex block = 0; block < run.start.size(); ++block)
+        timeless += !takesTime(block);
+    for (auto block = run.sequence.begin(); timeless > 0; ++block)
+        if (!takesTime(*block)) {
+            add(*block);
+            --timeless;
+        }
+    for (BlockIndex block = 0; block < run.start.size(); ++block)
+        if (takesTime(block))
+            add(block);
     std::array<std::uint32_t, std::size_t{1} << mostDigitBits> counts;
     const std::span<std::uint32_t> position(counts.data(), buckets);
     // Calls put(position, keyed) for all of them, in the order of the digit that begins at `shift`.

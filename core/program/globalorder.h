@@ -7,9 +7,9 @@
 
 namespace pipewright {
 
-/// Sorts run.sequence by run.start, keeping the given order among equals: since no block starts before
-/// its inputs end, the result is topological too. A radix sort, O(blocks), since this is on the path of
-/// every edit.
+/// All blocks of a run by run.start; among equals device after device, but first those that take no time, as they
+/// ran. Since no block starts before its inputs end, the result is topological; and since ties depend on nothing else, it
+/// repeats itself where the start times do. A radix sort, O(blocks), since this is on the path of every edit.
 std::vector<BlockIndex> sortedByStart(const OrderRun& run);
 
 } // namespace pipewright

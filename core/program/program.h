@@ -39,6 +39,7 @@ struct Task {
     std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner; Update: whose result is put in place here
 
     Block block() const { return {op, stage, microbatch, replica}; }
+    bool operator==(const Task&) const = default;
 };
 
 enum class BufferKind : std::uint8_t {
@@ -74,6 +75,8 @@ struct Buffer {
     std::int32_t microbatch = 0; ///< -1 for persistent buffers; weights: their version
     std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
     bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
+
+    bool operator==(const Buffer&) const = default;
 };
 
 /// Which weights a Compute task reads, and which update its gradient feeds (schedule/weightplan.h).
@@ -83,6 +86,7 @@ struct WeightUse {
     std::int32_t update = 0;    ///< counted from 0; Update: the one it makes, or with a peer the version put in place less one
     std::int32_t batchSize = 1; ///< microbatches of that update
     std::int32_t staleness() const { return update - version; }
+    bool operator==(const WeightUse&) const = default;
 };
 
 enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free };
@@ -91,6 +95,8 @@ struct Instruction {
     InstructionKind kind = InstructionKind::Compute;
     TaskId task = none;     ///< Free of a sent buffer: the last transfer that reads it, to be waited for
     BufferId buffer = none; ///< Free only; none: wait for the task and free nothing (a buffer sent twice)
+
+    bool operator==(const Instruction&) const = default;
 };
 
 struct MemorySample {
@@ -132,11 +138,14 @@ public:
         TaskId after = none;            ///< none: only the time counts
         Nanoseconds earliestStart = 0;  ///< a pin
         When when = When::Ended;
+
+        bool operator==(const ExtraDependency&) const = default;
     };
     std::vector<ExtraDependency> extraDependencies;
     /// Pairs of Compute tasks that run at the same time; sorted. What the second waits for, the first does too.
     struct Overlap {
         TaskId first = none, second = none;
+        bool operator==(const Overlap&) const = default;
     };
     std::vector<Overlap> overlaps;
 
@@ -150,6 +159,8 @@ public:
         Bytes persistentBytes = 0;     ///< parameters, gradients, optimizer state
         Bytes peakBytes = 0;           ///< highest live total over the instruction list, persistent included
         double peakActivations = 0;    ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
+
+        bool operator==(const Device&) const = default;
     };
     std::vector<Device> devices;
 
@@ -174,6 +185,7 @@ public:
     std::int64_t transferCount() const;
     /// "F0.3", "F0.3 to device 1", "reduce stage 0 + stage 3", "U2": for traces, tooltips and messages.
     std::string label(TaskId task) const;
+    bool operator==(const Program&) const = default;
 };
 
 } // namespace pipewright

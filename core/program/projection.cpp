@@ -36,7 +36,7 @@ public:
     {
     }
 
-    void run()
+    [[gnu::flatten]] void run()
     {
         gatherUses();
         for (Lane& lane : m_lanes) {

@@ -49,7 +49,7 @@ public:
             m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
-    void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
+    [[gnu::flatten]] void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
         const std::vector<BlockIndex> order = sortedByStart(simulated);
         rankBlocks(order);

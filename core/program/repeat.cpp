@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/repeat.h"
+
+#include "core/base/atonce.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace pipewright {
+
+namespace {
+
+/// Where something that repeats itself ends in the shortened program, and how long one repetition is.
+struct Cut {
+    std::size_t end = 0, length = 0;
+};
+
+/// How far one repetition is on from the one before.
+struct Step {
+    std::uint32_t tasks = 0, buffers = 0, operands = 0;
+    std::int32_t microbatches = 0;
+};
+
+class Repeater {
+public:
+    Repeater(const Program& program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)
+        : m_program(program), m_shortened(shortened)
+    {
+        m_step.microbatches = shortened.steady.microbatches;
+        while (m_persistent < program.buffers.size() && program.buffers[m_persistent].microbatch < 0)
+            ++m_persistent;
+        m_found = buffersInOrder() && findCut(start);
+        if (m_found) {
+            findOldest();
+            m_found = tasksRepeat() && buffersRepeat() && listsRepeat() && devicesRepeat();
+        }
+    }
+
+    bool found() const { return m_found; }
+
+    Program repeat() const
+    {
+        Program whole;
+        whole.stages = m_program.stages;
+        whole.chunks = m_program.chunks;
+        whole.microbatches = m_program.microbatches + m_shortened.leftOut * m_shortened.steady.microbatches;
+        whole.replicas = m_program.replicas;
+        whole.sequencePieces = m_program.sequencePieces;
+        whole.blockingTransfers = m_program.blockingTransfers;
+        whole.shardedStates = m_program.shardedStates;
+        whole.deviceOfStage = m_program.deviceOfStage;
+        whole.morePlacements = m_program.morePlacements;
+        whole.inTurn = m_program.inTurn;
+        whole.weightPolicy = m_program.weightPolicy;
+        whole.devices.resize(m_program.devices.size());
+        const Cut tasks{m_cut, m_step.tasks};
+        const Cut buffers{m_bufferBegin[m_cut], m_step.buffers}, operands{m_program.operandBegin[m_cut], m_step.operands};
+        const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
+        const auto moveTask = [this](TaskId t, std::uint32_t times) { return later(t, times); };
+        const auto moveBuffer = [this](BufferId b, std::uint32_t times) { return laterBuffer(b, times); };
+        const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) { return position + times * m_step.operands; };
+        const std::array<std::function<void()>, 2> halves{
+            [&] {
+                copy(whole.tasks, m_program.tasks, tasks, move);
+                copy(whole.operandBegin, m_program.operandBegin, tasks, moveOperands);
+                copy(whole.operandSplit, m_program.operandSplit, tasks, moveOperands);
+                copy(whole.operands, m_program.operands, operands, moveBuffer);
+                copy(whole.afterOnDevice, m_program.afterOnDevice, tasks, moveTask);
+                copy(whole.afterData, m_program.afterData, tasks, moveTask);
+                copy(whole.extraDependencies, m_program.extraDependencies, m_extra, move);
+                copy(whole.overlaps, m_program.overlaps, m_overlaps, move);
+            },
+            [&] {
+                copy(whole.buffers, m_program.buffers, buffers, move);
+                for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
+                    const Program::Device& from = m_program.devices[d];
+                    Program::Device& to = whole.devices[d];
+                    copy(to.instructions, from.instructions, m_instructions[d], move);
+                    copy(to.liveBytes, from.liveBytes, m_instructions[d], [](Bytes live, std::uint32_t) { return live; });
+                    to.persistentBytes = from.persistentBytes;
+                    to.peakBytes = from.peakBytes;
+                    to.peakActivations = from.peakActivations;
+                }
+            }};
+        eachAtOnce(halves.size(), [&](std::size_t i) { halves[i](); });
+        return whole;
+    }
+
+private:
+    /// What is before the cut, the last repetition before it as often as some were left out, and what follows.
+    template<typename T, typename Move>
+    void copy(std::vector<T>& to, const std::vector<T>& from, Cut cut, Move move) const
+    {
+        const auto times = static_cast<std::uint32_t>(m_shortened.leftOut);
+        const auto append = [&](std::size_t begin, std::size_t end, std::uint32_t by) {
+            const std::size_t first = to.size();
+            to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
+            for (std::size_t i = first; i < to.size(); ++i)
+                to[i] = move(to[i], by);
+        };
+        to.reserve(from.size() + times * cut.length);
+        to.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(cut.end));
+        for (std::uint32_t i = 1; i <= times; ++i)
+            append(cut.end - cut.length, cut.end, i);
+        append(cut.end, from.size(), times);
+    }
+
+    TaskId later(TaskId task, std::uint32_t times) const { return task == none ? none : task + times * m_step.tasks; }
+    BufferId laterBuffer(BufferId b, std::uint32_t times) const
+    {
+        return b == none || b < m_persistent ? b : b + times * m_step.buffers;
+    }
+
+    static bool isOfAMicrobatch(const Task& task) { return task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer; }
+
+    // The same so many repetitions later.
+    Task moved(Task task, std::uint32_t times) const
+    {
+        if (isOfAMicrobatch(task))
+            task.microbatch += static_cast<std::int32_t>(times) * m_step.microbatches;
+        return task;
+    }
+    Buffer moved(Buffer buffer, std::uint32_t times) const
+    {
+        if (buffer.microbatch >= 0)
+            buffer.microbatch += static_cast<std::int32_t>(times) * m_step.microbatches;
+        return buffer;
+    }
+    Instruction moved(Instruction instruction, std::uint32_t times) const
+    {
+        return {instruction.kind, later(instruction.task, times), laterBuffer(instruction.buffer, times)};
+    }
+    Program::ExtraDependency moved(Program::ExtraDependency extra, std::uint32_t times) const
+    {
+        extra.task = later(extra.task, times);
+        extra.after = later(extra.after, times);
+        return extra;
+    }
+    Program::Overlap moved(Program::Overlap pair, std::uint32_t times) const { return {later(pair.first, times), later(pair.second, times)}; }
+
+    /// Are buffers numbered in the order in which tasks define them? Notes where each task's begin.
+    bool buffersInOrder()
+    {
+        BufferId next = m_persistent;
+        m_bufferBegin.reserve(m_program.tasks.size() + 1);
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+            m_bufferBegin.push_back(next);
+            for (const BufferId b : m_program.writes(t))
+                if (b != next++)
+                    return false;
+        }
+        m_bufferBegin.push_back(next);
+        return next == m_program.buffers.size();
+    }
+
+    /// One repetition before the first device ends its repeating part, that the cut lies within that of each.
+    bool findCut(const std::vector<Nanoseconds>& start)
+    {
+        const std::size_t devices = m_shortened.steady.parts.size();
+        std::vector<std::size_t> firstBlock(devices, 0), done(devices, 0);
+        for (std::size_t d = 1; d < devices; ++d)
+            firstBlock[d] = firstBlock[d - 1] + m_shortened.schedule.order[d - 1].size();
+        std::vector<TaskId> before(devices, none);
+        m_start.assign(m_program.tasks.size(), 0);
+        m_cut = none;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+            if (m_program.tasks[t].kind != TaskKind::Compute)
+                continue;
+            const auto d = static_cast<std::size_t>(m_program.tasks[t].device);
+            const SteadyState::Part& part = m_shortened.steady.parts[d];
+            m_start[t] = start[firstBlock[d] + done[d]];
+            if (done[d] + 2 * part.period == part.end)
+                before[d] = t;
+            if (m_cut == none && done[d] + part.period == part.end) {
+                if (before[d] == none)
+                    return false;
+                m_cut = t;
+                m_step.tasks = t - before[d];
+                m_duration = m_start[t] - m_start[before[d]];
+                for (std::size_t other = 0; other < devices; ++other)
+                    if (done[other] < m_shortened.steady.parts[other].begin + m_shortened.steady.parts[other].period)
+                        return false;
+            }
+            ++done[d];
+        }
+        if (m_cut == none)
+            return false;
+        m_step.buffers = m_bufferBegin[m_cut] - m_bufferBegin[m_cut - m_step.tasks];
+        m_step.operands = m_program.operandBegin[m_cut] - m_program.operandBegin[m_cut - m_step.tasks];
+        m_extra = cutOf(m_program.extraDependencies);
+        m_overlaps = cutOf(m_program.overlaps);
+        for (const Program::Device& device : m_program.devices) {
+            const std::size_t end = issuedBefore(device, m_cut);
+            m_instructions.push_back({end, end - issuedBefore(device, m_cut - m_step.tasks)});
+        }
+        return true;
+    }
+
+    /// Of a list that is sorted by tasks.
+    template<typename T>
+    Cut cutOf(const std::vector<T>& list) const
+    {
+        const std::size_t end = before(list, m_cut);
+        return {end, end - before(list, m_cut - m_step.tasks)};
+    }
+    template<typename T>
+    static std::size_t before(const std::vector<T>& list, TaskId task)
+    {
+        const auto end = std::lower_bound(list.begin(), list.end(), task, [](const T& item, TaskId t) { return taskOf(item) < t; });
+        return static_cast<std::size_t>(end - list.begin());
+    }
+    static TaskId taskOf(const Program::ExtraDependency& extra) { return extra.task; }
+    static TaskId taskOf(const Program::Overlap& pair) { return pair.first; }
+
+    /// The device's instructions up to the last one of a task before this one; what is freed behind it is not counted.
+    static std::size_t issuedBefore(const Program::Device& device, TaskId task)
+    {
+        std::size_t issued = 0;
+        for (std::size_t i = 0; i < device.instructions.size(); ++i)
+            if (const Instruction& instruction = device.instructions[i]; instruction.kind != InstructionKind::Free) {
+                if (instruction.task >= task)
+                    break;
+                issued = i + 1;
+            }
+        return issued;
+    }
+
+    /// The first task that anything behind the cut refers to, or one repetition before the cut if that is earlier.
+    void findOldest()
+    {
+        TaskId task = m_cut - m_step.tasks;
+        BufferId buffer = m_bufferBegin[task];
+        const auto see = [&](TaskId t) { task = std::min(task, t); };
+        const auto seeBuffer = [&](BufferId b) { buffer = b < m_persistent ? buffer : std::min(buffer, b); };
+        for (TaskId t = m_cut; t < m_program.tasks.size(); ++t) {
+            see(m_program.afterOnDevice[t]);
+            see(m_program.afterData[t]);
+        }
+        for (std::size_t i = m_program.operandBegin[m_cut]; i < m_program.operands.size(); ++i)
+            seeBuffer(m_program.operands[i]);
+        for (std::size_t i = m_extra.end; i < m_program.extraDependencies.size(); ++i)
+            see(m_program.extraDependencies[i].after);
+        for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
+            const auto& instructions = m_program.devices[d].instructions;
+            for (std::size_t i = m_instructions[d].end; i < instructions.size(); ++i) {
+                see(instructions[i].task);
+                seeBuffer(instructions[i].buffer);
+            }
+        }
+        const auto of = std::upper_bound(m_bufferBegin.begin(), m_bufferBegin.end(), buffer); // behind the task that defines it
+        m_oldest = std::min(task, static_cast<TaskId>(of - m_bufferBegin.begin() - 1));
+    }
+
+    bool tasksRepeat() const
+    {
+        if (m_oldest < m_step.tasks)
+            return false;
+        for (TaskId t = m_oldest; t < m_cut; ++t) {
+            const TaskId earlier = t - m_step.tasks;
+            if (moved(m_program.tasks[earlier], 1) != m_program.tasks[t] || !isOfAMicrobatch(m_program.tasks[t])
+                || (m_program.tasks[t].kind == TaskKind::Compute && m_start[t] != m_start[earlier] + m_duration))
+                return false;
+            if (later(m_program.afterOnDevice[earlier], 1) != m_program.afterOnDevice[t]
+                || later(m_program.afterData[earlier], 1) != m_program.afterData[t])
+                return false;
+            const auto same = [&](std::span<const BufferId> earlierOnes, std::span<const BufferId> ones) {
+                return std::equal(earlierOnes.begin(), earlierOnes.end(), ones.begin(), ones.end(),
+                                  [&](BufferId x, BufferId y) { return laterBuffer(x, 1) == y; });
+            };
+            if (!same(m_program.reads(earlier), m_program.reads(t)) || !same(m_program.writes(earlier), m_program.writes(t)))
+                return false;
+        }
+        return true;
+    }
+
+    bool buffersRepeat() const
+    {
+        for (BufferId b = m_bufferBegin[m_oldest]; b < m_bufferBegin[m_cut]; ++b)
+            if (moved(m_program.buffers[b - m_step.buffers], 1) != m_program.buffers[b])
+                return false;
+        return true;
+    }
+
+    /// Of tasks that have more to wait for, and of overlapped ones.
+    bool listsRepeat() const
+    {
+        return listRepeats(m_program.extraDependencies, m_extra) && listRepeats(m_program.overlaps, m_overlaps);
+    }
+    template<typename T>
+    bool listRepeats(const std::vector<T>& list, Cut cut) const
+    {
+        const std::size_t first = before(list, m_oldest);
+        if (first < cut.length)
+            return false;
+        for (std::size_t i = first; i < cut.end; ++i)
+            if (moved(list[i - cut.length], 1) != list[i])
+                return false;
+        return true;
+    }
+
+    bool devicesRepeat() const
+    {
+        for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
+            const Program::Device& device = m_program.devices[d];
+            const Cut& cut = m_instructions[d];
+            const std::size_t first = issuedBefore(device, m_oldest);
+            if (first < cut.length)
+                return false;
+            for (std::size_t i = first; i < cut.end; ++i) {
+                if (moved(device.instructions[i - cut.length], 1) != device.instructions[i]
+                    || device.liveBytes[i - cut.length] != device.liveBytes[i])
+                    return false;
+            }
+        }
+        return true;
+    }
+
+    const Program& m_program;
+    const ShortenedSchedule& m_shortened;
+    Step m_step;
+    BufferId m_persistent = 0; ///< how many there are
+    std::vector<BufferId> m_bufferBegin; ///< per task: its first, or the next one's
+    std::vector<Nanoseconds> m_start;    ///< per task, of those that are blocks
+    Nanoseconds m_duration = 0;          ///< of one repetition
+    TaskId m_cut = none, m_oldest = none;
+    Cut m_extra, m_overlaps;
+    std::vector<Cut> m_instructions; ///< per device
+    bool m_found = false;
+};
+
+} // namespace
+
+bool startsRepeat(const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start, int repetitions)
+{
+    std::vector<const Nanoseconds*> starts; // per device
+    const Nanoseconds* first = start.data();
+    const Nanoseconds* earliest = nullptr;  // where the first device comes to the end
+    Nanoseconds duration = 0;               // of a repetition
+    for (std::size_t d = 0; d < shortened.steady.parts.size(); ++d) {
+        const SteadyState::Part& part = shortened.steady.parts[d];
+        starts.push_back(first);
+        if (part.end < 2 * part.period)
+            return false;
+        const Nanoseconds* const end = first + (part.end - part.period);
+        if (earliest == nullptr || *end < *earliest) {
+            earliest = end;
+            duration = *end - *(end - part.period);
+        }
+        first += shortened.schedule.order[d].size();
+    }
+    if (earliest == nullptr || duration <= 0)
+        return false;
+    const Nanoseconds since = *earliest - duration * (repetitions + 1);
+    for (std::size_t d = 0; d < starts.size(); ++d) {
+        const SteadyState::Part& part = shortened.steady.parts[d];
+        for (std::size_t i = part.end - part.period; i-- > 0 && starts[d][i] >= since;)
+            if (starts[d][i] < *earliest
+                && (i < part.begin + part.period || starts[d][i] != starts[d][i - part.period] + duration))
+                return false;
+    }
+    return true;
+}
+
+std::optional<Program> repeatSteadyState(const Program& program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)
+{
+    const Repeater repeater(program, shortened, start);
+    if (!repeater.found())
+        return std::nullopt;
+    return repeater.repeat();
+}
+
+} // namespace pipewright
