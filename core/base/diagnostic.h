@@ -30,6 +30,10 @@ bool hasErrors(const Diagnostics& diagnostics);
 std::string toString(const Diagnostic& diagnostic);
 std::string toString(const Diagnostics& diagnostics); ///< one line each
 
+/// At most 40 bytes of what somebody wrote, in quotes, for a message: safe to print, since what is no printable
+/// character of UTF-8 becomes a question mark.
+std::string inQuotes(std::string_view text);
+
 /// Thrown when work cannot go on. Never empty: what() is toString() of its diagnostics.
 class Error : public std::runtime_error {
 public:

@@ -46,16 +46,6 @@ bool isDigit(char c)
     return c >= '0' && c <= '9';
 }
 
-std::string quoted(std::string_view text)
-{
-    constexpr std::size_t longest = 40;
-    std::string result = "\"";
-    result += text.substr(0, longest);
-    if (text.size() > longest)
-        result += "...";
-    return result + "\"";
-}
-
 [[noreturn]] void fail(std::string_view where, std::string what, std::string hint)
 {
     throw Error(std::string(where), std::move(what), std::move(hint));
@@ -69,11 +59,11 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
 {
     const std::string example = "write for example " + std::string(words.example);
     const auto tooLarge = [&]() {
-        fail(where, quoted(text) + " is larger than any " + std::string(words.noun) + " that makes sense",
+        fail(where, inQuotes(text) + " is larger than any " + std::string(words.noun) + " that makes sense",
              "at most " + std::string(limitText));
     };
     if (!text.empty() && text.front() == '-')
-        fail(where, "a " + std::string(words.noun) + " cannot be negative, and " + quoted(text) + " is", example);
+        fail(where, "a " + std::string(words.noun) + " cannot be negative, and " + inQuotes(text) + " is", example);
 
     std::size_t at = 0;
     Wide digits = 0;      // all digits, the point left out
@@ -96,31 +86,31 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
             for (; zeros >= 0 && digits < enough; --zeros, ++afterPoint)
                 digits *= 10;
             if (zeros >= 0)
-                fail(where, quoted(text) + " has more digits than can be kept", example);
+                fail(where, inQuotes(text) + " has more digits than can be kept", example);
             zeros = 0;
             digits += digit;
         }
         if (digits >= enough) {
             if (!point)
                 tooLarge();
-            fail(where, quoted(text) + " has more digits than can be kept", example);
+            fail(where, inQuotes(text) + " has more digits than can be kept", example);
         }
     }
     if (!anyDigit || (point && text[at - 1] == '.'))
-        fail(where, quoted(text) + " is not a " + std::string(words.noun), example);
+        fail(where, inQuotes(text) + " is not a " + std::string(words.noun), example);
 
     std::string_view name = text.substr(at);
     while (!name.empty() && name.front() == ' ')
         name.remove_prefix(1);
     if (name.empty())
-        fail(where, "the " + std::string(words.noun) + " " + quoted(text) + " has no unit",
+        fail(where, "the " + std::string(words.noun) + " " + inQuotes(text) + " has no unit",
              "append " + std::string(words.units));
     std::optional<std::int64_t> scale;
     for (const Unit& unit : units)
         if (unit.name == name)
             scale = unit.scale;
     if (!scale)
-        fail(where, quoted(name) + " is not a unit of a " + std::string(words.noun),
+        fail(where, inQuotes(name) + " is not a unit of a " + std::string(words.noun),
              "use " + std::string(words.units));
 
     // Divide by ten as long as it goes evenly, so that digits * scale stays within 128 bits.
@@ -132,7 +122,7 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
     for (; afterPoint > 0; --afterPoint)
         divisor *= 10;
     if (value % divisor != 0 && fraction == Fraction::MustBeWhole)
-        fail(where, quoted(text) + " is not a whole number of nanoseconds", "round it to nanoseconds");
+        fail(where, inQuotes(text) + " is not a whole number of nanoseconds", "round it to nanoseconds");
     value = (value + divisor / 2) / divisor;
     if (value > limit)
         tooLarge();

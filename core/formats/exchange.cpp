@@ -109,7 +109,7 @@ const ExportFormat& exportFormat(std::string_view name)
     const auto found =
         std::find_if(exporters.begin(), exporters.end(), [&](const ExportFormat& f) { return f.name == name; });
     if (found == exporters.end())
-        throw Error("--to", fmt::format("unknown format {}", quotedCell(name)), "known formats: " + namesOf(exporters));
+        throw Error("--to", fmt::format("unknown format {}", inQuotes(name)), "known formats: " + namesOf(exporters));
     return *found;
 }
 
@@ -125,7 +125,7 @@ Imported importDesign(std::string_view text, const std::string& source, const Im
     const auto found = std::find_if(importers.begin(), importers.end(),
                                     [&](const ImportFormat& f) { return f.name == options.format; });
     if (found == importers.end())
-        throw Error("--from", fmt::format("unknown format {}", quotedCell(options.format)),
+        throw Error("--from", fmt::format("unknown format {}", inQuotes(options.format)),
                     "known formats: " + namesOf(importers));
     return found->read(text, source, options);
 }

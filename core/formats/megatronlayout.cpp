@@ -64,7 +64,7 @@ private:
             part = c;
             ++m_at;
         } else {
-            fail(fmt::format("{} is not part of a layout", quotedCell(m_text.substr(m_at, 1))),
+            fail(fmt::format("{} is not part of a layout", inQuotes(m_text.substr(m_at, 1))),
                  "E embedding, t transformer layer, m multi-token prediction, L loss, | between stages");
         }
         return m_at < m_text.size() && m_text[m_at] == '*' ? repeated(part) : part;

@@ -37,7 +37,7 @@ std::optional<CellFault> typeOf(std::string_view name, PytorchLetters letters, T
     }
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
-        return CellFault{fmt::format("unknown action type {}", quotedCell(name)), std::string(example)};
+        return CellFault{fmt::format("unknown action type {}", inQuotes(name)), std::string(example)};
     type = static_cast<Type>(found - names.begin());
     return std::nullopt;
 }
@@ -62,7 +62,7 @@ std::optional<CellFault> parseAction(std::string_view text, PytorchLetters lette
                              action.microbatch == -1 ? std::string(example) : fmt::format("{} is the largest", maxMicrobatches - 1)};
     }
     if (!text.empty())
-        return CellFault{fmt::format("{} stands behind the action", quotedCell(text)), std::string(example)};
+        return CellFault{fmt::format("{} stands behind the action", inQuotes(text)), std::string(example)};
     return std::nullopt;
 }
 

@@ -33,7 +33,7 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     else if (upper == "W")
         cell.op = Op::W;
     else {
-        faults.add(line.number, text, fmt::format("unknown pass {}", quotedCell(name)), std::string(exampleOfACell));
+        faults.add(line.number, text, fmt::format("unknown pass {}", inQuotes(name)), std::string(exampleOfACell));
         return false;
     }
     cell.lower = name.front() >= 'a';

@@ -80,7 +80,7 @@ std::vector<TextLine> splitWords(std::string_view text)
 
 void CellFaults::add(int line, const TextCell& cell, std::string what, std::string hint)
 {
-    add(line, fmt::format("cell {}, {}: {}", cell.number, quotedCell(cell.text), what), std::move(hint));
+    add(line, fmt::format("cell {}, {}: {}", cell.number, inQuotes(cell.text), what), std::move(hint));
 }
 
 void CellFaults::add(int line, std::string what, std::string hint, Severity severity)
@@ -105,16 +105,6 @@ Diagnostics CellFaults::take()
     if (m_left > 0)
         m_diagnostics.push_back({Severity::Note, m_source, fmt::format("{} more like these", m_left), {}});
     return std::move(m_diagnostics);
-}
-
-std::string quotedCell(std::string_view text)
-{
-    constexpr std::size_t longest = 40;
-    std::string result = "\"";
-    for (const char c : text.substr(0, longest))
-        result += c >= ' ' && c < '\x7f' ? c : '?';
-    result += text.size() > longest ? "…\"" : "\"";
-    return result;
 }
 
 int takeNumber(std::string_view& text, int largest)

@@ -52,9 +52,6 @@ private:
     int m_left = 0; ///< not kept
 };
 
-/// At most 40 bytes of a cell, in quotes, with control characters replaced: safe to print.
-std::string quotedCell(std::string_view text);
-
 /// Reads a number at the front of `text` and removes it: plain digits, no sign, no leading zeros, at most
 /// `largest`. Returns -1 when there is none, or -2 when it is too large.
 int takeNumber(std::string_view& text, int largest);

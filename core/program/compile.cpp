@@ -162,6 +162,10 @@ public:
 
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
+    bool allTakeTime() const
+    {
+        return std::equal(m_run.start.begin(), m_run.start.end(), m_run.end.begin(), [](Nanoseconds start, Nanoseconds end) { return start < end; });
+    }
 
     Program program() const
     {
@@ -243,6 +247,8 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
         for (int n = usefulRepetitions(steady->underWay, keeps); savesHalf(n); n *= 2) { // uneven stages take longer to fall into step
             const ShortenedSchedule shortened = shorten(schedule, *steady, n);
             const Compilation compilation(shortened.schedule, costs, dataflow, options);
+            if (!compilation.allTakeTime())
+                return std::nullopt; // those that take none keep the order in which they ran, which need not repeat itself
             if (!startsRepeat(shortened, compilation.start(), keeps ? steady->underWay : 1))
                 continue;
             if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))

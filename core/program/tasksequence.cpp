@@ -41,7 +41,7 @@ public:
             if (!isOfWeights(input.skip))
                 m_skipOutputs.push_back({input.input, input.block, input.skip});
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
-            return std::tie(a.producer, a.consumer) < std::tie(b.producer, b.consumer);
+            return std::tie(a.producer, a.consumer, a.skip) < std::tie(b.producer, b.consumer, b.skip);
         });
         reserve();
         addPersistentBuffers();

@@ -178,9 +178,17 @@ private Q_SLOTS:
         QVERIFY(compile(schedule, costs) == blockByBlock(schedule, costs));
     }
 
+    void otherConnectionsAreAsCompiledBlockByBlock_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addRow("full backwards, which hand two gradients to one block") << "1f1b";
+        QTest::addRow("split backwards") << "zb-h1";
+    }
+
     void otherConnectionsAreAsCompiledBlockByBlock()
     {
-        const Schedule schedule = familyOf("zb-h1");
+        QFETCH(QString, family);
+        const Schedule& schedule = familyOf(family);
         const Costs costs = costsOf(Sent, schedule);
         Dataflow dataflow;
         dataflow.skips = {{0, 2, 40}, {0, 3, 40}};

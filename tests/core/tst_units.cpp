@@ -41,6 +41,35 @@ class TestUnits : public QObject {
 private slots:
     void initTestCase() { qputenv("RC_PARAMS", "seed=20241214 verbose_progress=0"); }
 
+    void whatSomebodyWroteIsSafeToPrint_data()
+    {
+        QTest::addColumn<QByteArray>("text");
+        QTest::addColumn<QByteArray>("printed");
+        const auto row = [](const char* name, QByteArray text, QByteArray printed) { QTest::newRow(name) << text << printed; };
+        row("plain", "12 ms", "\"12 ms\"");
+        row("nothing", "", "\"\"");
+        row("Greek", "601 µs", "\"601 µs\"");
+        row("beyond the first plane", "\xf0\x9f\x9a\x82", "\"\xf0\x9f\x9a\x82\"");
+        row("escape sequence", "\x1b[31mred", "\"?[31mred\"");
+        row("line break", "a\nb\x7f", "\"a?b?\"");
+        row("control character of Latin-1", "\xc2\x9b", "\"??\"");
+        row("turned around", "a\xe2\x80\xae" "b", "\"a???b\"");
+        row("cut short", "\xe2\x80", "\"??\"");
+        row("not UTF-8", "\xff\xc0\x80", "\"???\"");
+        row("a surrogate", "\xed\xa0\x80", "\"???\"");
+        row("overlong", "\xe0\x80\xaf\xf0\x80\x80\xaf", "\"???????\"");
+        row("40 bytes", QByteArray(40, 'x'), "\"" + QByteArray(40, 'x') + "\"");
+        row("41 bytes", QByteArray(41, 'x'), "\"" + QByteArray(40, 'x') + "…\"");
+        row("cut between characters", QByteArray(39, 'x') + "µs", "\"" + QByteArray(39, 'x') + "…\"");
+    }
+
+    void whatSomebodyWroteIsSafeToPrint()
+    {
+        QFETCH(QByteArray, text);
+        QFETCH(QByteArray, printed);
+        QCOMPARE(QByteArray::fromStdString(inQuotes(text.toStdString())), printed);
+    }
+
     void durationsAreReadExactly()
     {
         QCOMPARE(parseDuration("18.522ms", ""), Nanoseconds(18'522'000));
