@@ -28,7 +28,7 @@ Spread spreadOf(const std::vector<const ExperimentRun*>& runs, double Experiment
     return {sum / static_cast<double>(runs.size()), high - low};
 }
 
-std::string inQuotes(std::string_view text)
+std::string csvCell(std::string_view text)
 {
     std::string result = "\"";
     for (const char c : text)
@@ -96,7 +96,7 @@ std::string curvesCsv(const std::vector<ExperimentRun>& runs)
     std::string text = "update";
     std::size_t rows = 0;
     for (const ExperimentRun& run : runs) {
-        text += "," + inQuotes(fmt::format("{} seed {}", run.name, run.seed));
+        text += "," + csvCell(fmt::format("{} seed {}", run.name, run.seed));
         rows = std::max(rows, run.losses.size());
     }
     for (std::size_t row = 0; row < rows; ++row) {
@@ -114,7 +114,7 @@ std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
                        "updates_per_second,peak_bytes,predicted_peak_bytes\n";
     for (const ExperimentSummary& line : lines)
         text += fmt::format("{},{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{:.4g},{},{}\n",
-                            inQuotes(line.name), line.rule, line.optimizer, line.seeds, line.finalLoss.mean,
+                            csvCell(line.name), line.rule, line.optimizer, line.seeds, line.finalLoss.mean,
                             line.finalLoss.range, line.heldBackLoss.mean, line.heldBackLoss.range,
                             line.heldBackAccuracy.mean, line.heldBackAccuracy.range,
                             !line.bitEqual ? "" : *line.bitEqual ? "yes" : "no", joined(line.staleness),
