@@ -80,7 +80,7 @@ std::vector<std::string> launchCommand(const std::string& program, int ranks, co
                                    "btl_vader_single_copy_mechanism",
                                    "none"};
     if (asRoot)
-        words.insert(words.begin() + 1, "--allow-run-as-root");
+        words.emplace_back("--allow-run-as-root");
     words.insert(words.end(), command.begin(), command.end());
     return words;
 }
