@@ -41,7 +41,7 @@ private:
 /// Radix sort by starts in `unit`s, least significant digit first, which keeps the order among equal starts. `Start`
 /// is as narrow as they allow: what it takes is the moving of memory.
 template<typename Start>
-std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest)
+GlobalOrder sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest)
 {
     const auto bits = std::max(1u, static_cast<unsigned>(std::bit_width(latest)));
     const unsigned digits = (bits + mostDigitBits - 1) / mostDigitBits;
@@ -71,8 +71,8 @@ std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uin
             add(block);
     std::array<std::uint32_t, std::size_t{1} << mostDigitBits> counts;
     const std::span<std::uint32_t> position(counts.data(), buckets);
-    // Calls put(position, keyed) for all of them, in the order of the digit that begins at `shift`.
-    const auto byDigit = [&](unsigned shift, auto put) {
+    std::vector<Keyed> sorted(keyed.size());
+    for (unsigned shift = 0; shift < bits; shift += digitBits) {
         std::fill(position.begin(), position.end(), 0);
         for (const Keyed& k : keyed)
             ++position[(k.start >> shift) & (buckets - 1)];
@@ -80,22 +80,23 @@ std::vector<BlockIndex> sortedBy(const OrderRun& run, Nanoseconds unit, std::uin
         for (std::uint32_t& p : position)
             sum += std::exchange(p, sum);
         for (const Keyed& k : keyed)
-            put(position[(k.start >> shift) & (buckets - 1)]++, k);
-    };
-    unsigned shift = 0;
-    for (std::vector<Keyed> sorted; shift + digitBits < bits; shift += digitBits) {
-        sorted.resize(keyed.size());
-        byDigit(shift, [&](std::uint32_t at, const Keyed& k) { sorted[at] = k; });
+            sorted[position[(k.start >> shift) & (buckets - 1)]++] = k;
         keyed.swap(sorted);
     }
-    std::vector<BlockIndex> order(keyed.size());
-    byDigit(shift, [&](std::uint32_t at, const Keyed& k) { order[at] = k.block; });
+    GlobalOrder order;
+    order.blocks.reserve(keyed.size());
+    for (std::uint32_t i = 0; i < keyed.size(); ++i) {
+        if (i == 0 || keyed[i].start != keyed[i - 1].start)
+            order.instants.push_back(i);
+        order.blocks.push_back(keyed[i].block);
+    }
+    order.instants.push_back(static_cast<std::uint32_t>(keyed.size()));
     return order;
 }
 
 } // namespace
 
-std::vector<BlockIndex> sortedByStart(const OrderRun& run)
+GlobalOrder sortedByStart(const OrderRun& run)
 {
     Nanoseconds unit = unitOf(run), latest = 0;
     const Divisor divide(unit);

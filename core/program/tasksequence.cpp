@@ -51,19 +51,17 @@ public:
 
     [[gnu::flatten]] void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
-        const std::vector<BlockIndex> order = sortedByStart(simulated);
-        rankBlocks(order);
-        Nanoseconds now = 0;
-        for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
-            const BlockIndex i = order[rank];
-            fetchAhead(order, rank, simulated);
-            if (simulated.start[i] > now) {
-                now = simulated.start[i];
-                emitTransfers(now);
+        const GlobalOrder order = sortedByStart(simulated);
+        rankBlocks(order.blocks);
+        for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
+            emitTransfers(simulated.start[order.blocks[order.instants[instant]]]);
+            for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
+                const BlockIndex i = order.blocks[rank];
+                fetchAhead(order.blocks, rank);
+                if (m_costs.blockingTransfers)
+                    m_dueOf = simulated.end[i];
+                addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
             }
-            if (m_costs.blockingTransfers)
-                m_dueOf = simulated.end[i];
-            addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
         }
         emitTransfers();
         joinOverlaps(m_program);
@@ -134,7 +132,7 @@ private:
 
     /// The walk jumps from device to device, so almost each block's line of each array would be waited for:
     /// asks for the block's own first, then for the cell that it names.
-    [[gnu::always_inline]] inline void fetchAhead(const std::vector<BlockIndex>& order, std::uint32_t rank, const OrderRun& simulated)
+    [[gnu::always_inline]] inline void fetchAhead(const std::vector<BlockIndex>& order, std::uint32_t rank)
     {
         if (rank + farAhead >= order.size())
             return;
@@ -143,7 +141,6 @@ private:
         prefetch(&m_graph.deviceOfBlock[far]);
         prefetch(&m_graph.chainInput[far]);
         prefetch(&m_consumer[far]);
-        prefetch(&simulated.start[far]);
         const Block& near = m_graph.blocks[order[rank + farAhead / 2]];
         prefetch(&cell(near.stage, near.microbatch));
     }
