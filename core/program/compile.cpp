@@ -133,7 +133,7 @@ private:
     std::vector<Nanoseconds> m_activation, m_gradient; ///< per replica and stage
 };
 
-/// Block by block.
+/// Compiles block by block.
 class Compilation {
 public:
     /// Finds the order and the start times. Keeps references to all.
@@ -162,9 +162,13 @@ public:
 
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
-    bool allTakeTime() const
+    /// Blocks that take no time keep the order in which they ran, which need not repeat itself, and versions of weights are
+    /// counted through the step.
+    bool mayRepeat() const
     {
-        return std::equal(m_run.start.begin(), m_run.start.end(), m_run.end.begin(), [](Nanoseconds start, Nanoseconds end) { return start < end; });
+        return !m_weights.versioned()
+               && std::equal(m_run.start.begin(), m_run.start.end(), m_run.end.begin(),
+                             [](Nanoseconds start, Nanoseconds end) { return start < end; });
     }
 
     Program program() const
@@ -247,8 +251,8 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
         for (int n = usefulRepetitions(steady->underWay, keeps); savesHalf(n); n *= 2) { // uneven stages take longer to fall into step
             const ShortenedSchedule shortened = shorten(schedule, *steady, n);
             const Compilation compilation(shortened.schedule, costs, dataflow, options);
-            if (!compilation.allTakeTime())
-                return std::nullopt; // those that take none keep the order in which they ran, which need not repeat itself
+            if (!compilation.mayRepeat())
+                return std::nullopt;
             if (!startsRepeat(shortened, compilation.start(), keeps ? steady->underWay : 1))
                 continue;
             if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))

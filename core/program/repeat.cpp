@@ -30,7 +30,7 @@ public:
         m_step.microbatches = shortened.steady.microbatches;
         while (m_persistent < program.buffers.size() && program.buffers[m_persistent].microbatch < 0)
             ++m_persistent;
-        m_found = buffersInOrder() && findCut(start);
+        m_found = !program.versioned() && buffersInOrder() && findCut(start);
         if (m_found) {
             findOldest();
             m_found = tasksRepeat() && buffersRepeat() && listsRepeat() && devicesRepeat();
@@ -349,7 +349,7 @@ bool startsRepeat(const ShortenedSchedule& shortened, const std::vector<Nanoseco
         }
         first += shortened.schedule.order[d].size();
     }
-    if (earliest == nullptr || duration <= 0)
+    if (earliest == nullptr || duration <= 0 || duration > *earliest / (repetitions + 1))
         return false;
     const Nanoseconds since = *earliest - duration * (repetitions + 1);
     for (std::size_t d = 0; d < starts.size(); ++d) {

@@ -208,6 +208,26 @@ private Q_SLOTS:
         QVERIFY(compile(schedule, costs) == blockByBlock(schedule, costs));
     }
 
+    void versionsOfWeightsDoNotRepeatThemselves()
+    {
+        Schedule schedule = familyOf("1f1b");
+        for (int stage = 0; stage < schedule.stages(); ++stage)
+            schedule.order[static_cast<std::size_t>(stage)].push_back({Op::U, stage, microbatches - 1});
+        const Costs costs = costsOf(Kept, schedule);
+        const Program program = compile(schedule, costs);
+        QCOMPARE(program.weights.size(), program.tasks.size());
+        QVERIFY(program == blockByBlock(schedule, costs));
+    }
+
+    void blocksThatTakeNoTimeDoNotRepeatThemselves()
+    {
+        const Schedule& schedule = familyOf("zb-v");
+        Costs costs = costsOf(Kept, schedule);
+        for (std::size_t stage = 0; stage < costs.stages.size(); stage += 2)
+            costs.stages[stage].weightGrad = 0;
+        QVERIFY(compile(schedule, costs) == blockByBlock(schedule, costs));
+    }
+
     void whatIsMissingMayBe()
     {
         Schedule schedule = familyOf("zb-h1");
