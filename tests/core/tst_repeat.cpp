@@ -213,7 +213,9 @@ private Q_SLOTS:
         Schedule schedule = familyOf("1f1b");
         for (int stage = 0; stage < schedule.stages(); ++stage)
             schedule.order[static_cast<std::size_t>(stage)].push_back({Op::U, stage, microbatches - 1});
-        const Costs costs = costsOf(Kept, schedule);
+        Costs costs = costsOf(Kept, schedule);
+        for (StageCosts& stage : costs.stages)
+            stage.update = 500;
         const Program program = compile(schedule, costs);
         QCOMPARE(program.weights.size(), program.tasks.size());
         QVERIFY(program == blockByBlock(schedule, costs));
