@@ -160,6 +160,7 @@ public:
             throw Error(m_run.stuck);
     }
 
+    const OrderGraph& graph() const { return m_graph; }
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
     /// Blocks that take no time keep the order in which they ran, which need not repeat itself, and versions of weights are
@@ -230,7 +231,7 @@ private:
 /// long as anything is needed. What stages keep of a microbatch is needed until its backward.
 int usefulRepetitions(int underWay, bool keepsActivations)
 {
-    return keepsActivations ? 2 * underWay + 6 : underWay + 3;
+    return keepsActivations ? underWay * 3 / 2 + 6 : underWay + 3;
 }
 
 /// From a shorter schedule, where this one repeats itself and so do its start times.
@@ -238,25 +239,30 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
 {
     if (!costs.microbatches.empty())
         return std::nullopt;
-    const std::optional<SteadyState> steady = findSteadyState(schedule);
+    std::optional<SteadyState> steady = findSteadyState(schedule);
     if (!steady)
         return std::nullopt;
     const bool keeps = std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) {
         return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad}) > 0;
     });
-    const auto savesHalf = [&](int repetitions) {
-        return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches;
-    };
+    int repetitions = usefulRepetitions(steady->underWay, keeps);
+    const auto savesHalf = [&] { return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches; };
     try {
-        for (int n = usefulRepetitions(steady->underWay, keeps); savesHalf(n); n *= 2) { // uneven stages take longer to fall into step
-            const ShortenedSchedule shortened = shorten(schedule, *steady, n);
+        while (savesHalf()) {
+            const ShortenedSchedule shortened = shorten(schedule, *steady, repetitions);
             const Compilation compilation(shortened.schedule, costs, dataflow, options);
             if (!compilation.mayRepeat())
                 return std::nullopt;
-            if (!startsRepeat(shortened, compilation.start(), keeps ? steady->underWay : 1))
+            const int together = repetitionsOfStarts(compilation.graph(), shortened.steady, compilation.start(), keeps);
+            if (together > 1) {
+                steady = takenTogether(*steady, together);
+                repetitions = repetitions / together + 3;
                 continue;
-            if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))
-                return program;
+            }
+            if (together == 1)
+                if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))
+                    return program;
+            repetitions *= 2; // uneven stages take longer to fall into step
         }
     } catch (const Error&) {
         // The places that it names are not those of the whole schedule.

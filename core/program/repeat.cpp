@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 
 namespace pipewright {
 
@@ -33,7 +34,7 @@ public:
         m_found = !program.versioned() && buffersInOrder() && findCut(start);
         if (m_found) {
             findOldest();
-            m_found = tasksRepeat() && buffersRepeat() && listsRepeat() && devicesRepeat();
+            m_found = numbersRepeat() && lastRepeats();
         }
     }
 
@@ -226,24 +227,25 @@ private:
         return issued;
     }
 
-    /// The first task that anything behind the cut refers to, or one repetition before the cut if that is earlier.
+    /// The first task that the last repetition or anything behind it refers to.
     void findOldest()
     {
         TaskId task = m_cut - m_step.tasks;
         BufferId buffer = m_bufferBegin[task];
+        const TaskId first = task;
         const auto see = [&](TaskId t) { task = std::min(task, t); };
         const auto seeBuffer = [&](BufferId b) { buffer = b < m_persistent ? buffer : std::min(buffer, b); };
-        for (TaskId t = m_cut; t < m_program.tasks.size(); ++t) {
+        for (TaskId t = first; t < m_program.tasks.size(); ++t) {
             see(m_program.afterOnDevice[t]);
             see(m_program.afterData[t]);
         }
-        for (std::size_t i = m_program.operandBegin[m_cut]; i < m_program.operands.size(); ++i)
+        for (std::size_t i = m_program.operandBegin[first]; i < m_program.operands.size(); ++i)
             seeBuffer(m_program.operands[i]);
-        for (std::size_t i = m_extra.end; i < m_program.extraDependencies.size(); ++i)
+        for (std::size_t i = m_extra.end - m_extra.length; i < m_program.extraDependencies.size(); ++i)
             see(m_program.extraDependencies[i].after);
         for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
             const auto& instructions = m_program.devices[d].instructions;
-            for (std::size_t i = m_instructions[d].end; i < instructions.size(); ++i) {
+            for (std::size_t i = m_instructions[d].end - m_instructions[d].length; i < instructions.size(); ++i) {
                 see(instructions[i].task);
                 seeBuffer(instructions[i].buffer);
             }
@@ -252,68 +254,57 @@ private:
         m_oldest = std::min(task, static_cast<TaskId>(of - m_bufferBegin.begin() - 1));
     }
 
-    bool tasksRepeat() const
+    /// Whatever is numbered since the oldest: is it one repetition on from what was numbered one repetition before?
+    bool numbersRepeat() const
     {
-        if (m_oldest < m_step.tasks)
+        if (m_cut < 2 * m_step.tasks)
             return false;
-        for (TaskId t = m_oldest; t < m_cut; ++t) {
+        const TaskId first = std::min(m_oldest, m_cut - 2 * m_step.tasks) + m_step.tasks;
+        for (TaskId t = first; t < m_cut; ++t) {
             const TaskId earlier = t - m_step.tasks;
             if (moved(m_program.tasks[earlier], 1) != m_program.tasks[t] || !isOfAMicrobatch(m_program.tasks[t])
-                || (m_program.tasks[t].kind == TaskKind::Compute && m_start[t] != m_start[earlier] + m_duration))
-                return false;
-            if (later(m_program.afterOnDevice[earlier], 1) != m_program.afterOnDevice[t]
-                || later(m_program.afterData[earlier], 1) != m_program.afterData[t])
-                return false;
-            const auto same = [&](std::span<const BufferId> earlierOnes, std::span<const BufferId> ones) {
-                return std::equal(earlierOnes.begin(), earlierOnes.end(), ones.begin(), ones.end(),
-                                  [&](BufferId x, BufferId y) { return laterBuffer(x, 1) == y; });
-            };
-            if (!same(m_program.reads(earlier), m_program.reads(t)) || !same(m_program.writes(earlier), m_program.writes(t)))
+                || (m_program.tasks[t].kind == TaskKind::Compute && m_start[t] != m_start[earlier] + m_duration)
+                || !same(m_program.writes(earlier), m_program.writes(t)))
                 return false;
         }
-        return true;
-    }
-
-    bool buffersRepeat() const
-    {
-        for (BufferId b = m_bufferBegin[m_oldest]; b < m_bufferBegin[m_cut]; ++b)
+        for (BufferId b = m_bufferBegin[first]; b < m_bufferBegin[m_cut]; ++b)
             if (moved(m_program.buffers[b - m_step.buffers], 1) != m_program.buffers[b])
                 return false;
         return true;
     }
 
-    /// Of tasks that have more to wait for, and of overlapped ones.
-    bool listsRepeat() const
+    /// Does the last repetition the same with them as the one before it?
+    bool lastRepeats() const
     {
-        return listRepeats(m_program.extraDependencies, m_extra) && listRepeats(m_program.overlaps, m_overlaps);
+        for (TaskId t = m_cut - m_step.tasks; t < m_cut; ++t) {
+            const TaskId earlier = t - m_step.tasks;
+            if (later(m_program.afterOnDevice[earlier], 1) != m_program.afterOnDevice[t]
+                || later(m_program.afterData[earlier], 1) != m_program.afterData[t] || !same(m_program.reads(earlier), m_program.reads(t)))
+                return false;
+        }
+        const auto identical = [](Bytes live, std::uint32_t) { return live; };
+        const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
+        bool repeats = endRepeats(m_program.extraDependencies, m_extra, move) && endRepeats(m_program.overlaps, m_overlaps, move);
+        for (std::size_t d = 0; repeats && d < m_program.devices.size(); ++d)
+            repeats = endRepeats(m_program.devices[d].instructions, m_instructions[d], move)
+                      && endRepeats(m_program.devices[d].liveBytes, m_instructions[d], identical);
+        return repeats;
     }
-    template<typename T>
-    bool listRepeats(const std::vector<T>& list, Cut cut) const
+    template<typename T, typename Move>
+    static bool endRepeats(const std::vector<T>& list, Cut cut, Move move)
     {
-        const std::size_t first = before(list, m_oldest);
-        if (first < cut.length)
+        if (cut.end < 2 * cut.length)
             return false;
-        for (std::size_t i = first; i < cut.end; ++i)
-            if (moved(list[i - cut.length], 1) != list[i])
+        for (std::size_t i = cut.end - cut.length; i < cut.end; ++i)
+            if (move(list[i - cut.length], 1) != list[i])
                 return false;
         return true;
     }
 
-    bool devicesRepeat() const
+    bool same(std::span<const BufferId> earlier, std::span<const BufferId> ones) const
     {
-        for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
-            const Program::Device& device = m_program.devices[d];
-            const Cut& cut = m_instructions[d];
-            const std::size_t first = issuedBefore(device, m_oldest);
-            if (first < cut.length)
-                return false;
-            for (std::size_t i = first; i < cut.end; ++i) {
-                if (moved(device.instructions[i - cut.length], 1) != device.instructions[i]
-                    || device.liveBytes[i - cut.length] != device.liveBytes[i])
-                    return false;
-            }
-        }
-        return true;
+        return std::equal(earlier.begin(), earlier.end(), ones.begin(), ones.end(),
+                          [this](BufferId x, BufferId y) { return laterBuffer(x, 1) == y; });
     }
 
     const Program& m_program;
@@ -329,37 +320,61 @@ private:
     bool m_found = false;
 };
 
-} // namespace
-
-bool startsRepeat(const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start, int repetitions)
+/// The earliest start of a block that one needs which starts at `from` or later.
+Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>& start, Nanoseconds from, bool keepsActivations)
 {
-    std::vector<const Nanoseconds*> starts; // per device
-    const Nanoseconds* first = start.data();
-    const Nanoseconds* earliest = nullptr;  // where the first device comes to the end
-    Nanoseconds duration = 0;               // of a repetition
-    for (std::size_t d = 0; d < shortened.steady.parts.size(); ++d) {
-        const SteadyState::Part& part = shortened.steady.parts[d];
-        starts.push_back(first);
+    Nanoseconds oldest = from;
+    const auto need = [&](BlockIndex block) {
+        if (block != noBlock)
+            oldest = std::min(oldest, start[block]);
+    };
+    for (BlockIndex i = 0; i < graph.blocks.size(); ++i) {
+        if (start[i] < from)
+            continue;
+        const Block& block = graph.blocks[i];
+        need(graph.chainInput[i]);
+        if (keepsActivations && block.op != Op::F)
+            need(graph.indexOf(Op::F, block.stage, block.microbatch));
+    }
+    return oldest;
+}
+
+/// Do all blocks start one repetition after those of the repetition before, from one repetition after the oldest that the
+/// last repetition or anything behind it needs?
+bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start, bool keepsActivations)
+{
+    Nanoseconds cut = std::numeric_limits<Nanoseconds>::max(); // one repetition before the first device comes to the end
+    Nanoseconds duration = 0;                                  // of a repetition
+    for (std::size_t d = 0; d < steady.parts.size(); ++d) {
+        const SteadyState::Part& part = steady.parts[d];
         if (part.end < 2 * part.period)
             return false;
-        const Nanoseconds* const end = first + (part.end - part.period);
-        if (earliest == nullptr || *end < *earliest) {
-            earliest = end;
-            duration = *end - *(end - part.period);
+        const std::size_t end = graph.firstOfDevice[d] + part.end - part.period;
+        if (start[end] < cut) {
+            cut = start[end];
+            duration = cut - start[end - part.period];
         }
-        first += shortened.schedule.order[d].size();
     }
-    if (earliest == nullptr || duration <= 0 || duration > *earliest / (repetitions + 1))
-        return false;
-    const Nanoseconds since = *earliest - duration * (repetitions + 1);
-    for (std::size_t d = 0; d < starts.size(); ++d) {
-        const SteadyState::Part& part = shortened.steady.parts[d];
-        for (std::size_t i = part.end - part.period; i-- > 0 && starts[d][i] >= since;)
-            if (starts[d][i] < *earliest
-                && (i < part.begin + part.period || starts[d][i] != starts[d][i - part.period] + duration))
+    const Nanoseconds since = duration + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration);
+    for (std::size_t d = 0; d < steady.parts.size(); ++d) {
+        const SteadyState::Part& part = steady.parts[d];
+        const Nanoseconds* const starts = start.data() + graph.firstOfDevice[d];
+        for (std::size_t i = part.end - part.period; i-- > 0 && starts[i] >= since;)
+            if (starts[i] < cut && (i < part.begin + part.period || starts[i] != starts[i - part.period] + duration))
                 return false;
     }
-    return true;
+    return duration > 0;
+}
+
+} // namespace
+
+int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start, bool keepsActivations)
+{
+    constexpr int most = 64;
+    for (int n = 1; n <= std::min(most, steady.repetitions / 2); ++n)
+        if (startsRepeat(graph, takenTogether(steady, n), start, keepsActivations))
+            return n;
+    return 0;
 }
 
 std::optional<Program> repeatSteadyState(const Program& program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)

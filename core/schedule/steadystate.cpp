@@ -183,6 +183,16 @@ std::optional<SteadyState> findSteadyState(const Schedule& schedule)
     return Finder(schedule).find();
 }
 
+SteadyState takenTogether(SteadyState steady, int repetitions)
+{
+    for (SteadyState::Part& part : steady.parts)
+        part.period *= static_cast<std::size_t>(repetitions);
+    steady.microbatches *= repetitions;
+    steady.repetitions /= repetitions;
+    steady.underWay = (steady.underWay + repetitions - 1) / repetitions;
+    return steady;
+}
+
 ShortenedSchedule shorten(const Schedule& schedule, const SteadyState& steady, int repetitions)
 {
     ShortenedSchedule shortened;

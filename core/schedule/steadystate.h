@@ -28,6 +28,9 @@ struct SteadyState {
 /// stated transfers is taken for one that does not. O(blocks).
 std::optional<SteadyState> findSteadyState(const Schedule& schedule);
 
+/// The same with so many repetitions counted as one.
+SteadyState takenTogether(SteadyState steady, int repetitions);
+
 struct ShortenedSchedule {
     Schedule schedule;       ///< without `leftOut` repetitions; the microbatches behind them are renumbered
     int leftOut = 0;

@@ -4,6 +4,7 @@
 #include "core/program/compile.h"
 #include "core/program/repeat.h"
 #include "core/schedule/families/family.h"
+#include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
 #include "schedules.h"
 
@@ -57,12 +58,9 @@ const Schedule& familyOf(const QString& name)
 }
 
 /// From so many of its repetitions; nothing when they do not repeat themselves.
-std::optional<Program> fromRepetitions(const Schedule& schedule, const Costs& costs, int repetitions)
+std::optional<Program> fromRepetitions(const Schedule& schedule, const Costs& costs, const SteadyState& steady, int repetitions)
 {
-    const auto steady = findSteadyState(schedule);
-    if (!steady)
-        return std::nullopt;
-    const ShortenedSchedule shortened = shorten(schedule, *steady, repetitions);
+    const ShortenedSchedule shortened = shorten(schedule, steady, repetitions);
     const Program program = compile(shortened.schedule, costs);
     std::vector<Nanoseconds> end(program.tasks.size(), 0), start, free(shortened.schedule.order.size(), 0);
     std::vector<std::vector<Nanoseconds>> starts(shortened.schedule.order.size());
@@ -134,11 +132,37 @@ private Q_SLOTS:
         QCOMPARE(steady->microbatches, microbatchesOfARepetition);
         QCOMPARE_GT(steady->repetitions * steady->microbatches, microbatches * 9 / 10);
         const Costs costs = costsOf(Kept, schedule);
-        const int enough = 3 * steady->underWay + 6;
-        const auto program = fromRepetitions(schedule, costs, enough);
-        QVERIFY(program.has_value());
-        QVERIFY(*program == blockByBlock(schedule, costs));
-        QVERIFY(!fromRepetitions(schedule, costs, 2)); // what is live at the end is older
+        const Program whole = blockByBlock(schedule, costs);
+        for (const int together : {1, 3}) {
+            const SteadyState state = takenTogether(*steady, together);
+            const auto program = fromRepetitions(schedule, costs, state, 3 * state.underWay + 6);
+            QVERIFY(program.has_value());
+            QVERIFY(*program == whole);
+        }
+        QVERIFY(!fromRepetitions(schedule, costs, *steady, 2)); // what is live at the end is older
+    }
+
+    /// Some microbatches take longer.
+    void startsThatRepeatThemselvesAreFound()
+    {
+        const Schedule& schedule = familyOf("1f1b");
+        const auto steady = findSteadyState(schedule);
+        QVERIFY(steady.has_value());
+        const ShortenedSchedule shortened = shorten(schedule, *steady, 60);
+        Diagnostics diagnostics;
+        const OrderGraph graph(shortened.schedule, {}, false, diagnostics);
+        QVERIFY(diagnostics.empty());
+        const auto found = [&](auto duration) {
+            const OrderRun run = runOrder(graph, {}, [&](BlockIndex i) { return Nanoseconds{duration(graph.blocks[i])}; },
+                                          [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
+            return repetitionsOfStarts(graph, shortened.steady, run.start, true);
+        };
+        QCOMPARE(found([](const Block&) { return 100; }), 1);
+        QCOMPARE(found([](const Block& b) { return b.microbatch % 2 == 0 ? 100 : 130; }), 2);
+        QCOMPARE(found([](const Block& b) { return b.microbatch % 5 == 0 ? 100 : 130; }), 5);
+        QCOMPARE(found([](const Block& b) { return 100 + b.microbatch; }), 0);
+        const int amid = shortened.schedule.microbatches / 2; // it is made up for before the end
+        QCOMPARE(found([amid](const Block& b) { return b.microbatch == amid ? 130 : 100; }), 1);
     }
 
     void overlappedPairsRepeatThemselves()
