@@ -288,8 +288,27 @@ private:
         for (std::size_t d = 0; repeats && d < m_program.devices.size(); ++d)
             repeats = endRepeats(m_program.devices[d].instructions, m_instructions[d], move)
                       && endRepeats(m_program.devices[d].liveBytes, m_instructions[d], identical);
-        return repeats;
+        return repeats && asManyGoAsCome();
     }
+
+    /// Of each device's buffers, in the last repetition; else there are more and more of them, as of sent ones until a send
+    /// has to be waited for.
+    bool asManyGoAsCome() const
+    {
+        std::vector<std::ptrdiff_t> more(m_program.devices.size(), 0);
+        const auto count = [&](BufferId b, int change) {
+            if (m_program.buffers[b].kind != BufferKind::Workspace)
+                more[static_cast<std::size_t>(m_program.buffers[b].device)] += change;
+        };
+        for (BufferId b = m_bufferBegin[m_cut] - m_step.buffers; b < m_bufferBegin[m_cut]; ++b)
+            count(b, 1);
+        for (std::size_t d = 0; d < more.size(); ++d)
+            for (std::size_t i = m_instructions[d].end - m_instructions[d].length; i < m_instructions[d].end; ++i)
+                if (const BufferId freed = m_program.devices[d].instructions[i].buffer; freed != none)
+                    count(freed, -1);
+        return std::all_of(more.begin(), more.end(), [](std::ptrdiff_t n) { return n == 0; });
+    }
+
     template<typename T, typename Move>
     static bool endRepeats(const std::vector<T>& list, Cut cut, Move move)
     {
@@ -355,15 +374,19 @@ bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std:
             duration = cut - start[end - part.period];
         }
     }
-    const Nanoseconds since = duration + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration);
-    for (std::size_t d = 0; d < steady.parts.size(); ++d) {
-        const SteadyState::Part& part = steady.parts[d];
-        const Nanoseconds* const starts = start.data() + graph.firstOfDevice[d];
-        for (std::size_t i = part.end - part.period; i-- > 0 && starts[i] >= since;)
-            if (starts[i] < cut && (i < part.begin + part.period || starts[i] != starts[i - part.period] + duration))
-                return false;
-    }
-    return duration > 0;
+    const auto repeatSince = [&](Nanoseconds since) {
+        for (std::size_t d = 0; d < steady.parts.size(); ++d) {
+            const SteadyState::Part& part = steady.parts[d];
+            const Nanoseconds* const starts = start.data() + graph.firstOfDevice[d];
+            for (std::size_t i = part.end - part.period; i-- > 0 && starts[i] >= since;)
+                if (starts[i] < cut && (i < part.begin + part.period || starts[i] != starts[i - part.period] + duration))
+                    return false;
+        }
+        return true;
+    };
+    if (duration <= 0 || !repeatSince(cut - duration)) // mostly: saves looking for the oldest
+        return false;
+    return repeatSince(duration + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration));
 }
 
 } // namespace

@@ -223,6 +223,36 @@ private Q_SLOTS:
                 QVERIFY(compile(schedule, costs, dataflow, {commuted, sends}) == blockByBlock(schedule, costs, dataflow, {commuted, sends}));
     }
 
+    void sendsThatNobodyWaitsForYetAreAsCompiledBlockByBlock_data()
+    {
+        QTest::addColumn<int>("sends");
+        for (const int sends : {1, 2, 3, 4, 8, 40})
+            QTest::addRow("%d under way", sends) << sends;
+    }
+
+    /// Until so many are, sent buffers become more from repetition to repetition; those of no bytes can be seen by their
+    /// number alone. With one microbatch at a time the orders repeat themselves from their first block.
+    void sendsThatNobodyWaitsForYetAreAsCompiledBlockByBlock()
+    {
+        QFETCH(int, sends);
+        FamilyParameters parameters;
+        parameters.devices = 2;
+        parameters.microbatches = 6'000;
+        parameters.memoryLimit = 0.5;
+        parameters.forward = 1;
+        parameters.inputGrad = parameters.weightGrad = 1'000'000;
+        const Schedule schedule = makeSchedule("zb-auto", parameters);
+        DeviceWorth worth;
+        worth.forward = 1;
+        worth.inputGrad = worth.weightGrad = 1'000'000;
+        Costs costs = uniformCosts(worth, schedule.stages(), schedule.chunks());
+        costs.link.latency = 103;
+        CompileOptions options;
+        options.outstandingSends = sends;
+        QVERIFY(findSteadyState(schedule));
+        QVERIFY(compile(schedule, costs, {}, options) == blockByBlock(schedule, costs, {}, options));
+    }
+
     void microbatchesOfTheirOwnTimeDoNotRepeatThemselves()
     {
         const Schedule schedule = familyOf("1f1b");
