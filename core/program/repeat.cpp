@@ -40,71 +40,56 @@ public:
 
     bool found() const { return m_found; }
 
-    Program repeat() const
+    /// `whole`: the program that was looked at; becomes the one with all repetitions.
+    void repeatIn(Program& whole) const
     {
-        Program whole;
-        whole.stages = m_program.stages;
-        whole.chunks = m_program.chunks;
-        whole.microbatches = m_program.microbatches + m_shortened.leftOut * m_shortened.steady.microbatches;
-        whole.replicas = m_program.replicas;
-        whole.sequencePieces = m_program.sequencePieces;
-        whole.blockingTransfers = m_program.blockingTransfers;
-        whole.shardedStates = m_program.shardedStates;
-        whole.deviceOfStage = m_program.deviceOfStage;
-        whole.morePlacements = m_program.morePlacements;
-        whole.inTurn = m_program.inTurn;
-        whole.weightPolicy = m_program.weightPolicy;
-        whole.devices.resize(m_program.devices.size());
         const Cut tasks{m_cut, m_step.tasks};
-        const Cut buffers{m_bufferBegin[m_cut], m_step.buffers}, operands{m_program.operandBegin[m_cut], m_step.operands};
+        const Cut buffers{m_bufferBegin[m_cut], m_step.buffers}, operands{whole.operandBegin[m_cut], m_step.operands};
         const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
         const auto moveTask = [this](TaskId t, std::uint32_t times) { return later(t, times); };
         const auto moveBuffer = [this](BufferId b, std::uint32_t times) { return laterBuffer(b, times); };
         const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) { return position + times * m_step.operands; };
         const std::array<std::function<void()>, 2> halves{
             [&] {
-                copy(whole.tasks, m_program.tasks, tasks, move);
-                copy(whole.operandBegin, m_program.operandBegin, tasks, moveOperands);
-                copy(whole.operandSplit, m_program.operandSplit, tasks, moveOperands);
-                copy(whole.operands, m_program.operands, operands, moveBuffer);
-                copy(whole.afterOnDevice, m_program.afterOnDevice, tasks, moveTask);
-                copy(whole.afterData, m_program.afterData, tasks, moveTask);
-                copy(whole.extraDependencies, m_program.extraDependencies, m_extra, move);
-                copy(whole.overlaps, m_program.overlaps, m_overlaps, move);
+                extend(whole.tasks, tasks, move);
+                extend(whole.operandBegin, tasks, moveOperands);
+                extend(whole.operandSplit, tasks, moveOperands);
+                extend(whole.operands, operands, moveBuffer);
+                extend(whole.afterOnDevice, tasks, moveTask);
+                extend(whole.afterData, tasks, moveTask);
+                extend(whole.extraDependencies, m_extra, move);
+                extend(whole.overlaps, m_overlaps, move);
             },
             [&] {
-                copy(whole.buffers, m_program.buffers, buffers, move);
-                for (std::size_t d = 0; d < m_program.devices.size(); ++d) {
-                    const Program::Device& from = m_program.devices[d];
-                    Program::Device& to = whole.devices[d];
-                    copy(to.instructions, from.instructions, m_instructions[d], move);
-                    copy(to.liveBytes, from.liveBytes, m_instructions[d], [](Bytes live, std::uint32_t) { return live; });
-                    to.persistentBytes = from.persistentBytes;
-                    to.peakBytes = from.peakBytes;
-                    to.peakActivations = from.peakActivations;
+                extend(whole.buffers, buffers, move);
+                for (std::size_t d = 0; d < whole.devices.size(); ++d) {
+                    extend(whole.devices[d].instructions, m_instructions[d], move);
+                    extend(whole.devices[d].liveBytes, m_instructions[d], [](Bytes live, std::uint32_t) { return live; });
                 }
             }};
         eachAtOnce(halves.size(), [&](std::size_t i) { halves[i](); });
-        return whole;
+        whole.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
     }
 
 private:
     /// What is before the cut, the last repetition before it as often as some were left out, and what follows.
     template<typename T, typename Move>
-    void copy(std::vector<T>& to, const std::vector<T>& from, Cut cut, Move move) const
+    void extend(std::vector<T>& list, Cut cut, Move move) const
     {
         const auto times = static_cast<std::uint32_t>(m_shortened.leftOut);
+        std::vector<T> whole;
         const auto append = [&](std::size_t begin, std::size_t end, std::uint32_t by) {
-            const std::size_t first = to.size();
-            to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
-            for (std::size_t i = first; i < to.size(); ++i)
-                to[i] = move(to[i], by);
+            const std::size_t first = whole.size();
+            whole.insert(whole.end(), list.begin() + static_cast<std::ptrdiff_t>(begin), list.begin() + static_cast<std::ptrdiff_t>(end));
+            for (std::size_t i = first; i < whole.size(); ++i)
+                whole[i] = move(whole[i], by);
         };
-        to.reserve(from.size() + times * cut.length);
-        to.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(cut.end));
+        whole.reserve(list.size() + times * cut.length);
+        whole.assign(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(cut.end));
         for (std::uint32_t i = 1; i <= times; ++i)
             append(cut.end - cut.length, cut.end, i);
-        append(cut.end, from.size(), times);
+        append(cut.end, list.size(), times);
+        list.swap(whole);
     }
 
     TaskId later(TaskId task, std::uint32_t times) const { return task == none ? none : task + times * m_step.tasks; }
@@ -400,12 +385,13 @@ int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, cons
     return 0;
 }
 
-std::optional<Program> repeatSteadyState(const Program& program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)
+std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)
 {
     const Repeater repeater(program, shortened, start);
     if (!repeater.found())
         return std::nullopt;
-    return repeater.repeat();
+    repeater.repeatIn(program);
+    return program;
 }
 
 } // namespace pipewright

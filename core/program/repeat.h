@@ -24,6 +24,6 @@ int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, cons
 
 /// `program` and `start` are of the shortened schedule. Nothing when the tasks do not repeat themselves before the first
 /// device comes to the end of what does, or when there are versions of weights. O(tasks of the result).
-std::optional<Program> repeatSteadyState(const Program& program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start);
+std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start);
 
 } // namespace pipewright
