@@ -55,15 +55,36 @@ std::string whyNoDriver(const std::string& name, int& version)
     return {};
 }
 
-std::string folderOfProgram()
+bool isAbsolute(const std::string& path)
 {
-    std::error_code error;
-    return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+    return !path.empty() && path.front() == '/';
+}
+
+/// A library is code: one that stands in the folder where somebody happens to be is never opened. Names without a
+/// folder are the system's to find.
+std::string whyNotOpened(const CudaSearch& search)
+{
+    const auto relative = [](const char* what, const std::string& path) {
+        return fmt::format("{} \"{}\" is not an absolute path: begin it with /", what, path);
+    };
+    if (search.driver.find('/') != std::string::npos && !isAbsolute(search.driver))
+        return relative("the driver", search.driver);
+    if (!search.plugin.empty() && !isAbsolute(search.plugin))
+        return relative("the CUDA plugin", search.plugin);
+    for (const std::string& folder : search.folders)
+        if (!isAbsolute(folder))
+            return relative("the libraries' folder (--cuda-libraries)", folder);
+    if (const char* wheels = std::getenv("CUDA_WHEELS"); wheels && *wheels && !isAbsolute(wheels))
+        return relative("CUDA_WHEELS", wheels);
+    return {};
 }
 
 std::string findPlugin()
 {
-    const std::string beside = folderOfProgram();
+    std::error_code error;
+    const std::string beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+    if (!isAbsolute(beside))
+        return {};
     for (const std::string& folder : {beside, beside + "/../lib/pipewright", beside + "/../lib"}) {
         std::string path = folder + "/pipewright_cuda.so";
         if (std::filesystem::exists(path))
@@ -103,6 +124,8 @@ std::string whyTableDoesNotFit(const PipewrightCudaTable* table)
 CudaStatus probeCuda(const CudaSearch& search)
 {
     CudaStatus status;
+    if (status.reason = whyNotOpened(search); !status.reason.empty())
+        return status;
     status.plugin = search.plugin.empty() ? findPlugin() : search.plugin;
     const std::string noDriver = whyNoDriver(search.driver, status.driverVersion);
     if (!noDriver.empty() && search.needDriver) {
@@ -162,7 +185,7 @@ std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folde
     static constexpr Wanted wanted[] = {{"cuBLASLt", "fast matrix products", "libcublasLt.so.13", "cu13"},
                                         {"NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"},
                                         {"CUPTI", "traces of what runs on the GPU", "libcupti.so.13", "cu13"}};
-    const char* wheels = std::getenv("CUDA_WHEELS");
+    const char* wheels = std::getenv("CUDA_WHEELS"); // absolute, see whyNotOpened()
     const char* path = std::getenv("LD_LIBRARY_PATH");
     std::vector<CudaLibrary> libraries;
     for (const Wanted& each : wanted) {
@@ -179,8 +202,8 @@ std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folde
         if (wheels)
             places.push_back(std::string(wheels) + "/nvidia/" + each.wheel + "/lib");
         CudaLibrary& library = libraries.emplace_back(CudaLibrary{each.name, each.purpose});
-        for (const std::string& place : places)
-            if (const std::string file = place + "/" + each.file; !place.empty() && std::filesystem::exists(file)) {
+        for (const std::string& place : places) // LD_LIBRARY_PATH may name the current folder, by an empty entry too
+            if (const std::string file = place + "/" + each.file; isAbsolute(place) && std::filesystem::exists(file)) {
                 library.path = file;
                 break;
             }

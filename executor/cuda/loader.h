@@ -12,7 +12,7 @@
 
 namespace pipewright {
 
-/// Where to look; a test looks elsewhere.
+/// Where to look; a test looks elsewhere. Paths are absolute, or nothing is opened and the status says why.
 struct CudaSearch {
     std::string driver = "libcuda.so.1";
     std::string plugin{};               ///< a file; empty: beside the program, then in ../lib/pipewright
@@ -40,7 +40,7 @@ struct CudaStatus {
 CudaStatus probeCuda(const CudaSearch& search = {});
 
 /// cuBLASLt, NCCL and CUPTI, each in `folders`, beside the plugin, where the loader looks, in the toolkit's
-/// default prefix, and in Python's wheel folders below CUDA_WHEELS when that is set.
+/// default prefix, and in Python's wheel folders below CUDA_WHEELS when that is set. Only absolute folders count.
 std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders);
 
 /// An exact table of this build? Otherwise why not.

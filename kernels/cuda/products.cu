@@ -92,6 +92,8 @@ struct Products::Library {
 
     std::string open(const std::string& path)
     {
+        if (path.empty() || path.front() != '/')
+            return path + " is not an absolute path";
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
         if (!library)
             return dlerror();

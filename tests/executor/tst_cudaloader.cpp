@@ -3,6 +3,7 @@
 // that it is the same on every machine.
 #include "executor/cuda/loader.h"
 
+#include <QDir>
 #include <QFile>
 #include <QTemporaryDir>
 #include <QTest>
@@ -172,6 +173,51 @@ private slots:
         const CudaStatus status =
             probeCuda({.driver = standIn("driver_good"), .plugin = file.fileName().toStdString()});
         QVERIFY2(status.reason.find("is no shared library") != std::string::npos, status.reason.c_str());
+    }
+
+    void onlyAbsolutePathsAreOpened()
+    {
+        const auto reasonOf = [](const CudaSearch& search) { return probeCuda(search).reason; };
+        const auto refuses = [](const std::string& reason) {
+            return reason.find("not an absolute path") != std::string::npos;
+        };
+        const std::string driver = standIn("driver_good"), plugin = standIn("plugin_good");
+        // From the folder of the stand-ins each of them would open.
+        const QString before = QDir::currentPath();
+        QVERIFY(QDir::setCurrent(PIPEWRIGHT_STAND_INS));
+        QVERIFY(refuses(reasonOf({.driver = "./driver_good.so", .plugin = standIn("plugin_good")})));
+        QVERIFY(refuses(reasonOf({.driver = standIn("driver_good"), .plugin = "plugin_good.so"})));
+        QVERIFY(refuses(reasonOf({.driver = driver, .plugin = plugin, .folders = {"."}})));
+        QVERIFY(refuses(reasonOf({.driver = driver, .plugin = plugin, .folders = {""}})));
+        // A name without a folder is looked for by the system, and not here.
+        const std::string bare = reasonOf({.driver = "driver_good.so", .plugin = standIn("plugin_good")});
+        QVERIFY2(bare.find("no NVIDIA driver was found") != std::string::npos, bare.c_str());
+        qputenv("CUDA_WHEELS", "wheels");
+        const std::string wheels = reasonOf({.driver = standIn("driver_good"), .plugin = standIn("plugin_good")});
+        qunsetenv("CUDA_WHEELS");
+        QVERIFY(QDir::setCurrent(before));
+        QVERIFY2(refuses(wheels) && wheels.find("CUDA_WHEELS") != std::string::npos, wheels.c_str());
+    }
+
+    void theLoadersPathCountsWhereItIsAbsolute()
+    {
+        const QTemporaryDir folder;
+        QFile file(folder.filePath("libcupti.so.13"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.close();
+        const QString before = QDir::currentPath();
+        const QByteArray path = qgetenv("LD_LIBRARY_PATH");
+        QVERIFY(QDir::setCurrent(folder.path()));
+        for (const QByteArray& entries : {QByteArray(":."), folder.path().toUtf8()}) {
+            qputenv("LD_LIBRARY_PATH", entries);
+            for (const CudaLibrary& library : findCudaLibraries({}))
+                if (library.name == "CUPTI")
+                    QCOMPARE(library.path == file.fileName().toStdString(), entries != ":.");
+            for (const CudaLibrary& library : findCudaLibraries({"."}))
+                QVERIFY(library.path.empty() || library.path.front() == '/');
+        }
+        path.isNull() ? qunsetenv("LD_LIBRARY_PATH") : qputenv("LD_LIBRARY_PATH", path);
+        QVERIFY(QDir::setCurrent(before));
     }
 
     void eachLibraryIsLookedForAlone()

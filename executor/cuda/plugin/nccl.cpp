@@ -72,6 +72,8 @@ int ended()
 
 int ncclOpen(const char* path)
 {
+    if (path[0] != '/')
+        return fault(std::string(path) + " is not an absolute path");
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
     if (!library)
         return fault(dlerror());

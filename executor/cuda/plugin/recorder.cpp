@@ -137,6 +137,8 @@ int startActivities(const char* path)
     Cupti& cupti = only.cupti;
     if (only.records)
         return fault("this process has recorded already: CUPTI is used for one session per process");
+    if (path[0] != '/')
+        return fault(std::string(path) + " is not an absolute path");
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
     if (!library)
         return fault(dlerror());
