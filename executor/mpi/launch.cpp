@@ -81,7 +81,9 @@ std::vector<std::string> launchCommand(const std::string& program, int ranks, co
                                    "none"};
     if (asRoot)
         words.emplace_back("--allow-run-as-root");
-    words.insert(words.end(), command.begin(), command.end());
+    // A word ":" would end the command for the launcher; only a file can be called that.
+    for (const std::string& word : command)
+        words.push_back(word == ":" ? "./:" : word);
     return words;
 }
 

@@ -14,6 +14,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -456,6 +457,14 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
         QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "0"}, {"WORLD_SIZE", "4"}}));
         QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
+    }
+
+    void aFileCalledColonDoesNotEndTheLaunchersLine()
+    {
+        const std::vector<std::string> words = launchCommand("mpirun", 2, {"run", ":", "-o", "a:b"}, false);
+        QVERIFY(std::find(words.begin(), words.end(), ":") == words.end());
+        const std::vector<std::string> last(words.end() - 3, words.end());
+        QVERIFY((last == std::vector<std::string>{"./:", "-o", "a:b"}));
     }
 
     void missingRanksAreNamedWhereTheyMeet()
