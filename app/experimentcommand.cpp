@@ -7,6 +7,7 @@
 #include "app/experimentprogress.h"
 #include "app/table.h"
 
+#include "core/base/outputfile.h"
 #include "core/formats/designfile.h"
 #include "core/predict/stability.h"
 #include "core/predict/toytraining.h"
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 
 namespace pipewright::app {
@@ -161,8 +161,8 @@ void printTable(const std::vector<ExperimentRun>& runs)
 
 void requireNew(const Options& given, const std::string& path)
 {
-    if (!path.empty() && !given.force && std::filesystem::exists(path))
-        throw Error(path, "the file exists", "name another file, or pass --force to replace it");
+    if (!path.empty())
+        checkOutput(path, given.force);
 }
 
 void checkOutputs(const Options& given)

@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 
+#include "core/base/outputfile.h"
 #include "core/formats/designfile.h"
 #ifdef PIPEWRIGHT_HAS_GUI
 #include "gui/picture.h"
@@ -22,8 +23,7 @@ void checkPictureName(const std::string& path, bool overwrite)
         throw Error(path, "this build cannot write .png, since Qt was not found or switched off when it was configured",
                     "write .svg, or install Qt 6 Widgets, Charts and Svg and configure again");
 #endif
-    if (!overwrite && std::filesystem::exists(path))
-        throw Error(path, "the file exists already", "name another file, or pass --force to replace it");
+    checkOutput(path, overwrite);
 }
 
 void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
@@ -33,7 +33,7 @@ void writePicture(const std::string& path, bool overwrite, const Design& design,
     const std::string svg = timelineSvg(design, prediction, options);
 #ifdef PIPEWRIGHT_HAS_GUI
     if (extensionOf(path) == "png") {
-        svgToPng(svg, path);
+        svgToPng(svg, path, overwrite);
         return;
     }
 #endif

@@ -7,6 +7,7 @@
 #include "app/ranks.h"
 #include "app/table.h"
 
+#include "core/base/outputfile.h"
 #include "core/base/units.h"
 #include "executor/faultspec.h"
 #include "executor/mpi/rankbackend.h"
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -133,8 +133,8 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
     if (given.steps < 1)
         throw Error("--steps", fmt::format("{} steps", given.steps), "do at least one");
-    if (speaks && !given.force && std::filesystem::exists(given.trace))
-        throw Error(given.trace, "the file exists already", "name another file, or pass --force to replace it");
+    if (speaks && !given.trace.empty())
+        checkOutput(given.trace, given.force);
 
     RunOptions options;
     options.steps = given.steps;

@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/table.h"
 
+#include "core/base/outputfile.h"
 #include "core/base/units.h"
 #include "core/formats/designfile.h"
 #include "core/search/pareto.h"
@@ -400,8 +401,7 @@ int searchDesign(const SearchCommandOptions& given)
                     "search the partition first, then the front of its result");
     if (!given.pareto) {
         options.limit = parseLimit(given.limit);
-        if (!given.force && std::filesystem::exists(given.output))
-            throw Error(given.output, "the file exists already", "name another file, or pass --force to replace it");
+        checkOutput(given.output, given.force);
     }
     const LocatedDesign located = readLocatedDesign(given.file);
     std::stop_source stop;

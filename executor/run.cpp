@@ -152,6 +152,10 @@ public:
         try {
             createTrace();
             runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
+            if (m_peers)
+                m_peers->meet({}); // all of them have what they need
+            if (m_writer)
+                m_writer->commit(); // nothing is recorded yet; an old trace is replaced now that the run can start
         } catch (const std::exception& error) {
             if (m_peers)
                 m_peers->fail(error.what());
@@ -268,14 +272,12 @@ private:
             createRecorder(*m_posting);
             return;
         }
-        if (m_options.overwriteTrace)
-            removeTrace(m_options.trace);
         TraceHeader header{m_result.backend, m_result.maths, {}, 0};
         for (int d = 0; d < m_backend->devices(); ++d)
             header.deviceNames.push_back(m_backend->device(d).name());
         const auto wall = std::chrono::system_clock::now().time_since_epoch();
         header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
-        m_writer.emplace(m_options.trace, m_design, m_program, header);
+        m_writer.emplace(m_options.trace, m_design, m_program, header, m_options.overwriteTrace);
         m_sink.emplace(*m_writer);
         if (m_peers)
             m_gathering.emplace(*m_peers, *m_sink);
@@ -339,12 +341,9 @@ private:
     void discardTrace()
     {
         m_recorder.reset();
-        if (!m_writer)
-            return;
         m_gathering.reset();
         m_sink.reset();
         m_writer.reset();
-        removeTrace(m_options.trace);
     }
 
     void doSteps(Runtime& runtime)

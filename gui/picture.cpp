@@ -2,6 +2,7 @@
 #include "gui/picture.h"
 
 #include "core/base/diagnostic.h"
+#include "core/formats/designfile.h"
 #include "gui/runtimefolder.h"
 
 #include <QBuffer>
@@ -10,7 +11,6 @@
 #include <QPageSize>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QSaveFile>
 #include <QSvgRenderer>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr double preferredScale = 2;
 constexpr int longestSide = 16384;
 
-void paintAndWrite(const std::string& svg, const std::string& path)
+void paintAndWrite(const std::string& svg, const std::string& path, bool overwrite)
 {
     QSvgRenderer renderer(QByteArray::fromStdString(svg));
     if (!renderer.isValid())
@@ -44,17 +44,23 @@ void paintAndWrite(const std::string& svg, const std::string& path)
     painter.setRenderHint(QPainter::Antialiasing);
     renderer.render(&painter);
     painter.end();
-    QSaveFile file(QString::fromStdString(path));
-    if (!file.open(QIODevice::WriteOnly) || !image.save(&file, "PNG") || !file.commit())
-        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
+    writePng(image, path, overwrite);
 }
 
 } // namespace
 
-void svgToPng(const std::string& svg, const std::string& path)
+void writePng(const QImage& image, const std::string& path, bool overwrite)
+{
+    QBuffer content;
+    if (!content.open(QIODevice::WriteOnly) || !image.save(&content, "PNG"))
+        throw Error(path, "the picture cannot be made a PNG", "is there enough memory?");
+    writeFileAtomically(path, content.data().toStdString(), overwrite);
+}
+
+void svgToPng(const std::string& svg, const std::string& path, bool overwrite)
 {
     if (QCoreApplication::instance()) {
-        paintAndWrite(svg, path);
+        paintAndWrite(svg, path, overwrite);
         return;
     }
     ensureRuntimeFolder();
@@ -66,7 +72,7 @@ void svgToPng(const std::string& svg, const std::string& path)
     char* argv[] = {name, nullptr};
     {
         QGuiApplication application(argc, argv);
-        paintAndWrite(svg, path);
+        paintAndWrite(svg, path, overwrite);
     }
     if (platform.isNull())
         qunsetenv("QT_QPA_PLATFORM");
@@ -93,18 +99,16 @@ void svgToPdf(const std::string& svg, const std::string& path)
     const QSize size = QSvgRenderer(QByteArray::fromStdString(svg)).defaultSize();
     if (size.isEmpty())
         throw Error(path, "the picture is no valid SVG");
-    QSaveFile file(QString::fromStdString(path));
-    if (!file.open(QIODevice::WriteOnly))
-        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
+    QBuffer content;
+    content.open(QIODevice::WriteOnly);
     {
-        QPdfWriter writer(&file);
+        QPdfWriter writer(&content);
         writer.setCreator(QStringLiteral("Pipewright"));
         writer.setPageSize(QPageSize(QSizeF(size) * 0.75, QPageSize::Point)); // 96 pixels are 72 points
         writer.setPageMargins(QMarginsF(0, 0, 0, 0));
         paintSvg(svg, writer);
     }
-    if (!file.commit())
-        throw Error(path, "cannot write the picture: " + file.errorString().toStdString());
+    writeFileAtomically(path, content.data().toStdString(), true);
 }
 
 } // namespace pipewright

@@ -5,13 +5,15 @@
 
 #include <string>
 
+class QImage;
 class QPagedPaintDevice;
 
 namespace pipewright {
 
-/// Writes atomically and replaces an existing file. Throws Error when the SVG cannot be read, its size is
-/// beyond 16384 pixels a side, or the file cannot be written.
-void svgToPng(const std::string& svg, const std::string& path);
+/// Writes whole or not at all. Throws Error when the file cannot be written, see core/base/outputfile.h.
+void writePng(const QImage& image, const std::string& path, bool overwrite);
+/// The same; throws Error also when the SVG cannot be read or its size is beyond 16384 pixels a side.
+void svgToPng(const std::string& svg, const std::string& path, bool overwrite = true);
 /// One page of the picture's own size, as vectors. Needs an application. Throws as svgToPng() does.
 void svgToPdf(const std::string& svg, const std::string& path);
 /// Onto a page, as large as its margins allow, upright and centred. Throws Error when the SVG cannot be read or

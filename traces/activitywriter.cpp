@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/activitystore.h"
 
+#include "core/base/outputfile.h"
 #include "traces/activitytables.h"
-#include "traces/newfile.h"
+#include "traces/database.h"
 #include "traces/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -266,7 +267,7 @@ void writeActivities(const std::string& path, TraceData& data, const RecognisedB
 {
     if (data.activities.size() > std::numeric_limits<std::uint32_t>::max())
         throw Error(path, "more than four thousand million slices", "import a shorter part of the run");
-    NewFile file(path, overwrite);
+    OutputFile file(path, overwrite, databaseCompanions());
     try {
         SQLite::Database database(file.temporary(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX);
         // The file has no name before it is whole, so nothing needs to survive a crash on the way.

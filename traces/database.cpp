@@ -35,6 +35,11 @@ void checkSchema(SQLite::Database& database, const std::string& path)
 
 } // namespace
 
+std::vector<std::string> databaseCompanions()
+{
+    return {"-journal", "-wal", "-shm"};
+}
+
 void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
 {
     switch (error.getErrorCode()) {

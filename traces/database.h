@@ -7,6 +7,7 @@
 #include <SQLiteCpp/Exception.h>
 
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
@@ -14,6 +15,9 @@ namespace pipewright {
 SQLite::Database openTraceDatabase(const std::string& path);
 /// Any SQLite file. Throws Error when there is none of that name; what is in it is not looked at.
 SQLite::Database openReadOnly(const std::string& path);
+
+/// Endings of what SQLite keeps beside a database, by its name: left over, it would be taken for a new one's.
+std::vector<std::string> databaseCompanions();
 
 /// What went wrong while reading a trace, as an Error.
 [[noreturn]] void rethrowTraceError(const std::string& path, const SQLite::Exception& error);

@@ -2,6 +2,7 @@
 #include "traces/experimentstore.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/outputfile.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
@@ -101,8 +102,9 @@ void bringUpToDate(SQLite::Database& database, const Table& table)
 
 ExperimentStore::ExperimentStore(const std::string& path)
 {
+    const std::string file = outputTarget(path); // what is there is added to, if it is a file
     try {
-        m_database = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+        m_database = std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
         m_database->exec("PRAGMA journal_mode = WAL");
         SQLite::Transaction transaction(*m_database); // all or nothing
         for (const Table* table : {&runs, &losses, &stages}) {

@@ -2,40 +2,22 @@
 #include "traces/tracewriter.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/outputfile.h"
 #include "core/formats/designfile.h"
 #include "traces/bulkinsert.h"
+#include "traces/database.h"
 #include "traces/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fcntl.h>
-#include <filesystem>
 #include <optional>
 #include <tuple>
-#include <unistd.h>
 
 namespace pipewright {
 
 namespace {
-
-/// Claims the name before SQLite sees it, so that two runs can never write into one file.
-void createEmpty(const std::string& path)
-{
-    if (std::filesystem::exists(path + "-wal"))
-        throw Error(path, "a write-ahead log of an earlier trace of this name is left over",
-                    "remove " + path + "-wal, or give the trace another name");
-    const int descriptor = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    if (descriptor < 0) {
-        if (errno == EEXIST)
-            throw Error(path, "the file exists already", "name another file, or pass --force to replace it");
-        throw Error(path, std::string("cannot create the trace: ") + std::strerror(errno));
-    }
-    ::close(descriptor);
-}
 
 [[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
 {
@@ -46,16 +28,17 @@ void createEmpty(const std::string& path)
 } // namespace
 
 struct TraceWriter::Private {
-    Private(const std::string& path, const Design& design, const Program& program, const TraceHeader& header)
-        : m_path(path), m_database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs)
+    Private(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
+            bool overwrite)
+        : m_path(path), m_file(path, overwrite, databaseCompanions())
     {
-        m_database.exec("PRAGMA journal_mode = WAL");
-        m_database.exec("PRAGMA synchronous = NORMAL");
-        m_database.exec("BEGIN");
-        m_open = true;
-        m_database.exec(traceschema::createTables);
-        m_database.exec("PRAGMA application_id = " + std::to_string(traceschema::applicationId));
-        m_database.exec("PRAGMA user_version = " + std::to_string(traceschema::version));
+        openDatabase(m_file.temporary());
+        // The file has no name before it is whole, so nothing needs to survive a crash on the way.
+        m_database->exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
+        m_database->exec("BEGIN");
+        m_database->exec(traceschema::createTables);
+        m_database->exec("PRAGMA application_id = " + std::to_string(traceschema::applicationId));
+        m_database->exec("PRAGMA user_version = " + std::to_string(traceschema::version));
         setMeta("schemaVersion", std::int64_t{traceschema::version});
         setMeta("backend", header.backend);
         setMeta("maths", header.maths);
@@ -65,17 +48,34 @@ struct TraceWriter::Private {
         setMeta("design", designToJson(design));
         writeDevices(program, header);
         writeDictionary(program);
-        commit();
+        m_database->exec("COMMIT");
+    }
 
-        m_insertRecord.emplace(m_database.getHandle(), path, "INSERT OR REPLACE INTO RECORDS", std::size_t{5});
-        m_insertMemory.emplace(m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
-        m_insertStep.emplace(m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
+    void openDatabase(const std::string& path)
+    {
+        m_database.emplace(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs);
+    }
+
+    /// Gives the trace its name, once. A database that is open cannot be renamed: its log goes by its name.
+    void publish()
+    {
+        if (m_published)
+            return;
+        m_database.reset();
+        m_file.keep();
+        openDatabase(m_file.target());
+        m_database->exec("PRAGMA journal_mode = WAL");
+        m_database->exec("PRAGMA synchronous = NORMAL");
+        m_insertRecord.emplace(m_database->getHandle(), m_path, "INSERT OR REPLACE INTO RECORDS", std::size_t{5});
+        m_insertMemory.emplace(*m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
+        m_insertStep.emplace(*m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
+        m_published = true;
     }
 
     template<typename Value>
     void setMeta(const char* name, const Value& value)
     {
-        SQLite::Statement insert(m_database, "INSERT OR REPLACE INTO META VALUES (?1, ?2)");
+        SQLite::Statement insert(*m_database, "INSERT OR REPLACE INTO META VALUES (?1, ?2)");
         insert.bind(1, name);
         insert.bind(2, value);
         insert.exec();
@@ -83,7 +83,7 @@ struct TraceWriter::Private {
 
     void writeDevices(const Program& program, const TraceHeader& header)
     {
-        SQLite::Statement insert(m_database, "INSERT INTO DEVICES VALUES (?1, ?2, NULL)");
+        SQLite::Statement insert(*m_database, "INSERT INTO DEVICES VALUES (?1, ?2, NULL)");
         for (std::size_t device = 0; device < program.devices.size(); ++device) {
             insert.bind(1, static_cast<std::int64_t>(device));
             insert.bind(2, device < header.deviceNames.size() ? header.deviceNames[device]
@@ -95,7 +95,7 @@ struct TraceWriter::Private {
 
     void writeDictionary(const Program& program)
     {
-        SQLite::Statement insert(m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+        SQLite::Statement insert(*m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
         for (TaskId id = 0; id < program.tasks.size(); ++id) {
             const Task& task = program.tasks[id];
             insert.bind(1, static_cast<std::int64_t>(id));
@@ -116,7 +116,8 @@ struct TraceWriter::Private {
     {
         if (m_open)
             return;
-        m_database.exec("BEGIN");
+        publish();
+        m_database->exec("BEGIN");
         m_open = true;
     }
 
@@ -124,33 +125,26 @@ struct TraceWriter::Private {
     {
         if (!m_open)
             return;
-        m_database.exec("COMMIT");
+        m_database->exec("COMMIT");
         m_open = false;
     }
 
     static constexpr int busyTimeoutMs = 10'000; ///< a reader's checkpoint may hold the file for a moment
 
     std::string m_path;
-    SQLite::Database m_database;
+    OutputFile m_file; ///< closed after the database
+    std::optional<SQLite::Database> m_database;
     std::optional<BulkInsert> m_insertRecord;
     std::optional<SQLite::Statement> m_insertMemory, m_insertStep, m_insertGpu;
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
-    bool m_open = false;
+    bool m_open = false, m_published = false;
 };
 
 TraceWriter::TraceWriter(const std::string& path, const Design& design, const Program& program,
-                         const TraceHeader& header)
-{
-    createEmpty(path);
-    try {
-        d = std::make_unique<Private>(path, design, program, header);
-    } catch (const SQLite::Exception& error) {
-        removeTrace(path);
-        rethrow(path, error);
-    } catch (...) {
-        removeTrace(path);
-        throw;
-    }
+                         const TraceHeader& header, bool overwrite)
+try : d(std::make_unique<Private>(path, design, program, header, overwrite)) {
+} catch (const SQLite::Exception& error) {
+    rethrow(path, error);
 }
 
 TraceWriter::~TraceWriter()
@@ -224,9 +218,9 @@ try {
         return;
     d->begin();
     if (!d->m_insertGpu) {
-        d->m_database.exec(traceschema::createGpuTable);
+        d->m_database->exec(traceschema::createGpuTable);
         d->m_insertGpu.emplace(
-            d->m_database,
+            *d->m_database,
             "INSERT INTO GPU_ACTIVITIES VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
     }
     SQLite::Statement& insert = *d->m_insertGpu;
@@ -259,6 +253,7 @@ try {
 
 void TraceWriter::commit()
 try {
+    d->publish();
     d->commit();
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
@@ -268,7 +263,7 @@ void TraceWriter::finish(const std::vector<Bytes>& peakBytes, std::int64_t dropp
                          const std::string& resultJson)
 try {
     d->begin();
-    SQLite::Statement update(d->m_database, "UPDATE DEVICES SET peakBytes = ?2 WHERE deviceId = ?1");
+    SQLite::Statement update(*d->m_database, "UPDATE DEVICES SET peakBytes = ?2 WHERE deviceId = ?1");
     for (std::size_t device = 0; device < peakBytes.size(); ++device) {
         update.bind(1, static_cast<std::int64_t>(device));
         update.bind(2, peakBytes[device]);
@@ -281,19 +276,9 @@ try {
     d->commit();
     // A finished trace is one plain file that can be copied, shipped and read from a folder without write
     // access. A reader that has it open just now keeps the log alive; then it stays as it is.
-    d->m_database.tryExec("PRAGMA journal_mode = DELETE");
+    d->m_database->tryExec("PRAGMA journal_mode = DELETE");
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
-}
-
-void removeTrace(const std::string& path)
-{
-    for (const char* suffix : {"", "-wal", "-shm"}) {
-        std::error_code error;
-        std::filesystem::remove(path + suffix, error);
-        if (error)
-            throw Error(path + suffix, "cannot remove the old trace: " + error.message());
-    }
 }
 
 } // namespace pipewright

@@ -58,8 +58,11 @@ struct TraceHeader {
 
 class TraceWriter {
 public:
-    /// Creates the file (never overwrites: throws Error when it exists) and commits design, dictionary, header.
-    TraceWriter(const std::string& path, const Design& design, const Program& program, const TraceHeader& header);
+    /// Writes design, dictionary and header beside the place of the trace. The trace appears, or replaces an old one,
+    /// with the first record or commit(); until then an old one is as it was. Throws Error when `path` cannot be
+    /// written to: it exists and `overwrite` is false, another run is writing it, or it is no regular file.
+    TraceWriter(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
+                bool overwrite = false);
     ~TraceWriter();
 
     void append(const std::vector<TaskRecord>& records);
@@ -76,8 +79,5 @@ private:
     struct Private;
     std::unique_ptr<Private> d;
 };
-
-/// Removes a trace and what SQLite keeps beside it; nothing happens when there is none. Throws Error.
-void removeTrace(const std::string& path);
 
 } // namespace pipewright

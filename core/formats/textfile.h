@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whole files as text. Writing goes through a temporary file in the same folder, so that a reader sees the
-// old content or the new and a crash leaves nothing half-written; see writeFileAtomically in designfile.h.
+// Whole files as text. Writing is writeFileAtomically() in designfile.h: a reader sees the old content or the new
+// and a crash leaves nothing half-written, see core/base/outputfile.h.
 #pragma once
 
 #include <string>

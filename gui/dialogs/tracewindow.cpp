@@ -10,6 +10,7 @@
 #include "gui/panels/labels.h"
 #include "gui/panels/notelist.h"
 #include "gui/panels/words.h"
+#include "gui/picture.h"
 #include "gui/timeline/activityview.h"
 #include "traces/report.h"
 #include "traces/traceimport.h"
@@ -342,12 +343,14 @@ void TraceWindow::findNext(int direction)
 
 bool TraceWindow::exportTo(const QString& path)
 {
-    if (m_view->grab().save(path)) {
+    try {
+        writePng(m_view->grab().toImage(), path.toStdString(), true);
         m_state->setText(tr("%1 written").arg(path));
         return true;
+    } catch (const std::exception& error) {
+        m_state->setText(QString::fromUtf8(error.what()));
+        return false;
     }
-    m_state->setText(tr("%1 cannot be written").arg(path));
-    return false;
 }
 
 QString TraceWindow::besideTrace(const QString& suffix) const

@@ -3,11 +3,14 @@
 #include "app/program.h"
 #include "traces/tracereader.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <QTest>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <csignal>
+#include <sys/stat.h>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -185,6 +188,57 @@ private Q_SLOTS:
         QVERIFY(refused.errors.contains("--force"));
         QCOMPARE(m_work.run(run + " --force").code, 0);
         QVERIFY(TraceReader(trace("short.db")).complete());
+    }
+
+    void aRunThatCannotStartKeepsTheOldTrace()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o kept.json --force");
+        const QString run = "run kept.json --backend host --maths timed --steps 2 -o keptold.db";
+        QCOMPARE(m_work.run(run).code, 0);
+        const QByteArray before = m_work.read("keptold.db");
+        const QStringList files = QDir(m_work.path(".")).entryList();
+        const Outcome failed = m_work.run(run + " --force --device-memory 1KiB");
+        QVERIFY2(failed.code == 2 || failed.code == 1, qPrintable(failed.errors));
+        QCOMPARE(m_work.read("keptold.db"), before);
+        QCOMPARE(QDir(m_work.path(".")).entryList(), files); // nothing is left over either
+    }
+
+    void aTraceThatIsBeingRecordedIsNotTaken()
+    {
+        auto process = startEndlessRun("busy.db");
+        const Outcome second = m_work.run("run long.json --backend host --maths timed --steps 1 --force -o busy.db");
+        const Outcome third = m_work.run("run long.json --backend host --clock virtual --steps 1 -o busy.db");
+        process->terminate();
+        QCOMPARE(Workplace::finish(*process).code, 1);
+        QCOMPARE(second.code, 2);
+        QVERIFY2(second.errors.contains("still running"), qPrintable(second.errors));
+        QCOMPARE(third.code, 2);
+        QVERIFY(!TraceReader(trace("busy.db")).steps().empty());
+    }
+
+    void onlyFilesAreReplaced()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o plain.json --force");
+        const QByteArray pipe = m_work.path("pipe.svg").toUtf8();
+        QCOMPARE(::mkfifo(pipe.constData(), 0600), 0);
+        QVERIFY(QDir().mkdir(m_work.path("folder.svg")));
+        QVERIFY(QFile::link("real.db", m_work.path("link.db")));
+        for (const char* name : {"pipe.svg", "folder.svg"})
+            for (const char* command :
+                 {"run plain.json --backend host --clock virtual --steps 1 --force -o ",
+                  "render plain.json --force -o ", "new 1f1b --devices 2 --microbatches 2 --force -o ", "search plain.json --time-limit 1s --force -o ",
+                  "export plain.json --to perfetto --force -o "}) {
+                const Outcome outcome = m_work.run(QString(command) + name);
+                QVERIFY2(outcome.code == 2 && outcome.errors.contains(name) && outcome.errors.contains(", not a file"),
+                         qPrintable(command + outcome.errors));
+            }
+        struct stat status {};
+        QVERIFY(::lstat(pipe.constData(), &status) == 0 && S_ISFIFO(status.st_mode));
+        QVERIFY(QFileInfo(m_work.path("folder.svg")).isDir());
+        QCOMPARE(m_work.run("run plain.json --backend host --clock virtual --steps 1 -o link.db").code, 0);
+        QCOMPARE(m_work.run("run plain.json --backend host --clock virtual --steps 1 --force -o link.db").code, 0);
+        QVERIFY(QFileInfo(m_work.path("link.db")).isSymLink());
+        QVERIFY(TraceReader(trace("real.db")).complete());
     }
 
     void aTraceOfAnotherDesignIsAFailedComparison()

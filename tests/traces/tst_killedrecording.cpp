@@ -79,7 +79,8 @@ private Q_SLOTS:
                 QCOMPARE(timeline.end, prediction.timeline.end);
             }
             QVERIFY(reader.design() == design);
-            removeTrace(path);
+            for (const char* ending : {"", "-wal", "-shm"})
+                ::unlink((path + ending).c_str());
         }
     }
 };

@@ -40,6 +40,7 @@ private:
     {
         const std::string path = m_folder / name;
         TraceWriter writer(path, m_design, m_prediction.program, smallHeader());
+        writer.commit();
         for (int step = 0; step < steps; ++step)
             writeStep(writer, step);
         if (finish)
@@ -98,6 +99,7 @@ private Q_SLOTS:
     {
         const std::string path = m_folder / "growing.db";
         TraceWriter writer(path, m_design, m_prediction.program, smallHeader());
+        writer.commit();
         const TraceReader reader(path);
         QCOMPARE(reader.steps().size(), std::size_t{0});
         writeStep(writer, 0);
@@ -165,13 +167,65 @@ private Q_SLOTS:
         QVERIFY2(message.find("exists already") != std::string::npos, message.c_str());
         QCOMPARE(TraceReader(path).steps().size(), std::size_t{1});
 
-        removeTrace(path);
+        std::filesystem::remove(path);
         std::ofstream(path + "-wal") << "of an earlier trace";
         QVERIFY(errorOf([&] { TraceWriter(path, m_design, m_prediction.program, smallHeader()); }).find("-wal")
                 != std::string::npos);
         QVERIFY(!std::filesystem::exists(path));
-        removeTrace(path);
+        std::filesystem::remove(path + "-wal");
         TraceWriter(path, m_design, m_prediction.program, smallHeader());
+        QVERIFY(!std::filesystem::exists(path)); // it recorded nothing
+    }
+
+    void anOldTraceIsReplacedWhenTheNewOneBegins()
+    {
+        const std::string path = write("old.db", 3, false);
+        std::ofstream(path + "-wal", std::ios::app) << "of a run that was killed";
+        {
+            TraceWriter never(path, m_design, m_prediction.program, smallHeader(), true);
+            QVERIFY(std::filesystem::exists(path + "-wal"));
+        }
+        std::filesystem::remove(path + "-wal");
+        QCOMPARE(TraceReader(path).steps().size(), std::size_t{3}); // the new one never began
+        std::ofstream(path + "-wal") << "of a run that was killed";
+        TraceWriter writer(path, m_design, m_prediction.program, smallHeader(), true);
+        writer.commit();
+        QCOMPARE(TraceReader(path).steps().size(), std::size_t{0});
+        writeStep(writer, 0);
+        QCOMPARE(TraceReader(path).steps().size(), std::size_t{1});
+        writer.finish({1, 2}, 0, "{}");
+        QVERIFY(TraceReader(path).complete());
+    }
+
+    void aTraceThatIsBeingWrittenIsNotReplaced()
+    {
+        const std::string path = m_folder / "busy.db";
+        int ready[2];
+        QVERIFY(::pipe(ready) == 0);
+        const pid_t child = ::fork();
+        QVERIFY(child >= 0);
+        if (child == 0) {
+            TraceWriter writer(path, m_design, m_prediction.program, smallHeader());
+            writeStep(writer, 0);
+            if (::write(ready[1], "", 1) == 1)
+                for (;;)
+                    ::pause();
+            ::_exit(1);
+        }
+        ::close(ready[1]);
+        char byte = 0;
+        const bool isReady = ::read(ready[0], &byte, 1) == 1;
+        const std::string message =
+            errorOf([&] { TraceWriter(path, m_design, m_prediction.program, smallHeader(), true); });
+        const std::size_t steps = isReady ? TraceReader(path).steps().size() : 0; // reading is not hindered
+        ::kill(child, SIGKILL);
+        int status = 0;
+        QCOMPARE(::waitpid(child, &status, 0), child);
+        QVERIFY2(message.find("still running") != std::string::npos, message.c_str());
+        QCOMPARE(steps, std::size_t{1});
+        TraceWriter writer(path, m_design, m_prediction.program, smallHeader(), true);
+        writer.commit();
+        QCOMPARE(TraceReader(path).steps().size(), std::size_t{0});
     }
 
     void whatIsNoTraceIsSaidToBeNone_data()
