@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/jsonvalue.h"
 #include "executor/run.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace pipewright {
 
 std::string RunResult::toJson() const
 {
-    nlohmann::ordered_json json;
+    JsonValue json;
     json["backend"] = backend;
     json["maths"] = maths;
     json["devices"] = devices;
     json["steps"] = stepTimes.size();
     json["step_ns"] = stepTimes;
-    json["loss"] = nlohmann::ordered_json::array();
+    json["loss"] = JsonValue::array();
     for (const double loss : losses)
-        json["loss"].push_back(std::isnan(loss) ? nlohmann::ordered_json() : nlohmann::ordered_json(loss));
+        json["loss"].push_back(std::isnan(loss) ? JsonValue() : JsonValue(loss));
     json["peak_bytes"] = peakBytes;
     json["predicted_peak_bytes"] = predictedPeakBytes;
     json["arena_bytes"] = arenaBytes;
     json["allocated_bytes"] = heldBytes;
-    json["predicted_allocated_bytes"] = nlohmann::ordered_json::array();
-    nlohmann::ordered_json kept;
+    json["predicted_allocated_bytes"] = JsonValue::array();
+    JsonValue kept;
     for (const char* part : {"gaps", "maths", "text", "links"})
-        kept[part] = nlohmann::ordered_json::array();
+        kept[part] = JsonValue::array();
     for (const HeldMemory& device : memory) {
         json["predicted_allocated_bytes"].push_back(device.total());
         kept["gaps"].push_back(device.gaps);
@@ -46,7 +46,7 @@ std::string RunResult::toJson() const
     }
     if (cancelled)
         json["cancelled"] = true;
-    json["trace"] = trace.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(trace);
+    json["trace"] = trace.empty() ? JsonValue() : JsonValue(trace);
     return json.dump();
 }
 

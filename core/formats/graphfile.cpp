@@ -2,6 +2,7 @@
 #include "core/formats/graphfile.h"
 
 #include "core/formats/designfile.h"
+#include "core/formats/locatedjson.h"
 #include "core/formats/modeljson.h"
 #include "core/formats/presets.h"
 #include "core/formats/prettyjson.h"
@@ -30,7 +31,10 @@ constexpr std::int64_t longestDimension = std::int64_t(1) << 40;
 
 class GraphReader {
 public:
-    explicit GraphReader(const LocatedJson& document) : m_document(document) {}
+    explicit GraphReader(std::shared_ptr<const LocatedJson> source)
+        : m_source(std::move(source)), m_document(*m_source)
+    {
+    }
 
     GraphFile read()
     {
@@ -69,7 +73,7 @@ public:
         file.cluster = readCluster(reader);
         reader.finish();
         if (m_diagnostics.empty())
-            for (const Diagnostic& wrong : GraphFile{file.graph, {}, m_document}.locate(file.graph.check()))
+            for (const Diagnostic& wrong : GraphFile{file.graph, {}, m_source}.locate(file.graph.check()))
                 addBounded(m_diagnostics, wrong);
         if (!m_diagnostics.empty())
             throw Error(std::move(m_diagnostics));
@@ -257,16 +261,17 @@ private:
         return object ? pipewright::readCluster(m_document, *object, "/cluster", m_diagnostics) : Cluster{};
     }
 
+    std::shared_ptr<const LocatedJson> m_source;
     const LocatedJson& m_document;
     Diagnostics m_diagnostics;
 };
 
 /// The whole model of a design, on all devices of its cluster.
-GraphFile fromDesign(const LocatedJson& document, std::string_view text)
+GraphFile fromDesign(const std::shared_ptr<const LocatedJson>& document, std::string_view text)
 {
-    const Design design = designFromJson(text, document.source);
+    const Design design = designFromJson(text, document->source);
     if (!design.workload)
-        throw Error(document.placeOf(""), "this design has costs but no model, so there are no tensors to share out",
+        throw Error(document->placeOf(""), "this design has costs but no model, so there are no tensors to share out",
                     "add \"model\"");
     GraphFile file{{}, design.cluster, document};
     try {
@@ -282,31 +287,31 @@ GraphFile fromDesign(const LocatedJson& document, std::string_view text)
 Diagnostics GraphFile::locate(Diagnostics diagnostics) const
 {
     for (Diagnostic& diagnostic : diagnostics) {
-        if (document.source.empty() || diagnostic.where.starts_with("--"))
+        if (!document || diagnostic.where.starts_with("--"))
             continue;
         std::string pointer = "/" + diagnostic.where;
         std::replace(pointer.begin(), pointer.end(), '.', '/');
         const std::string node = diagnostic.where;
         if (const int tensor = graph.find(node); tensor >= 0) {
-            pointer = document.value.is_object() && document.value.contains("graph") ? fmt::format("/graph/{}", tensor)
-                                                                                     : "/model";
+            const bool listed = document->value.is_object() && document->value.contains("graph");
+            pointer = listed ? fmt::format("/graph/{}", tensor) : "/model";
             diagnostic.what = fmt::format("{}: {}", node, diagnostic.what);
         }
-        diagnostic.where = document.placeOf(pointer);
+        diagnostic.where = document->placeOf(pointer);
     }
     return diagnostics;
 }
 
 GraphFile graphFileFromJson(std::string_view text, const std::string& where)
 {
-    LocatedJson document = parseLocatedJson(text, where);
-    if (!document.value.is_object() || !document.value.contains("pipewright"))
-        throw Error(document.placeOf(""), "this is no design and no graph of Pipewright",
+    const auto document = std::make_shared<const LocatedJson>(parseLocatedJson(text, where));
+    if (!document->value.is_object() || !document->value.contains("pipewright"))
+        throw Error(document->placeOf(""), "this is no design and no graph of Pipewright",
                     "begin with { \"pipewright\": 1, \"graph\": …, \"cluster\": … }");
-    if (document.value.contains("schedule") || document.value.contains("building_block"))
+    if (document->value.contains("schedule") || document->value.contains("building_block"))
         return fromDesign(document, text);
     GraphFile file = GraphReader(document).read();
-    file.document = std::move(document);
+    file.document = document;
     return file;
 }
 

@@ -21,18 +21,20 @@
 #pragma once
 
 #include "core/cluster/cluster.h"
-#include "core/formats/locatedjson.h"
 #include "core/spmd/tensorgraph.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace pipewright {
 
+struct LocatedJson;
+
 struct GraphFile {
     spmd::TensorGraph graph;
     Cluster cluster;
-    LocatedJson document; ///< for places; empty when the graph was not read from a text
+    std::shared_ptr<const LocatedJson> document; ///< for places; null when the graph was not read from a text
 
     /// "cluster.devices.1.memory" and names of nodes become file and line, as far as they stand in the file.
     Diagnostics locate(Diagnostics diagnostics) const;

@@ -4,7 +4,7 @@
 // one-line difference. O(text).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/base/atonce.h"
 #include "core/base/diagnostic.h"
+#include "core/base/jsonvalue.h"
 #include "core/base/units.h"
 
 #include <QTest>
 
 #include <rapidcheck.h>
+
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
 
 using namespace pipewright;
 
@@ -206,6 +211,30 @@ private slots:
         QVERIFY(hasErrors({{Severity::Note, "", "", ""}, {Severity::Error, "", "", ""}}));
         QCOMPARE(std::string(Error("here", "wrong").what()), std::string("here: error: wrong"));
         QCOMPARE(Error(Diagnostics{}).diagnostics().size(), std::size_t(1));
+    }
+
+    void jsonIsPrintedAsItWasBuilt()
+    {
+        JsonValue value{{"text", "a\"b"}, {"whole", 3}, {"real", 3.0}, {"largest", UINT64_MAX}, {"off", false},
+                        {"none", nullptr}};
+        value["list"] = std::vector<std::vector<int>>{{1, 2}, {}};
+        value["pairs"] = {{"a", 1}, {2, "b"}};
+        value["nested"]["tiny"] = 1e-7;
+        value["nested"]["nowhere"] = std::nan("");
+        value["added"].push_back("x");
+        value["whole"] = 4;
+        value.update({{"off", true}, {"last", {{"key", "value"}}}});
+        value.erase("text");
+        QCOMPARE(value.dump(), std::string(R"({"whole":4,"real":3.0,"largest":18446744073709551615,"off":true,"none":null,)"
+                                           R"("list":[[1,2],[]],"pairs":[["a",1],[2,"b"]],)"
+                                           R"("nested":{"tiny":1e-07,"nowhere":null},"added":["x"],)"
+                                           R"("last":{"key":"value"}})"));
+        QCOMPARE(JsonValue::array().dump(), std::string("[]"));
+        QCOMPARE(JsonValue::object().dump(), std::string("{}"));
+        QVERIFY_EXCEPTION_THROWN(JsonValue(1).push_back(2), std::logic_error);
+        QVERIFY_EXCEPTION_THROWN(JsonValue(1)["a"], std::logic_error);
+        QVERIFY_EXCEPTION_THROWN(JsonValue("\xff").dump(), std::exception);
+        QCOMPARE(JsonValue("\xff").dump(JsonValue::InvalidText::Replace), std::string("\"\xef\xbf\xbd\""));
     }
 };
 

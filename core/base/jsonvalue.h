@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A JSON document that is built and printed, such as a command's answer. It is a tree of plain values, so a file that
+// builds one need not parse the JSON library, which only dump() uses. Braces read as JSON does: a list whose elements
+// are all {"name", value} is an object, any other list an array. Members keep the order in which they were added.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pipewright {
+
+class JsonValue {
+public:
+    /// What dump() does with a text that is not valid UTF-8: throw, or write a replacement character.
+    enum class InvalidText { Refuse, Replace };
+
+    JsonValue(); ///< null
+    JsonValue(std::nullptr_t);
+    JsonValue(const char* text);
+    JsonValue(std::string text);
+    JsonValue(std::string_view text);
+    JsonValue(std::initializer_list<JsonValue> elements);
+    template<class Number>
+        requires std::is_arithmetic_v<Number>
+    JsonValue(Number number)
+    {
+        if constexpr (std::is_same_v<Number, bool>)
+            m_value = number;
+        else if constexpr (std::is_floating_point_v<Number>)
+            m_value = static_cast<double>(number);
+        else if constexpr (std::is_signed_v<Number>)
+            m_value = static_cast<std::int64_t>(number);
+        else
+            m_value = static_cast<std::uint64_t>(number);
+    }
+    template<class Element>
+    JsonValue(const std::vector<Element>& elements) : JsonValue(array())
+    {
+        for (const auto& element : elements)
+            push_back(JsonValue(element));
+    }
+    JsonValue(const JsonValue&);
+    JsonValue(JsonValue&&) noexcept;
+    JsonValue& operator=(const JsonValue&);
+    JsonValue& operator=(JsonValue&&) noexcept;
+    ~JsonValue();
+
+    static JsonValue array();  ///< without elements
+    static JsonValue object(); ///< without members
+
+    /// Makes an array of null first. Of anything else than an array: throws std::logic_error.
+    void push_back(JsonValue element);
+    /// The member of an object, added as null when it is new. Makes an object of null first.
+    JsonValue& operator[](std::string_view name);
+    void erase(std::string_view name);
+    /// Takes over all members of another object; those of the same name are replaced in place.
+    void update(const JsonValue& other);
+
+    /// On one line, without spaces. A number that is not finite is printed as null.
+    std::string dump(InvalidText invalid = InvalidText::Refuse) const;
+
+    using Array = std::vector<JsonValue>;
+    using Object = std::vector<std::pair<std::string, JsonValue>>;
+    using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;
+    const Value& value() const { return m_value; }
+
+private:
+    Object& members();
+
+    Value m_value;
+};
+
+} // namespace pipewright
