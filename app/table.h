@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table for people: columns as wide as their widest cell, the first aligned left, numbers right.
+// A table for people: columns as wide as their widest cell, the first aligned left, numbers right. A table that would
+// be wider than a page has its headings, then its cells, broken at blanks into several lines.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -12,7 +12,9 @@ class Table {
 public:
     explicit Table(std::vector<std::string> header) : m_rows{std::move(header)} {}
     void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
-    void print(std::FILE* stream = stdout) const;
+    /// 100 columns wide at most, unless a row of unbreakable words is wider.
+    void print() const;
+    void printWide() const; ///< a line per row, however wide
 
 private:
     std::vector<std::vector<std::string>> m_rows;
