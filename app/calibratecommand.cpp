@@ -16,13 +16,13 @@ namespace pipewright::app {
 namespace {
 
 struct CalibrateOptions {
-    explicit CalibrateOptions(CLI::App& command)
+    explicit CalibrateOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("trace", traces, "traces of this design, one or several")->required()->type_name("TRACE");
-        command.add_option("-o,--output", output, "the calibrated design to write")->required()->type_name("FILE");
-        command.add_flag("--force", force, "replace the file if it exists");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("trace", traces, "traces of this design, one or several").required().typeName("TRACE");
+        command.option("-o,--output", output, "the calibrated design to write").required().typeName("FILE");
+        command.flag("--force", force, "replace the file if it exists");
+        command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> traces;
     std::string file, output;
@@ -100,11 +100,11 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
 
 } // namespace
 
-void addCalibrateCommand(CLI::App& app, int& exitCode)
+void addCalibrateCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("calibrate", "Writes a design whose costs are the measured ones");
-    const auto options = std::make_shared<CalibrateOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("calibrate", "Writes a design whose costs are the measured ones");
+    const auto options = std::make_shared<CalibrateOptions>(command);
+    command.onCall([options, &exitCode] {
         const LocatedDesign located = readLocatedDesign(options->file);
         predictOrFind(located); // an invalid design is a finding, before its trace is looked at
         std::vector<std::unique_ptr<TraceReader>> readers;

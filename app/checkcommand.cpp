@@ -12,10 +12,10 @@ namespace pipewright::app {
 namespace {
 
 struct CheckOptions {
-    explicit CheckOptions(CLI::App& command)
+    explicit CheckOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file;
     bool json = false;
@@ -63,11 +63,11 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::
 
 } // namespace
 
-void addCheckCommand(CLI::App& app, int& exitCode)
+void addCheckCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("check", "Says what is wrong with a design: dependencies, duplicates, memory, deadlock");
-    const auto options = std::make_shared<CheckOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("check", "Says what is wrong with a design: dependencies, duplicates, memory, deadlock");
+    const auto options = std::make_shared<CheckOptions>(command);
+    command.onCall([options, &exitCode] {
         const LocatedDesign located = readLocatedDesign(options->file);
         const Design& design = located.design;
         std::vector<MemoryPeak> crossed;

@@ -4,17 +4,16 @@
 // (2), Finding for a design or comparison that is at fault (1).
 #pragma once
 
+#include "app/commandline.h"
+
 #include "core/base/diagnostic.h"
+#include "core/base/jsonvalue.h"
 #include "core/formats/locateddesign.h"
 #include "core/predict/predict.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipewright::app {
 
@@ -28,23 +27,23 @@ public:
     using Error::Error;
 };
 
-using Json = nlohmann::ordered_json;
+using Json = JsonValue;
 
-void addNewCommand(CLI::App& app, int& exitCode);
-void addPredictCommand(CLI::App& app, int& exitCode);
-void addCheckCommand(CLI::App& app, int& exitCode);
-void addRunCommand(CLI::App& app, int& exitCode);
-void addCompareCommand(CLI::App& app, int& exitCode);
-void addExplainCommand(CLI::App& app, int& exitCode);
-void addQueryCommand(CLI::App& app, int& exitCode);
-void addCalibrateCommand(CLI::App& app, int& exitCode);
-void addRenderCommand(CLI::App& app, int& exitCode);
-void addExportCommand(CLI::App& app, int& exitCode);
-void addImportCommand(CLI::App& app, int& exitCode);
-void addSearchCommand(CLI::App& app, int& exitCode);
-void addExperimentCommand(CLI::App& app, int& exitCode);
-void addShardCommand(CLI::App& app, int& exitCode);
-void addDevicesCommand(CLI::App& app, int& exitCode);
+void addNewCommand(CommandLine& line, int& exitCode);
+void addPredictCommand(CommandLine& line, int& exitCode);
+void addCheckCommand(CommandLine& line, int& exitCode);
+void addRunCommand(CommandLine& line, int& exitCode);
+void addCompareCommand(CommandLine& line, int& exitCode);
+void addExplainCommand(CommandLine& line, int& exitCode);
+void addQueryCommand(CommandLine& line, int& exitCode);
+void addCalibrateCommand(CommandLine& line, int& exitCode);
+void addRenderCommand(CommandLine& line, int& exitCode);
+void addExportCommand(CommandLine& line, int& exitCode);
+void addImportCommand(CommandLine& line, int& exitCode);
+void addSearchCommand(CommandLine& line, int& exitCode);
+void addExperimentCommand(CommandLine& line, int& exitCode);
+void addShardCommand(CommandLine& line, int& exitCode);
+void addDevicesCommand(CommandLine& line, int& exitCode);
 
 /// Opens the designer's window; compiled only with the GUI.
 int openDesigner(int argc, char** argv, const std::vector<std::string>& files);

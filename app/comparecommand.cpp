@@ -18,17 +18,17 @@ namespace pipewright::app {
 namespace {
 
 struct CompareOptions {
-    explicit CompareOptions(CLI::App& command)
+    explicit CompareOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("trace", trace, "a trace of this design")->required()->type_name("TRACE");
-        command.add_option("-o,--output", picture, "draw both timelines (.svg or .png)")->type_name("PICTURE");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("trace", trace, "a trace of this design").required().typeName("TRACE");
+        command.option("-o,--output", picture, "draw both timelines (.svg or .png)").typeName("PICTURE");
         step.addTo(command);
-        command.add_option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
-            ->type_name("SHARE");
-        command.add_flag("--dark", dark, "draw on a dark ground");
-        command.add_flag("--force", force, "replace the picture if it exists");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
+            .typeName("SHARE");
+        command.flag("--dark", dark, "draw on a dark ground");
+        command.flag("--force", force, "replace the picture if it exists");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
     StepChoice step;
@@ -155,11 +155,11 @@ int compareFiles(const CompareOptions& options)
 
 } // namespace
 
-void addCompareCommand(CLI::App& app, int& exitCode)
+void addCompareCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("compare", "Prediction against measurement");
-    const auto options = std::make_shared<CompareOptions>(*command);
-    command->callback([options, &exitCode] { exitCode = compareFiles(*options); });
+    Command command = line.add("compare", "Prediction against measurement");
+    const auto options = std::make_shared<CompareOptions>(command);
+    command.onCall([options, &exitCode] { exitCode = compareFiles(*options); });
 }
 
 } // namespace pipewright::app

@@ -140,15 +140,15 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
 
 } // namespace
 
-void addDevicesCommand(CLI::App& app, int& exitCode)
+void addDevicesCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("devices", "What can run here, and the reason for what cannot");
+    Command command = line.add("devices", "What can run here, and the reason for what cannot");
     const auto json = std::make_shared<bool>(false);
     const auto file = std::make_shared<std::string>();
-    command->add_option("file", *file, "a design: also says whether its devices can have the GPUs that it names")
-        ->type_name("FILE");
-    command->add_flag("--json", *json, "print one JSON object");
-    command->callback([json, file, &exitCode] {
+    command.option("file", *file, "a design: also says whether its devices can have the GPUs that it names")
+        .typeName("FILE");
+    command.flag("--json", *json, "print one JSON object");
+    command.onCall([json, file, &exitCode] {
         const HostDevice host = lookAtHost();
         const CudaStatus cuda = probeCuda();
         const std::optional<Mapping> mapping = mappingOf(*file, cuda);

@@ -163,7 +163,7 @@ void explainActivities(const std::string& path, int step, bool json)
         }
         object["rates"] = toJson(rates);
         // Names may hold bytes that are no UTF-8.
-        fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+        fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
     fmt::print("{}, {}: {} of {}\n\n", path, trace.tool, formatDuration(stretch.end - stretch.start), stretch.name);

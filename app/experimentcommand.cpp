@@ -4,7 +4,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/defaultdata.h"
-#include "app/experimentprogress.h"
+#include "app/progress.h"
 #include "app/table.h"
 
 #include "core/base/outputfile.h"
@@ -12,6 +12,7 @@
 #include "core/predict/stability.h"
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
+#include "executor/clock.h"
 #include "executor/experimentreport.h"
 
 #include <fmt/format.h>
@@ -25,43 +26,43 @@ namespace pipewright::app {
 namespace {
 
 struct Options {
-    explicit Options(CLI::App& command)
+    explicit Options(Command command)
     {
-        command.add_option("files", files, "designs to compare")->required()->type_name("FILE");
-        command.add_option("--steps", steps, "updates (100)")->type_name("N");
-        command.add_option("--seeds", seeds, "seeds 1 to K (1)")->type_name("K");
-        command.add_option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)")->type_name("PATH");
-        rate = command.add_option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
-                   ->type_name("X");
+        command.option("files", files, "designs to compare").required().typeName("FILE");
+        command.option("--steps", steps, "updates (100)").typeName("N");
+        command.option("--seeds", seeds, "seeds 1 to K (1)").typeName("K");
+        command.option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)").typeName("PATH");
+        rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
+                   .typeName("X");
         momentumOption =
-            command.add_option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)")->type_name("U");
-        command.add_option("--optimizer", optimizer, "in place of the designs' own")
-            ->type_name("sgd|adam|adamw|rmsprop");
-        command.add_option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
-            ->type_name("FILE");
-        command.add_option("--table", table, "a row per design, means over the seeds and their spread")->type_name("CSV");
-        command.add_option("--database", database, "add the results to a SQLite file, run by run")->type_name("DB");
-        command.add_option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
-            ->type_name("MODEL");
-        command.add_option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)")
-            ->delimiter(',')
-            ->type_name("X,X,…");
-        command.add_option("--start", start, "toy: of every weight (0.5)")->type_name("W");
-        command.add_option("--target", target, "toy chain: what y should be (1)")->type_name("Y");
-        command.add_option("--dampening", dampening, "toy SGD: v = u v + (1 - dampening) g (0)")->type_name("TAU");
-        command.add_option("--beta2", beta2, "toy Adam (0.999)")->type_name("B");
-        command.add_option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)")->type_name("E");
-        command.add_flag("--json", json, "print one JSON object");
-        command.add_flag("--force", force, "replace output files that exist");
-        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
-            ->type_name("STYLE");
+            command.option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)").typeName("U");
+        command.option("--optimizer", optimizer, "in place of the designs' own")
+            .typeName("sgd|adam|adamw|rmsprop");
+        command.option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
+            .typeName("FILE");
+        command.option("--table", table, "a row per design, means over the seeds and their spread").typeName("CSV");
+        command.option("--database", database, "add the results to a SQLite file, run by run").typeName("DB");
+        command.option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
+            .typeName("MODEL");
+        command.option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)")
+            .delimiter(',')
+            .typeName("X,X,…");
+        command.option("--start", start, "toy: of every weight (0.5)").typeName("W");
+        command.option("--target", target, "toy chain: what y should be (1)").typeName("Y");
+        command.option("--dampening", dampening, "toy SGD: v = u v + (1 - dampening) g (0)").typeName("TAU");
+        command.option("--beta2", beta2, "toy Adam (0.999)").typeName("B");
+        command.option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)").typeName("E");
+        command.flag("--json", json, "print one JSON object");
+        command.flag("--force", force, "replace output files that exist");
+        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            .typeName("STYLE");
     }
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
     std::string data, optimizer, table, database, toy, progress = "auto";
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
-    CLI::Option *rate = nullptr, *momentumOption = nullptr;
+    CommandOption rate, momentumOption;
     bool json = false, force = false;
 };
 
@@ -97,9 +98,9 @@ void runToys(const Options& given)
 {
     const ToyModel model = toyModel(given);
     ToyOptimizer settings;
-    if (given.rate->count() > 0)
+    if (given.rate.given())
         settings.learningRate = given.learningRate;
-    if (given.momentumOption->count() > 0)
+    if (given.momentumOption.given())
         settings.momentum = settings.beta1 = given.momentum;
     settings.dampening = given.dampening;
     settings.beta2 = given.beta2;
@@ -190,15 +191,43 @@ void writeOutputs(const Options& given, const Experiment& experiment)
         writeFileAtomically(given.table, summaryCsv(summarise(experiment.runs)), given.force);
 }
 
+void show(ProgressPrinter& printer, const ExperimentProgress& now, Nanoseconds start)
+{
+    const double fraction = now.fraction();
+    const auto left = static_cast<Nanoseconds>(static_cast<double>(steadyNow() - start) * (1 - fraction) / fraction);
+    printer.show(
+        fraction,
+        [&] {
+            return fmt::format("run {} of {}, {} seed {}: update {} of {}  loss {:.4f}  {} left", now.run + 1, now.runs,
+                               now.design, now.seed, now.update + 1, now.updates, now.loss, formatDuration(left));
+        },
+        [&] {
+            return Json{{"progress", fraction}, {"run", now.run},         {"runs", now.runs},
+                        {"design", now.design}, {"seed", now.seed},       {"update", now.update},
+                        {"updates", now.updates}, {"loss", now.loss},     {"eta_ns", left}}
+                .dump();
+        });
+}
+
+/// What --json says of it, without the losses.
+void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
+{
+    if (!printer.writesJson())
+        return;
+    Json object = toJson(run);
+    object.erase("loss");
+    printer.writeLine(Json{{"finished", object}}.dump());
+}
+
 int runTraining(const Options& given)
 {
     ExperimentOptions options;
     options.updates = given.steps;
     options.seeds = given.seeds;
     options.optimizer = optimizerOf(given);
-    if (given.rate->count() > 0)
+    if (given.rate.given())
         options.learningRate = given.learningRate;
-    if (given.momentumOption->count() > 0)
+    if (given.momentumOption.given())
         options.momentum = given.momentum;
     if (given.steps < 1 || given.seeds < 1)
         throw Error(given.steps < 1 ? "--steps" : "--seeds", "less than 1", "use 1 or more");
@@ -216,13 +245,14 @@ int runTraining(const Options& given)
         database = std::make_unique<ExperimentStore>(given.database);
     Experiment experiment;
     {
-        ExperimentProgressPrinter progress(given.progress);
+        ProgressPrinter printer(given.progress);
+        const Nanoseconds start = steadyNow();
         options.cancel = cancelOnSignals();
-        options.progress = [&](const ExperimentProgress& now) { progress.show(now); };
+        options.progress = [&](const ExperimentProgress& now) { show(printer, now, start); };
         options.finished = [&](const ExperimentRun& run) {
             if (database)
                 database->add(recordOf(run));
-            progress.show(run);
+            showFinished(printer, run);
         };
         experiment = runExperiment(designs, options);
     }
@@ -249,12 +279,12 @@ int runTraining(const Options& given)
 
 } // namespace
 
-void addExperimentCommand(CLI::App& app, int& exitCode)
+void addExperimentCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command =
-        app.add_subcommand("experiment", "Trains designs on the same data and compares their weight policies");
-    const auto options = std::make_shared<Options>(*command);
-    command->callback([options, &exitCode] {
+    Command command =
+        line.add("experiment", "Trains designs on the same data and compares their weight policies");
+    const auto options = std::make_shared<Options>(command);
+    command.onCall([options, &exitCode] {
         exitCode = exitSuccess;
         if (options->toy.empty())
             exitCode = runTraining(*options);

@@ -18,20 +18,20 @@ namespace pipewright::app {
 namespace {
 
 struct ExplainOptions {
-    explicit ExplainOptions(CLI::App& command)
+    explicit ExplainOptions(Command command)
     {
-        command.add_option("trace", trace, "a recorded or imported trace")->required()->type_name("TRACE");
-        command.add_option("--design", design, "the design to explain it by (the one that the trace holds)")
-            ->type_name("FILE");
+        command.option("trace", trace, "a recorded or imported trace").required().typeName("TRACE");
+        command.option("--design", design, "the design to explain it by (the one that the trace holds)")
+            .typeName("FILE");
         step.addTo(command);
         command
-            .add_option("--what-if", changes,
+            .option("--what-if", changes,
                         "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
                         "be repeated")
-            ->type_name("WHAT=VALUE");
-        command.add_option("--order", order, "replay the measured blocks in the order of this design")
-            ->type_name("FILE");
-        command.add_flag("--json", json, "print one JSON object");
+            .typeName("WHAT=VALUE");
+        command.option("--order", order, "replay the measured blocks in the order of this design")
+            .typeName("FILE");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string trace, design, order;
     std::vector<std::string> changes;
@@ -108,11 +108,11 @@ int run(const ExplainOptions& options)
 
 } // namespace
 
-void addExplainCommand(CLI::App& app, int& exitCode)
+void addExplainCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("explain", "Says why a measured step took as long as it did");
-    const auto options = std::make_shared<ExplainOptions>(*command);
-    command->callback([options, &exitCode] { exitCode = run(*options); });
+    Command command = line.add("explain", "Says why a measured step took as long as it did");
+    const auto options = std::make_shared<ExplainOptions>(command);
+    command.onCall([options, &exitCode] { exitCode = run(*options); });
 }
 
 } // namespace pipewright::app

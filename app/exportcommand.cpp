@@ -18,26 +18,26 @@ namespace pipewright::app {
 namespace {
 
 struct ExportCommandOptions {
-    explicit ExportCommandOptions(CLI::App& command)
+    explicit ExportCommandOptions(Command command)
     {
         std::string formats = "format to write:";
         for (const ExportFormat& format : exportFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         formats += "\nhtml (report of a trace: pictures, numbers, causes, notes; FILE may be the trace itself)";
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("--to", to, formats)->required()->type_name("FORMAT");
-        command.add_option("-o,--output", output, "the file to write")->required()->type_name("FILE");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("--to", to, formats).required().typeName("FORMAT");
+        command.option("-o,--output", output, "the file to write").required().typeName("FILE");
         command
-            .add_option("--csv", csv,
+            .option("--csv", csv,
                         "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
-            ->type_name("FILE");
+            .typeName("FILE");
         command
-            .add_option("--trace", trace,
+            .option("--trace", trace,
                         "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
-            ->type_name("TRACE");
+            .typeName("TRACE");
         step.addTo(command);
-        command.add_flag("--force", force, "replace the file if it exists");
-        command.add_flag("--json", json, "print one JSON object");
+        command.flag("--force", force, "replace the file if it exists");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file, to, output, csv, trace;
     StepChoice step;
@@ -122,11 +122,11 @@ void run(const ExportCommandOptions& options)
 
 } // namespace
 
-void addExportCommand(CLI::App& app, int& exitCode)
+void addExportCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("export", "Writes a design in another tool's format");
-    const auto options = std::make_shared<ExportCommandOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("export", "Writes a design in another tool's format");
+    const auto options = std::make_shared<ExportCommandOptions>(command);
+    command.onCall([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
 #include "app/command.h"
-#include "app/workprogress.h"
+#include "app/progress.h"
 
 #include "core/formats/designfile.h"
 #include "core/formats/exchange.h"
@@ -9,34 +10,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace pipewright::app {
 
 namespace {
 
 struct ImportCommandOptions {
-    explicit ImportCommandOptions(CLI::App& command)
+    explicit ImportCommandOptions(Command command)
     {
         std::string formats = "format of the file (default: found out from its content):";
         for (const ImportFormat& format : importFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         command
-            .add_option("file", files,
+            .option("file", files,
                         "the other tool's file: a schedule, or traces, one per rank (Chrome JSON of PyTorch's "
                         "profiler, plain or .gz; SQLite exports of Nsight Systems)")
-            ->required()
-            ->type_name("FILE");
-        command.add_option("-o,--output", output, "the design or trace to write")->required()->type_name("FILE");
-        command.add_option("--from", from, formats)->type_name("FORMAT");
-        command.add_flag("--legacy-letters", legacyLetters,
+            .required()
+            .typeName("FILE");
+        command.option("-o,--output", output, "the design or trace to write").required().typeName("FILE");
+        command.option("--from", from, formats).typeName("FORMAT");
+        command.flag("--legacy-letters", legacyLetters,
                          "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
-        command.add_option("--name", name, "the design's name (default: the file's)")->type_name("NAME");
-        command.add_flag("--force", force, "replace the file if it exists");
-        command.add_option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
-            ->type_name("STYLE");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("--name", name, "the design's name (default: the file's)").typeName("NAME");
+        command.flag("--force", force, "replace the file if it exists");
+        command.option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
+            .typeName("STYLE");
+        command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> files;
     std::string output, from, name, progress = "auto";
@@ -63,11 +66,31 @@ Json toJson(const ImportedTrace& imported, const std::string& output)
     return object;
 }
 
+/// Reports every whole percent once; the first Ctrl-C stops the work.
+WorkProgress reportTo(ProgressPrinter& printer)
+{
+    return {[&printer, shown = -1, cancelled = cancelOnSignals()](double fraction) mutable {
+        const int percent = std::clamp(static_cast<int>(fraction * 100), 0, 100);
+        if (percent != std::exchange(shown, percent))
+            printer.show(
+                percent / 100.0, [&] { return fmt::format("import {} %", percent); },
+                [&] { return fmt::format("{{\"progress\":{:.2f}}}", percent / 100.0); });
+        return !cancelled->load();
+    }};
+}
+
+ImportedTrace importReporting(const ImportCommandOptions& options)
+{
+    ProgressPrinter printer(options.progress);
+    const WorkProgress progress = reportTo(printer);
+    ImportedTrace imported = importTraces(options.files, options.output, options.force, progress);
+    progress.report(1);
+    return imported;
+}
+
 void runTraces(const ImportCommandOptions& options)
 {
-    WorkProgressPrinter printer(options.progress, "import");
-    const ImportedTrace imported = importTraces(options.files, options.output, options.force, printer.progress());
-    printer.finish();
+    const ImportedTrace imported = importReporting(options);
     printDiagnostics(imported.report.diagnostics(options.files.size() == 1 ? options.files[0] : options.output));
     if (options.json) {
         printJson(toJson(imported, options.output));
@@ -117,12 +140,12 @@ void run(const ImportCommandOptions& options)
 
 } // namespace
 
-void addImportCommand(CLI::App& app, int& exitCode)
+void addImportCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand(
+    Command command = line.add(
         "import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
-    const auto options = std::make_shared<ImportCommandOptions>(*command);
-    command->callback([options, &exitCode] {
+    const auto options = std::make_shared<ImportCommandOptions>(command);
+    command.onCall([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

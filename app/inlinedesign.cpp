@@ -4,8 +4,6 @@
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,58 +35,58 @@ std::vector<std::string_view> familyNames()
 
 } // namespace
 
-InlineDesign::InlineDesign(CLI::App& command, bool acceptFile) : m_acceptFile(acceptFile)
+InlineDesign::InlineDesign(Command command, bool acceptFile)
+    : m_acceptFile(acceptFile), m_options(command.group("Design", "what a family is made for"))
 {
-    command.add_option(acceptFile ? "design" : "family", m_what,
+    command.option(acceptFile ? "design" : "family", m_what,
                        fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
-        ->required()
-        ->type_name(acceptFile ? "FILE|FAMILY" : "FAMILY");
-    m_options = command.add_option_group("Design", "what a family is made for");
-    CLI::App& group = *m_options;
-    group.add_option("--devices", m_devices, "pipeline devices")->type_name("P");
-    group.add_option("--microbatches", m_microbatches, "microbatches per step")->type_name("M");
-    group.add_option("--chunks", m_chunks, "stages per device")->type_name("V");
-    group.add_option("--group", m_group, "interleaving: microbatches per group")->type_name("G");
-    group.add_option("--pieces", m_pieces, "seq1f1b: pieces of each microbatch's sequence (4)")->type_name("K");
-    group.add_option("--forward", m_forward, "time of one device's worth of layers (1ms)")->type_name("T");
-    group.add_option("--input-grad", m_inputGrad, "time of the input-gradient half (1ms)")->type_name("T");
-    group.add_option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)")->type_name("T");
-    group.add_option("--transfer", m_transfer, "time of one hop between devices (0)")->type_name("T");
-    group.add_flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
-    group.add_option("--overlap-factor", m_overlapFactor, "overlapped F and B take this times their sum (1)")->type_name("X");
-    group.add_option("--memory-limit", m_memoryLimit, "where the family searches; x = P microbatches of activations")
-        ->type_name("FACTORx");
-    group.add_option("--saved", m_saved, "bytes one F keeps on a device; then there is no model")->type_name("SIZE");
-    group.add_option("--saved-for-weight-grad", m_savedForWeightGrad, "of these, what stays until W (all)")
-        ->type_name("SIZE");
-    group.add_option("--model", m_model, "model preset; its times hold where none are given")->type_name("PRESET");
-    group.add_option("--device", m_device, "device preset to run the model on")->type_name("PRESET");
-    group.add_option("--cluster", m_cluster, "cluster preset: devices and links")->type_name("PRESET");
-    group.add_option("--sequence", m_sequence, "tokens per sequence")->type_name("N");
-    group.add_option("--microbatch-size", m_microbatchSize, "sequences per microbatch")->type_name("N");
-    group.add_option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
-        ->delimiter(',')
-        ->type_name("N,N,…");
-    group.add_option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)")->type_name("T");
-    group.add_option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
-        ->type_name("sgd|adam|adamw|rmsprop");
-    group.add_option("--prediction-steps", m_predictionSteps, "pipeoptim: how far weights are predicted (paper)")
-        ->type_name("paper|exact|code");
-    group.add_option("--rounding", m_rounding, "xpipe: what becomes of fractions of a step (half-even)")
-        ->type_name("half-even|half-up|half-down|floor|ceiling");
-    group.add_option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)")->type_name("1|2");
-    group.add_flag("--vertical-sync", m_verticalSync, "pipedream: every stage reads the version that stage 0 read");
-    group.add_option("--workers", m_workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)")->type_name("N");
-    group.add_option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a worker per device and stages that hop")
-        ->type_name("pipeline|workers|single|triangle|sharded");
-    group.add_option("--name", m_name, "name of the design");
+        .required()
+        .typeName(acceptFile ? "FILE|FAMILY" : "FAMILY");
+    Command group = m_options;
+    group.option("--devices", m_devices, "pipeline devices").typeName("P");
+    group.option("--microbatches", m_microbatches, "microbatches per step").typeName("M");
+    group.option("--chunks", m_chunks, "stages per device").typeName("V");
+    group.option("--group", m_group, "interleaving: microbatches per group").typeName("G");
+    group.option("--pieces", m_pieces, "seq1f1b: pieces of each microbatch's sequence (4)").typeName("K");
+    group.option("--forward", m_forward, "time of one device's worth of layers (1ms)").typeName("T");
+    group.option("--input-grad", m_inputGrad, "time of the input-gradient half (1ms)").typeName("T");
+    group.option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)").typeName("T");
+    group.option("--transfer", m_transfer, "time of one hop between devices (0)").typeName("T");
+    group.flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
+    group.option("--overlap-factor", m_overlapFactor, "overlapped F and B take this times their sum (1)").typeName("X");
+    group.option("--memory-limit", m_memoryLimit, "where the family searches; x = P microbatches of activations")
+        .typeName("FACTORx");
+    group.option("--saved", m_saved, "bytes one F keeps on a device; then there is no model").typeName("SIZE");
+    group.option("--saved-for-weight-grad", m_savedForWeightGrad, "of these, what stays until W (all)")
+        .typeName("SIZE");
+    group.option("--model", m_model, "model preset; its times hold where none are given").typeName("PRESET");
+    group.option("--device", m_device, "device preset to run the model on").typeName("PRESET");
+    group.option("--cluster", m_cluster, "cluster preset: devices and links").typeName("PRESET");
+    group.option("--sequence", m_sequence, "tokens per sequence").typeName("N");
+    group.option("--microbatch-size", m_microbatchSize, "sequences per microbatch").typeName("N");
+    group.option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
+        .delimiter(',')
+        .typeName("N,N,…");
+    group.option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)").typeName("T");
+    group.option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
+        .typeName("sgd|adam|adamw|rmsprop");
+    group.option("--prediction-steps", m_predictionSteps, "pipeoptim: how far weights are predicted (paper)")
+        .typeName("paper|exact|code");
+    group.option("--rounding", m_rounding, "xpipe: what becomes of fractions of a step (half-even)")
+        .typeName("half-even|half-up|half-down|floor|ceiling");
+    group.option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)").typeName("1|2");
+    group.flag("--vertical-sync", m_verticalSync, "pipedream: every stage reads the version that stage 0 read");
+    group.option("--workers", m_workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)").typeName("N");
+    group.option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a worker per device and stages that hop")
+        .typeName("pipeline|workers|single|triangle|sharded");
+    group.option("--name", m_name, "name of the design");
 }
 
 bool InlineDesign::isFile() const { return m_acceptFile && findFamily(m_what) == nullptr; }
 
 DesignRequest InlineDesign::request() const
 {
-    const auto given = [&](const char* option) { return m_options->count(option) > 0; };
+    const auto given = [&](const char* option) { return m_options.given(option); };
     for (const char* required : {"--devices", "--microbatches"})
         if (!given(required))
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
@@ -121,7 +119,7 @@ DesignRequest InlineDesign::request() const
             return;
         const auto found = find(value);
         if (!found)
-            throw Error(option, "\"" + value + "\" is not known", "use one of " + m_options->get_option(option)->get_type_name());
+            throw Error(option, "\"" + value + "\" is not known", "use one of " + m_options.typeNameOf(option));
         field = *found;
     };
     named("--optimizer", m_optimizer, updateRuleNamed, request.optimizer);
@@ -157,10 +155,9 @@ LocatedDesign InlineDesign::make() const
     if (!std::filesystem::exists(m_what))
         throw Error(m_what, "is neither a design file nor a family",
                     fmt::format("families: {}", fmt::join(familyNames(), ", ")));
-    for (const CLI::Option* option : m_options->get_options())
-        if (option->count() > 0)
-            throw Error(option->get_name(), "belongs to a family, and " + m_what + " is taken for a design file",
-                        "leave it out, or name a family");
+    if (const std::string option = m_options.firstGiven(); !option.empty())
+        throw Error(option, "belongs to a family, and " + m_what + " is taken for a design file",
+                    "leave it out, or name a family");
     return readLocatedDesign(m_what);
 }
 

@@ -2,10 +2,9 @@
 // A design on the command line: FAMILY and its numbers, or a FILE, wherever one is expected.
 #pragma once
 
+#include "app/commandline.h"
 #include "core/formats/locateddesign.h"
 #include "core/predict/designbuilder.h"
-
-#include <CLI/App.hpp>
 
 #include <string>
 
@@ -14,7 +13,7 @@ namespace pipewright::app {
 class InlineDesign {
 public:
     /// Adds the positional FAMILY (with `acceptFile`: FILE or FAMILY) and the options of an inline design.
-    InlineDesign(CLI::App& command, bool acceptFile);
+    InlineDesign(Command command, bool acceptFile);
 
     /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
     /// inline design beside a file.
@@ -26,7 +25,7 @@ private:
     DesignRequest request() const;
 
     bool m_acceptFile;
-    CLI::Option_group* m_options = nullptr;
+    Command m_options;
     std::string m_what;
     int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0, m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;

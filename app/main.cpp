@@ -4,7 +4,6 @@
 #include "app/command.h"
 #include "core/base/freedmemory.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,14 +14,11 @@ namespace {
 using namespace pipewright;
 using namespace pipewright::app;
 
-int openFiles(const CLI::App& app, int argc, char** argv, const std::vector<std::string>& files)
+int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<std::string>& files)
 {
-    std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands(nullptr))
-        commands.push_back(command->get_name());
     for (const std::string& file : files)
         if (!std::filesystem::exists(file))
-            throw Error(file, "is neither a command nor a file", fmt::format("commands: {}", fmt::join(commands, ", ")));
+            throw Error(file, "is neither a command nor a file", fmt::format("commands: {}", fmt::join(line.commandNames(), ", ")));
 #ifdef PIPEWRIGHT_HAS_GUI
     return openDesigner(argc, argv, files);
 #else
@@ -35,34 +31,39 @@ int openFiles(const CLI::App& app, int argc, char** argv, const std::vector<std:
 
 int run(int argc, char** argv)
 {
-    CLI::App app("Designs, predicts, runs and compares pipeline-parallel training schedules", "pipewright");
-    app.set_version_flag("--version", "pipewright " PIPEWRIGHT_VERSION);
+    CommandLine line("pipewright", "Designs, predicts, runs and compares pipeline-parallel training schedules",
+                     "pipewright " PIPEWRIGHT_VERSION);
     std::vector<std::string> files;
-    app.add_option("files", files, "without a command: designs and traces to open in the designer")->type_name("FILE");
-    app.require_subcommand(0, 1);
+    line.withoutCommand()
+        .option("files", files, "without a command: designs and traces to open in the designer")
+        .typeName("FILE");
     int exitCode = exitSuccess;
-    addNewCommand(app, exitCode);
-    addPredictCommand(app, exitCode);
-    addCheckCommand(app, exitCode);
-    addRunCommand(app, exitCode);
-    addCompareCommand(app, exitCode);
-    addExplainCommand(app, exitCode);
-    addQueryCommand(app, exitCode);
-    addCalibrateCommand(app, exitCode);
-    addRenderCommand(app, exitCode);
-    addExportCommand(app, exitCode);
-    addImportCommand(app, exitCode);
-    addSearchCommand(app, exitCode);
-    addExperimentCommand(app, exitCode);
-    addShardCommand(app, exitCode);
-    addDevicesCommand(app, exitCode);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        // Help and version are errors to the parser and success to a person.
-        return app.exit(error) == 0 ? exitSuccess : exitBadInput;
+    addNewCommand(line, exitCode);
+    addPredictCommand(line, exitCode);
+    addCheckCommand(line, exitCode);
+    addRunCommand(line, exitCode);
+    addCompareCommand(line, exitCode);
+    addExplainCommand(line, exitCode);
+    addQueryCommand(line, exitCode);
+    addCalibrateCommand(line, exitCode);
+    addRenderCommand(line, exitCode);
+    addExportCommand(line, exitCode);
+    addImportCommand(line, exitCode);
+    addSearchCommand(line, exitCode);
+    addExperimentCommand(line, exitCode);
+    addShardCommand(line, exitCode);
+    addDevicesCommand(line, exitCode);
+    switch (line.parse(argc, argv)) {
+    case CommandLine::Outcome::Called:
+        return exitCode;
+    case CommandLine::Outcome::NoCommand:
+        return openFiles(line, argc, argv, files);
+    case CommandLine::Outcome::Informed:
+        return exitSuccess;
+    case CommandLine::Outcome::BadUsage:
+        break;
     }
-    return app.get_subcommands().empty() ? openFiles(app, argc, argv, files) : exitCode;
+    return exitBadInput;
 }
 
 } // namespace

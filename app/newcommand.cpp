@@ -13,11 +13,11 @@ namespace pipewright::app {
 namespace {
 
 struct NewOptions {
-    explicit NewOptions(CLI::App& command) : design(command, false)
+    explicit NewOptions(Command command) : design(command, false)
     {
-        command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
-        command.add_flag("--force", force, "replace the file if it exists");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
+        command.flag("--force", force, "replace the file if it exists");
+        command.flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
     std::string output;
@@ -26,11 +26,11 @@ struct NewOptions {
 
 } // namespace
 
-void addNewCommand(CLI::App& app, int& exitCode)
+void addNewCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("new", "Writes a design of one of the published families");
-    const auto options = std::make_shared<NewOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("new", "Writes a design of one of the published families");
+    const auto options = std::make_shared<NewOptions>(command);
+    command.onCall([options, &exitCode] {
         const Design design = options->design.make().design;
         writeDesign(design, options->output, options->force);
         const Schedule& schedule = design.schedule;

@@ -117,9 +117,9 @@ void print(const Design& design, const Prediction& prediction)
 }
 
 struct PredictOptions {
-    explicit PredictOptions(CLI::App& command) : design(command, true)
+    explicit PredictOptions(Command command) : design(command, true)
     {
-        command.add_flag("--json", json, "print one JSON object");
+        command.flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
     bool json = false;
@@ -127,11 +127,11 @@ struct PredictOptions {
 
 } // namespace
 
-void addPredictCommand(CLI::App& app, int& exitCode)
+void addPredictCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("predict", "Evaluates a design: time, bubbles, memory, critical path");
-    const auto options = std::make_shared<PredictOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path");
+    const auto options = std::make_shared<PredictOptions>(command);
+    command.onCall([options, &exitCode] {
         const LocatedDesign located = options->design.make();
         const Prediction prediction = predictOrFind(located);
         if (options->json)

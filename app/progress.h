@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How far a run is, on standard error: a bar that redraws its line on a terminal, or one JSON object per
-// line for programs. Into a file or a pipe nothing is printed unless asked for.
+// How far long work is, on standard error: a bar that redraws its line on a terminal, or one JSON object per line for
+// programs. Into a file or a pipe nothing is printed unless asked for. What a line says is up to the command.
 #pragma once
 
-#include "executor/run.h"
-
+#include <functional>
 #include <string>
 
 namespace pipewright::app {
 
+/// Throws Error unless it is "auto" (a bar on a terminal), "bar", "json" or "none".
+void checkProgressStyle(const std::string& choice);
+
 class ProgressPrinter {
 public:
-    enum class Style { Silent, Bar, Json };
+    explicit ProgressPrinter(const std::string& choice); ///< see checkProgressStyle()
+    ~ProgressPrinter();                                  ///< leaves a bar's line
+    ProgressPrinter(const ProgressPrinter&) = delete;
+    ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
-    /// `choice`: "auto" (a bar on a terminal), "bar", "json" or "none".
-    ProgressPrinter(const std::string& choice, int steps);
-    ~ProgressPrinter(); ///< leaves a bar's line
-
-    void show(const RunProgress& progress);
-    /// The last report: everything is done, the check after the last step included.
-    void finish();
+    using Text = std::function<std::string()>;
+    /// `fraction` of the work is done. Only one of the two texts is made: `beside` for people, to the right of the bar;
+    /// `object` for programs, in JSON.
+    void show(double fraction, const Text& beside, const Text& object);
+    bool writesJson() const { return m_style == Style::Json; }
+    void writeLine(const std::string& object); ///< for programs only
 
 private:
-    void showBar() const;
-    void showJson() const;
+    enum class Style { Silent, Bar, Json };
 
-    Style m_style;
-    int m_steps;
-    RunProgress m_last;
-    bool m_drawn = false;
+    Style m_style = Style::Silent;
+    std::size_t m_drawn = 0; ///< length of the bar's line as it stands
 };
 
 } // namespace pipewright::app

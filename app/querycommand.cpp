@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
 #include "app/command.h"
 #include "app/table.h"
-#include "app/workprogress.h"
 
 #include "traces/query.h"
 
@@ -15,13 +15,13 @@ namespace pipewright::app {
 namespace {
 
 struct QueryOptions {
-    explicit QueryOptions(CLI::App& command)
+    explicit QueryOptions(Command command)
     {
-        command.add_option("trace", trace, "a trace, or any SQLite export")->required()->type_name("TRACE");
-        command.add_option("sql", sql, "one SELECT statement")->type_name("SQL");
-        command.add_flag("--schema", schema, "show the tables, their columns and how many rows they have");
-        command.add_option("--limit", limit, "rows at most (1000)")->type_name("N")->check(CLI::Range(1, 100'000'000));
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("trace", trace, "a trace, or any SQLite export").required().typeName("TRACE");
+        command.option("sql", sql, "one SELECT statement").typeName("SQL");
+        command.flag("--schema", schema, "show the tables, their columns and how many rows they have");
+        command.option("--limit", limit, "rows at most (1000)").typeName("N").range(1, 100'000'000);
+        command.flag("--json", json, "print one JSON object");
     }
     std::string trace, sql;
     int limit = 1000;
@@ -75,9 +75,9 @@ void run(const QueryOptions& options)
         showSchema(options);
         return;
     }
-    WorkProgressPrinter printer("none", "query");
+    const WorkProgress untilCancelled{[cancelled = cancelOnSignals()](double) { return !cancelled->load(); }};
     const QueryResult result =
-        queryTrace(options.trace, options.sql, static_cast<std::size_t>(options.limit), printer.progress());
+        queryTrace(options.trace, options.sql, static_cast<std::size_t>(options.limit), untilCancelled);
     if (options.json) {
         Json object{{"columns", result.columns}, {"rows", Json::array()}, {"cut", result.cut}};
         for (const auto& row : result.rows) {
@@ -87,7 +87,7 @@ void run(const QueryOptions& options)
             object["rows"].push_back(std::move(cells));
         }
         // Names may hold bytes that are no UTF-8.
-        fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+        fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
     Table table(result.columns);
@@ -97,18 +97,18 @@ void run(const QueryOptions& options)
             cells.push_back(textOf(value));
         table.addRow(std::move(cells));
     }
-    table.print();
+    table.printWide(); // rows are data: one line each, for other programs too
     if (result.cut)
         fmt::print(stderr, "the first {} rows; more with --limit\n", options.limit);
 }
 
 } // namespace
 
-void addQueryCommand(CLI::App& app, int& exitCode)
+void addQueryCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("query", "Asks a trace with SQL, or shows its tables");
-    const auto options = std::make_shared<QueryOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("query", "Asks a trace with SQL, or shows its tables");
+    const auto options = std::make_shared<QueryOptions>(command);
+    command.onCall([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

@@ -14,16 +14,16 @@ namespace pipewright::app {
 namespace {
 
 struct RenderOptions {
-    explicit RenderOptions(CLI::App& command)
+    explicit RenderOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("--trace", trace, "a trace of this design, drawn under the prediction")->type_name("TRACE");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("--trace", trace, "a trace of this design, drawn under the prediction").typeName("TRACE");
         step.addTo(command);
-        command.add_option("-o,--output", picture, "the picture to write (.svg or .png)")->required()->type_name("PICTURE");
-        command.add_option("--width", width, "of the picture, in pixels (1400)")->type_name("PIXELS");
-        command.add_flag("--dark", dark, "draw on a dark ground");
-        command.add_flag("--force", force, "replace the picture if it exists");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("-o,--output", picture, "the picture to write (.svg or .png)").required().typeName("PICTURE");
+        command.option("--width", width, "of the picture, in pixels (1400)").typeName("PIXELS");
+        command.flag("--dark", dark, "draw on a dark ground");
+        command.flag("--force", force, "replace the picture if it exists");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture;
     StepChoice step;
@@ -33,11 +33,11 @@ struct RenderOptions {
 
 } // namespace
 
-void addRenderCommand(CLI::App& app, int& exitCode)
+void addRenderCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("render", "Draws the timeline, with a measured one under it if there is a trace");
-    const auto options = std::make_shared<RenderOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("render", "Draws the timeline, with a measured one under it if there is a trace");
+    const auto options = std::make_shared<RenderOptions>(command);
+    command.onCall([options, &exitCode] {
         checkPictureName(options->picture, options->force);
         const LocatedDesign located = readLocatedDesign(options->file);
         const Prediction prediction = predictOrFind(located);

@@ -26,46 +26,46 @@ namespace pipewright::app {
 namespace {
 
 struct RunCommandOptions {
-    explicit RunCommandOptions(CLI::App& command)
+    explicit RunCommandOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
-        command.add_option("--backend", backend, "host, cuda or mpi")->required()->type_name("BACKEND");
+        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("--backend", backend, "host, cuda or mpi").required().typeName("BACKEND");
         command
-            .add_option("--device", device,
+            .option("--device", device,
                         "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
                         "gives its device, else the one with the process's number there, NCCL between them (host)")
-            ->type_name("DEVICE");
-        command.add_option("--steps", steps, "training steps to do")->required()->type_name("N");
-        command.add_option("-o,--output", trace, "the trace to write")->required()->type_name("TRACE");
-        command.add_flag("--force", force, "replace the trace if it exists");
-        command.add_option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
-            ->type_name("MATHS");
-        command.add_flag("--synthetic", synthetic, "blocks that burn the design's times and hold its bytes, without a model");
-        command.add_option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)")->type_name("X");
-        command.add_option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)")->type_name("X");
-        command.add_option("--device-memory", deviceMemory, "what each device may hold, with all that is kept beside its buffers (as much as there is)")->type_name("SIZE");
-        command.add_option("--inject", faults, "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+            .typeName("DEVICE");
+        command.option("--steps", steps, "training steps to do").required().typeName("N");
+        command.option("-o,--output", trace, "the trace to write").required().typeName("TRACE");
+        command.flag("--force", force, "replace the trace if it exists");
+        command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
+            .typeName("MATHS");
+        command.flag("--synthetic", synthetic, "blocks that burn the design's times and hold its bytes, without a model");
+        command.option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
+        command.option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)").typeName("X");
+        command.option("--device-memory", deviceMemory, "what each device may hold, with all that is kept beside its buffers (as much as there is)").typeName("SIZE");
+        command.option("--inject", faults, "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
                                                "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
-            ->type_name("FAULT");
-        command.add_option("--clock", clock, "real, or virtual: timed maths in logical time")->type_name("CLOCK");
-        command.add_option("--data", data, "text to train on (the program's own sources)")->type_name("PATH");
-        command.add_option("--seed", seed, "of parameters and data order")->type_name("N");
-        command.add_option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
-            ->type_name("TRANSPORT");
-        command.add_option("--deadline", deadline, "give up after so long without progress (30s)")->type_name("T");
-        command.add_flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
-        command.add_flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
+            .typeName("FAULT");
+        command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
+        command.option("--data", data, "text to train on (the program's own sources)").typeName("PATH");
+        command.option("--seed", seed, "of parameters and data order").typeName("N");
+        command.option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
+            .typeName("TRANSPORT");
+        command.option("--deadline", deadline, "give up after so long without progress (30s)").typeName("T");
+        command.flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
+        command.flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
         command
-            .add_option("--link", link,
+            .option("--link", link,
                         "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between processes always)")
-            ->type_name("LINK");
-        command.add_option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
-            ->type_name("FOLDER");
-        command.add_flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
-        command.add_flag("--graphs", graphs,
+            .typeName("LINK");
+        command.option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
+            .typeName("FOLDER");
+        command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
+        command.flag("--graphs", graphs,
                          "on GPUs: blocks are captured once and launched as CUDA graphs");
-        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
-        command.add_flag("--json", json, "print one JSON object");
+        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
+        command.flag("--json", json, "print one JSON object");
     }
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     std::string file, backend, device = "host", trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
@@ -130,7 +130,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
                     "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
-    requireOneOf("--progress", given.progress, {"auto", "bar", "json", "none"});
+    checkProgressStyle(given.progress);
     if (given.steps < 1)
         throw Error("--steps", fmt::format("{} steps", given.steps), "do at least one");
     if (speaks && !given.trace.empty())
@@ -182,7 +182,7 @@ void print(const RunResult& result)
 {
     fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
                result.backend);
-    Table table({"device", "peak memory", "predicted", "kept beside", "together", "allocated"});
+    Table table({"device", "peak", "predicted peak", "predicted overhead", "predicted total", "allocated"});
     bool exact = !result.cancelled;
     for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
         const HeldMemory& memory = result.memory[device];
@@ -192,8 +192,11 @@ void print(const RunResult& result)
     }
     table.print();
     const std::string parts = keptParts(result.memory);
-    fmt::print("predicted peak, what is kept beside the buffers{}, and both together were told before the run{}\n\n",
-               parts.empty() ? "" : " (at most " + parts + ")", exact ? "; allocated is that, to the byte" : "");
+    if (!parts.empty())
+        fmt::print("overhead: memory that a device keeps beside its buffers, at most {}\n", parts);
+    if (exact)
+        fmt::print("every device allocated exactly as many bytes as were predicted before the run\n");
+    fmt::print("\n");
     if (!result.stepTimes.empty())
         fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
@@ -211,6 +214,40 @@ void print(const RunResult& result)
 std::unique_ptr<Backend> hostRank(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
 {
     return createRankBackend(std::move(mesh), deadline);
+}
+
+void show(ProgressPrinter& printer, const RunProgress& now, int steps)
+{
+    printer.show(
+        now.fraction,
+        [&] {
+            return fmt::format("step {} of {}{}  {} per step, {} left", now.step, steps,
+                               std::isnan(now.loss) ? std::string() : fmt::format("  loss {:.4f}", now.loss),
+                               formatDuration(now.stepTime), formatDuration(now.remaining));
+        },
+        [&] {
+            return Json{{"progress", now.fraction}, {"step", now.step},        {"steps", steps},
+                        {"loss", now.loss},         {"step_ns", now.stepTime}, {"eta_ns", now.remaining}}
+                .dump();
+        });
+}
+
+RunResult runReporting(const Design& design, RunOptions options, const std::string& style)
+{
+    ProgressPrinter printer(style);
+    RunProgress last;
+    last.loss = std::nan("");
+    options.progress = [&](const RunProgress& now) {
+        last = now;
+        show(printer, now, options.steps);
+    };
+    RunResult result = run(design, options);
+    if (!result.cancelled && last.fraction < 1) {
+        last.fraction = 1; // the check after the last step is done too
+        last.remaining = 0;
+        show(printer, last, options.steps);
+    }
+    return result;
 }
 
 int runDesign(const RunCommandOptions& given)
@@ -232,11 +269,7 @@ int runDesign(const RunCommandOptions& given)
     }
     RunResult result;
     try {
-        ProgressPrinter progress(ranks.rank == 0 ? given.progress : "none", given.steps);
-        options.progress = [&](const RunProgress& now) { progress.show(now); };
-        result = run(located.design, options);
-        if (!result.cancelled)
-            progress.finish();
+        result = runReporting(located.design, options, ranks.rank == 0 ? given.progress : "none");
     } catch (const Error& error) {
         // Everyone knows; one says it, unless just that one is gone.
         if (ranks.rank == 0 || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
@@ -261,11 +294,11 @@ int runDesign(const RunCommandOptions& given)
 
 } // namespace
 
-void addRunCommand(CLI::App& app, int& exitCode)
+void addRunCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand("run", "Executes a design and records a trace");
-    const auto options = std::make_shared<RunCommandOptions>(*command);
-    command->callback([options, &exitCode] {
+    Command command = line.add("run", "Executes a design and records a trace");
+    const auto options = std::make_shared<RunCommandOptions>(command);
+    command.onCall([options, &exitCode] {
         try {
             exitCode = runDesign(*options);
             leaveVerdict(exitCode);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
 #include "app/command.h"
+#include "app/progress.h"
 #include "app/table.h"
 
 #include "core/base/outputfile.h"
@@ -12,73 +14,63 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <thread>
-#include <unistd.h>
 
 namespace pipewright::app {
 
 namespace {
 
-std::atomic<bool> searchCancelled{false};
-
-extern "C" void cancelSearch(int)
-{
-    searchCancelled.store(true);
-}
-
 struct SearchCommandOptions {
-    explicit SearchCommandOptions(CLI::App& command)
+    explicit SearchCommandOptions(Command command)
     {
-        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.option("file", file, "the design file").required().typeName("FILE");
         command
-            .add_option("--memory-limit", limit,
+            .option("--memory-limit", limit,
                         "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
                         "with --pareto a range FROMx:TOx")
-            ->type_name("SIZE|FACTORx");
-        command.add_option("--time-limit", timeLimit, "give up improving after so long (10s)")->type_name("T");
+            .typeName("SIZE|FACTORx");
+        command.option("--time-limit", timeLimit, "give up improving after so long (10s)").typeName("T");
         command
-            .add_option("--objective", objective,
+            .option("--objective", objective,
                         "makespan, or span: the longest time between a device's first block and its last")
-            ->type_name("OBJECTIVE");
-        command.add_option("--seed", seed, "of what is tried at random (1)")->type_name("N");
-        command.add_option("--threads", threads, "0: as many as the machine has")->type_name("N");
+            .typeName("OBJECTIVE");
+        command.option("--seed", seed, "of what is tried at random (1)").typeName("N");
+        command.option("--threads", threads, "0: as many as the machine has").typeName("N");
         command
-            .add_option("--rounds", rounds,
+            .option("--rounds", rounds,
                         "end after so many rounds of every thread; with one thread the result follows from the seed")
-            ->type_name("N");
-        command.add_option("--lock", locked, "blocks that keep their order, such as F0.3")
-            ->delimiter(',')
-            ->type_name("BLOCK,…");
-        command.add_flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
-        command.add_flag("--partition", partition, "find the layers of every stage too");
+            .typeName("N");
+        command.option("--lock", locked, "blocks that keep their order, such as F0.3")
+            .delimiter(',')
+            .typeName("BLOCK,…");
+        command.flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
+        command.flag("--partition", partition, "find the layers of every stage too");
         command
-            .add_option(
+            .option(
                 "--placement", placement,
                 "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
-            ->delimiter(',')
-            ->type_name("SHAPE,…");
+            .delimiter(',')
+            .typeName("SHAPE,…");
         command
-            .add_option("--backward", backward,
+            .option("--backward", backward,
                         "given: as the design has them; split: I and W apart; full: one block; either: what is better")
-            ->type_name("STYLE");
+            .typeName("STYLE");
         command
-            .add_option("--recompute", recompute,
+            .option("--recompute", recompute,
                         "stages that keep only their input and compute the rest again, such as 0,1; or auto: as many "
                         "of the first as pay (with a limit in bytes)")
-            ->delimiter(',')
-            ->type_name("STAGE,…");
-        command.add_option("--points", points, "with --pareto: limits in the range (9)")->type_name("N");
-        command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
-        command.add_flag("--force", force, "replace what exists");
-        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
-            ->type_name("STYLE");
-        command.add_flag("--json", json, "print one JSON object");
+            .delimiter(',')
+            .typeName("STAGE,…");
+        command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
+        command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
+        command.flag("--force", force, "replace what exists");
+        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            .typeName("STYLE");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
     std::string backward = "given";
@@ -122,51 +114,30 @@ std::pair<double, double> parseRange(const std::string& text)
     return {*from, *to};
 }
 
-class SearchProgressPrinter {
-public:
-    SearchProgressPrinter(const std::string& choice, double seconds) : m_seconds(seconds)
-    {
-        m_json = choice == "json";
-        m_bar = choice == "bar" || (choice == "auto" && isatty(STDERR_FILENO) == 1);
-    }
-    ~SearchProgressPrinter()
-    {
-        if (m_drawn)
-            fmt::print(stderr, "\n");
-    }
-    void show(const SearchProgress& now)
-    {
-        if (now.seconds >= m_shown && now.seconds < m_shown + 0.1)
-            return;
-        m_shown = now.seconds;
-        const double share = m_seconds > 0 ? std::min(1.0, now.seconds / m_seconds) : 0;
-        if (m_json) {
-            Json object{{"progress", share}, {"elapsed_s", now.seconds}};
-            object["best_ns"] = now.best > 0 ? Json(now.best) : Json();
-            object["bound_ns"] = now.bound;
-            fmt::print(stderr, "{}\n", object.dump());
-        } else if (m_bar) {
-            constexpr int width = 30;
-            const int full = static_cast<int>(share * width);
-            m_drawn = true;
-            fmt::print(stderr, "\r[{:=<{}}{:<{}}] {:.1f} s  best {}  bound {}\033[K", "", full, "", width - full,
-                       now.seconds, now.best > 0 ? formatDuration(now.best) : "none yet", formatDuration(now.bound));
-        }
-    }
-
-private:
-    double m_seconds, m_shown = -1;
-    bool m_json = false, m_bar = false, m_drawn = false;
-};
+void show(ProgressPrinter& printer, const SearchProgress& now, double timeLimit)
+{
+    const double share = timeLimit > 0 ? std::min(1.0, now.seconds / timeLimit) : 0;
+    printer.show(
+        share,
+        [&] {
+            return fmt::format("{:.1f} s  best {}  bound {}", now.seconds,
+                               now.best > 0 ? formatDuration(now.best) : "none yet", formatDuration(now.bound));
+        },
+        [&] {
+            return Json{{"progress", share},
+                        {"elapsed_s", now.seconds},
+                        {"best_ns", now.best > 0 ? Json(now.best) : Json()},
+                        {"bound_ns", now.bound}}
+                .dump();
+        });
+}
 
 SearchOptions searchOptions(const SearchCommandOptions& given)
 {
     SearchOptions options;
     if (given.objective != "makespan" && given.objective != "span")
         throw Error("--objective", "\"" + given.objective + "\" is none that is known", "use one of makespan, span");
-    if (given.progress != "auto" && given.progress != "bar" && given.progress != "json" && given.progress != "none")
-        throw Error("--progress", "\"" + given.progress + "\" is none that is known",
-                    "use one of auto, bar, json, none");
+    checkProgressStyle(given.progress);
     options.objective = given.objective == "span" ? SearchObjective::Span : SearchObjective::Makespan;
     options.timeLimit = std::chrono::milliseconds(parseDuration(given.timeLimit, "--time-limit") / 1'000'000);
     if (options.timeLimit.count() < 1)
@@ -406,16 +377,14 @@ int searchDesign(const SearchCommandOptions& given)
     const LocatedDesign located = readLocatedDesign(given.file);
     std::stop_source stop;
     options.stop = stop.get_token();
-    struct sigaction action {};
-    action.sa_handler = cancelSearch;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
-    SearchProgressPrinter progress(given.progress, std::chrono::duration<double>(options.timeLimit).count());
-    options.progress = [&](const SearchProgress& now) {
-        if (searchCancelled.load())
+    ProgressPrinter printer(given.progress);
+    options.progress = [&, cancelled = cancelOnSignals(), shown = -1.0](const SearchProgress& now) mutable {
+        if (cancelled->load())
             stop.request_stop();
-        progress.show(now);
+        if (now.seconds >= shown && now.seconds < shown + 0.1)
+            return;
+        shown = now.seconds;
+        show(printer, now, std::chrono::duration<double>(options.timeLimit).count());
     };
     if (given.pareto) {
         searchFront(given, located, options);
@@ -436,12 +405,12 @@ int searchDesign(const SearchCommandOptions& given)
 
 } // namespace
 
-void addSearchCommand(CLI::App& app, int& exitCode)
+void addSearchCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command =
-        app.add_subcommand("search", "Finds a better order under a memory limit, and how far from the best it can be");
-    const auto options = std::make_shared<SearchCommandOptions>(*command);
-    command->callback([options, &exitCode] { exitCode = searchDesign(*options); });
+    Command command =
+        line.add("search", "Finds a better order under a memory limit, and how far from the best it can be");
+    const auto options = std::make_shared<SearchCommandOptions>(command);
+    command.onCall([options, &exitCode] { exitCode = searchDesign(*options); });
 }
 
 } // namespace pipewright::app

@@ -26,41 +26,41 @@ namespace {
 using namespace pipewright::spmd;
 
 struct ShardCommandOptions {
-    explicit ShardCommandOptions(CLI::App& command)
+    explicit ShardCommandOptions(Command command)
     {
-        command.add_option("file", file, "a tensor graph or a model with a cluster, or a design")
-            ->required()
-            ->type_name("FILE");
+        command.option("file", file, "a tensor graph or a model with a cluster, or a design")
+            .required()
+            .typeName("FILE");
         command
-            .add_option("--ratios", ratios,
+            .option("--ratios", ratios,
                         "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
                         "found when left out")
-            ->type_name("SHARES");
-        command.add_option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
-            ->type_name("N");
-        command.add_option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
-            ->type_name("T");
-        command.add_option("--max-expansions", maxExpansions, "of one search (1000000)")->type_name("N");
-        command.add_option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
-            ->type_name("SET");
-        command.add_option("--alternatives", alternatives, "so many runners-up (5)")->type_name("N");
-        command.add_flag("--run", run,
+            .typeName("SHARES");
+        command.option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
+            .typeName("N");
+        command.option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
+            .typeName("T");
+        command.option("--max-expansions", maxExpansions, "of one search (1000000)").typeName("N");
+        command.option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
+            .typeName("SET");
+        command.option("--alternatives", alternatives, "so many runners-up (5)").typeName("N");
+        command.flag("--run", run,
                          "also run it here, compare every property, the loss and the gradients with a single device, "
                          "and measure it beside the common ways");
-        command.add_option("--backend", backend,
+        command.option("--backend", backend,
                            "with --run or --calibrate: host (one thread per device, in a run at its emulated rate), or "
                            "cuda (a GPU or a slice of one for each)")
-            ->type_name("NAME");
-        command.add_option("--link", link, "with --backend cuda: auto, copy or nccl (auto)")->type_name("WAY");
-        command.add_option("--cuda-libraries", libraries, "folders of NVIDIA's libraries")->type_name("FOLDER");
-        command.add_option("--steps", steps, "with --run: timed steps of every way (3)")->type_name("N");
+            .typeName("NAME");
+        command.option("--link", link, "with --backend cuda: auto, copy or nccl (auto)").typeName("WAY");
+        command.option("--cuda-libraries", libraries, "folders of NVIDIA's libraries").typeName("FOLDER");
+        command.option("--steps", steps, "with --run: timed steps of every way (3)").typeName("N");
         command
-            .add_option("--calibrate", calibrate,
+            .option("--calibrate", calibrate,
                         "measure the backend's devices and collectives as the cluster's devices, write the file with "
                         "them, and do nothing else")
-            ->type_name("FILE");
-        command.add_flag("--force", force, "with --calibrate: replace the file");
-        command.add_flag("--json", json, "print one JSON object");
+            .typeName("FILE");
+        command.flag("--force", force, "with --calibrate: replace the file");
+        command.flag("--json", json, "print one JSON object");
     }
     std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host",
                       link = "auto";
@@ -314,12 +314,12 @@ int shard(const ShardCommandOptions& given)
 
 } // namespace
 
-void addShardCommand(CLI::App& app, int& exitCode)
+void addShardCommand(CommandLine& line, int& exitCode)
 {
-    CLI::App* command = app.add_subcommand(
+    Command command = line.add(
         "shard", "Shares a model among devices of different speed: program, sharding ratios, cost and runners-up");
-    const auto options = std::make_shared<ShardCommandOptions>(*command);
-    command->callback([options, &exitCode] { exitCode = shard(*options); });
+    const auto options = std::make_shared<ShardCommandOptions>(command);
+    command.onCall([options, &exitCode] { exitCode = shard(*options); });
 }
 
 } // namespace pipewright::app

@@ -7,13 +7,13 @@
 
 namespace pipewright::app {
 
-void StepChoice::addTo(CLI::App& command)
+void StepChoice::addTo(Command command)
 {
     command
-        .add_option("--step", text,
-                    "the step: its number, median (the one of median length, the default), or typical (every block at its "
-                    "median)")
-        ->type_name("N");
+        .option("--step", text,
+                "the step: its number, median (the one of median length, the default), or typical (every block at its "
+                "median)")
+        .typeName("N");
 }
 
 int StepChoice::number() const

@@ -13,7 +13,7 @@ namespace pipewright::app {
 struct StepChoice {
     std::string text; ///< as given; empty: "median"
 
-    void addTo(CLI::App& command); ///< the option --step
+    void addTo(Command command); ///< the option --step
     /// Whether a number was given, and which; throws Error for anything but a number, "median" and "typical".
     int number() const; ///< -1: none
 

@@ -122,8 +122,33 @@ void Table::print() const
     std::vector<std::size_t> widths = widestCells(m_rows);
     narrow(widths, narrowest(m_rows, 1));
     narrow(widths, narrowest(m_rows, m_rows.size()));
+    if (widthOf(widths) > pageWidth && widths.size() > 2) {
+        printInParts();
+        return;
+    }
     for (const Row& row : m_rows)
         printRow(row, widths);
+}
+
+void Table::printInParts() const
+{
+    const std::vector<std::size_t> widths = narrowest(m_rows, 1);
+    const std::size_t first = narrowest(m_rows, m_rows.size())[0]; // it stands in every part, so it may be broken
+    for (std::size_t begin = 1, end = 1; begin < widths.size(); begin = end) {
+        std::size_t width = first + gap + widths[begin];
+        for (end = begin + 1; end < widths.size() && width + gap + widths[end] <= pageWidth; ++end)
+            width += gap + widths[end];
+        Table part({});
+        part.m_rows.clear();
+        for (const Row& row : m_rows) {
+            part.m_rows.push_back({row[0]});
+            for (std::size_t column = begin; column < std::min(end, row.size()); ++column)
+                part.m_rows.back().push_back(row[column]);
+        }
+        if (begin > 1)
+            fmt::print("\n");
+        part.print();
+    }
 }
 
 void Table::printWide() const

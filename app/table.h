@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A table for people: columns as wide as their widest cell, the first aligned left, numbers right. A table that would
-// be wider than a page has its headings, then its cells, broken at blanks into several lines.
+// be wider than a page has its headings, then its cells, broken at blanks into several lines; where that is not enough
+// its columns go on in a further table below, after the first column again.
 #pragma once
 
 #include <string>
@@ -12,11 +13,13 @@ class Table {
 public:
     explicit Table(std::vector<std::string> header) : m_rows{std::move(header)} {}
     void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
-    /// 100 columns wide at most, unless a row of unbreakable words is wider.
+    /// 100 characters wide at most, unless two columns of unbreakable words are wider.
     void print() const;
     void printWide() const; ///< a line per row, however wide
 
 private:
+    void printInParts() const;
+
     std::vector<std::vector<std::string>> m_rows;
 };
 

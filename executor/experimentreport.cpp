@@ -135,9 +135,9 @@ std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
     return curves;
 }
 
-nlohmann::ordered_json toJson(const ExperimentRun& run)
+JsonValue toJson(const ExperimentRun& run)
 {
-    nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+    JsonValue stages = JsonValue::array();
     for (const StageWeights& stage : run.weights)
         stages.push_back({{"stage", stage.stage},
                           {"staleness", stage.staleness},
@@ -145,28 +145,28 @@ nlohmann::ordered_json toJson(const ExperimentRun& run)
                           {"backward_steps", stage.backwardSteps},
                           {"versions", stage.versions},
                           {"copies", stage.copies}});
-    nlohmann::ordered_json object{{"design", run.name},
-                                  {"number", run.design},
-                                  {"reference", run.reference},
-                                  {"rule", run.rule},
-                                  {"optimizer", run.optimizer},
-                                  {"seed", run.seed},
-                                  {"microbatches_per_update", run.microbatchesPerUpdate},
-                                  {"rows_per_update", run.rowsPerUpdate},
-                                  {"devices", run.devices},
-                                  {"stages", run.stages},
-                                  {"classifies", run.classifies},
-                                  {"loss", run.losses},
-                                  {"final_loss", run.finalLoss},
-                                  {"held_back_loss", run.heldBackLoss},
-                                  {"held_back_accuracy", run.heldBackAccuracy},
-                                  {"updates_per_second", run.updatesPerSecond},
-                                  {"predicted_updates_per_second", run.predictedUpdatesPerSecond},
-                                  {"peak_bytes", run.peakBytes},
-                                  {"predicted_peak_bytes", run.predictedPeakBytes},
-                                  {"reads_agree", run.readsAgree},
-                                  {"bit_equal_to_reference", nullptr},
-                                  {"weights", std::move(stages)}};
+    JsonValue object{{"design", run.name},
+                     {"number", run.design},
+                     {"reference", run.reference},
+                     {"rule", run.rule},
+                     {"optimizer", run.optimizer},
+                     {"seed", run.seed},
+                     {"microbatches_per_update", run.microbatchesPerUpdate},
+                     {"rows_per_update", run.rowsPerUpdate},
+                     {"devices", run.devices},
+                     {"stages", run.stages},
+                     {"classifies", run.classifies},
+                     {"loss", run.losses},
+                     {"final_loss", run.finalLoss},
+                     {"held_back_loss", run.heldBackLoss},
+                     {"held_back_accuracy", run.heldBackAccuracy},
+                     {"updates_per_second", run.updatesPerSecond},
+                     {"predicted_updates_per_second", run.predictedUpdatesPerSecond},
+                     {"peak_bytes", run.peakBytes},
+                     {"predicted_peak_bytes", run.predictedPeakBytes},
+                     {"reads_agree", run.readsAgree},
+                     {"bit_equal_to_reference", nullptr},
+                     {"weights", std::move(stages)}};
     if (!run.classifies)
         object["perplexity"] = std::exp(run.heldBackLoss);
     if (run.bitEqual)

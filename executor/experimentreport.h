@@ -3,6 +3,7 @@
 // the curves as CSV, curves for a picture, and what makes a comparison unfair.
 #pragma once
 
+#include "core/base/jsonvalue.h"
 #include "core/formats/losspicture.h"
 #include "executor/experiment.h"
 #include "traces/experimentstore.h"
@@ -35,7 +36,7 @@ std::string curvesCsv(const std::vector<ExperimentRun>& runs);       ///< a row 
 std::string summaryCsv(const std::vector<ExperimentSummary>& lines); ///< a row per design
 std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs);
 
-nlohmann::ordered_json toJson(const ExperimentRun& run); ///< losses that are not finite are null
+JsonValue toJson(const ExperimentRun& run); ///< losses that are not finite are null
 
 /// The inverse, as far as JSON says it: parameters are not part of it.
 ExperimentRun experimentRunFrom(const nlohmann::json& object);

@@ -157,6 +157,22 @@ private Q_SLOTS:
         QVERIFY2(refused.errors.contains("use sgd or adamw"), qPrintable(refused.errors));
     }
 
+    void whatPeopleReadFitsThePageAndHasNoEscapeCodes()
+    {
+        m_work.run("new 1f1b --microbatches 2 --model byte-gpt-small --devices 2 --sequence 8 -o flush.json --force");
+        const Outcome outcome = m_work.run("experiment flush.json --steps 2 --seeds 2 --progress bar");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors.right(500)));
+        QVERIFY(outcome.output.contains("sequential"));
+        for (const QString& line : outcome.output.split('\n'))
+            QVERIFY2(line.size() <= 100, qPrintable(line));
+        QVERIFY(outcome.errors.contains("\r[====="));
+        QVERIFY(!outcome.errors.contains('\033'));
+        const Outcome run = m_work.run("run flush.json --backend host --steps 1 -o page.db");
+        QVERIFY2(run.output.contains("every device allocated exactly as many bytes as were predicted"),
+                 qPrintable(run.output));
+        QVERIFY2(run.errors.isEmpty(), qPrintable(run.errors)); // no bar where there is no terminal
+    }
+
     void anInterruptedExperimentKeepsItsFinishedRuns()
     {
         m_work.run("new 1f1b --microbatches 2 --model byte-gpt-small --devices 2 --sequence 8 -o flush.json --force");
