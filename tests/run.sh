@@ -7,6 +7,7 @@
 # schedules. Ends with the runner's own summary; fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
+# One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"
 
@@ -52,8 +53,8 @@ run_sanitized() {
 fuzz_seconds=8 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
-    build tsan executor_tests tst_searchthreads -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
-    run_tests tsan -R '^(executor\.|core\.tst_searchthreads$)' || failed=1
+    build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
+    run_tests tsan -R '^executor\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
     build dev program_tests
     run_tests dev -R '^(kernels|gui|app)\.|tst_cudaloader$' || failed=1

@@ -2,6 +2,7 @@
 // Designs that are wrong in every way a person or a program gets them wrong: each is named by file and
 // line, with an exit code, and never with a crash.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -131,5 +132,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestBadDesigns)
+PIPEWRIGHT_TEST(TestBadDesigns, QCoreApplication)
 #include "tst_baddesigns.moc"

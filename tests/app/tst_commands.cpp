@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The commands as a person or a script uses them: the real program in a process of its own.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QFileInfo>
 #include <QTemporaryDir>
@@ -286,5 +287,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestCommands)
+PIPEWRIGHT_TEST(TestCommands, QCoreApplication)
 #include "tst_commands.moc"

@@ -2,6 +2,7 @@
 // export and import as a person calls them: every format is written, a schedule comes back as it went, and bad
 // input is named by file, line and cell with exit code 2.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -85,5 +86,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestExchangeCommands)
+PIPEWRIGHT_TEST(TestExchangeCommands, QCoreApplication)
 #include "tst_exchangecommands.moc"

@@ -2,6 +2,7 @@
 // One process per device, as a person starts it: plainly, where the program brings its own mpirun, and with
 // nothing but the variables that torchrun sets.
 #include "app/program.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTest>
@@ -124,5 +125,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestRankRuns)
+PIPEWRIGHT_TEST(TestRankRuns, QCoreApplication)
 #include "tst_rankruns.moc"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Runs as a person does them, from a design to a calibrated one, and runs that end before they are done.
 #include "app/program.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QDir>
@@ -304,5 +305,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestRuns)
+PIPEWRIGHT_TEST(TestRuns, QCoreApplication)
 #include "tst_runs.moc"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The search command as a person or a script uses it: the real program in a process of its own.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -128,5 +129,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestSearchCommand)
+PIPEWRIGHT_TEST(TestSearchCommand, QCoreApplication)
 #include "tst_searchcommand.moc"

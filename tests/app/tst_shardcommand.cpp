@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shard command as a person or a script uses it: the real program in a process of its own.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -160,5 +161,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestShardCommand)
+PIPEWRIGHT_TEST(TestShardCommand, QCoreApplication)
 #include "tst_shardcommand.moc"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // query, explain and the import of traces as a person calls them.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -171,5 +172,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestTraceCommands)
+PIPEWRIGHT_TEST(TestTraceCommands, QCoreApplication)
 #include "tst_tracecommands.moc"

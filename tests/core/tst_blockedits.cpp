@@ -3,6 +3,7 @@
 #include "core/schedule/blockedits.h"
 #include "core/schedule/blocklist.h"
 #include "core/schedule/families/family.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -134,5 +135,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(BlockEditsTest)
+PIPEWRIGHT_TEST(BlockEditsTest, NoApplication)
 #include "tst_blockedits.moc"

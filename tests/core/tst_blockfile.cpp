@@ -5,6 +5,7 @@
 #include "core/schedule/validate.h"
 #include "designtexts.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -145,5 +146,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestBlockFile)
+PIPEWRIGHT_TEST(TestBlockFile, NoApplication)
 #include "tst_blockfile.moc"

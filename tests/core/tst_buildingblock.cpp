@@ -5,6 +5,7 @@
 #include "core/schedule/blockforms.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -210,5 +211,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(BuildingBlockTest)
+PIPEWRIGHT_TEST(BuildingBlockTest, QCoreApplication)
 #include "tst_buildingblock.moc"

@@ -10,6 +10,7 @@
 #include "core/schedule/families/family.h"
 #include "lifetimes.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -304,5 +305,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(CompileTest)
+PIPEWRIGHT_TEST(CompileTest, NoApplication)
 #include "tst_compile.moc"

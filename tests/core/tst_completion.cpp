@@ -7,6 +7,7 @@
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <rapidcheck.h>
@@ -227,5 +228,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(CompletionTest)
+PIPEWRIGHT_TEST(CompletionTest, QCoreApplication)
 #include "tst_completion.moc"

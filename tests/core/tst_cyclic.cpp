@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Cyclic Data Parallelism: its timetable, which versions are fresh, what it holds and sends, sharded states included.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/predict/evaluator.h"
@@ -314,5 +316,5 @@ void tst_cyclic::noSlackIsExposedTransfer()
     }
 }
 
-QTEST_APPLESS_MAIN(tst_cyclic)
+PIPEWRIGHT_TEST(tst_cyclic, NoApplication)
 #include "tst_cyclic.moc"

@@ -3,6 +3,7 @@
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -145,5 +146,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestDesignBuilder)
+PIPEWRIGHT_TEST(TestDesignBuilder, QCoreApplication)
 #include "tst_designbuilder.moc"

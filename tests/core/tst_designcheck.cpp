@@ -4,6 +4,7 @@
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -151,5 +152,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestDesignCheck)
+PIPEWRIGHT_TEST(TestDesignCheck, QCoreApplication)
 #include "tst_designcheck.moc"

@@ -6,6 +6,7 @@
 #include "core/formats/presets.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include "designtexts.h"
 
@@ -396,5 +397,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestDesignFile)
+PIPEWRIGHT_TEST(TestDesignFile, NoApplication)
 #include "tst_designfile.moc"

@@ -6,6 +6,7 @@
 #include "core/schedule/families/family.h"
 #include "lifetimes.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <rapidcheck.h>
@@ -220,5 +221,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(EditPropertiesTest)
+PIPEWRIGHT_TEST(EditPropertiesTest, NoApplication)
 #include "tst_editproperties.moc"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Edits leave the original alone, refuse what cannot run with a reason, and never lose a block.
 #include "core/schedule/edits.h"
+#include "testmain.h"
 
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
@@ -243,5 +244,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(EditsTest)
+PIPEWRIGHT_TEST(EditsTest, NoApplication)
 #include "tst_edits.moc"

@@ -11,6 +11,7 @@
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <nlohmann/json.hpp>
 
@@ -421,5 +422,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TstExchange)
+PIPEWRIGHT_TEST(TstExchange, NoApplication)
 #include "tst_exchange.moc"

@@ -4,6 +4,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -289,5 +290,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(FamiliesTest)
+PIPEWRIGHT_TEST(FamiliesTest, NoApplication)
 #include "tst_families.moc"

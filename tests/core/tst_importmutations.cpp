@@ -9,6 +9,7 @@
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -180,5 +181,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TstImportMutations)
+PIPEWRIGHT_TEST(TstImportMutations, NoApplication)
 #include "tst_importmutations.moc"

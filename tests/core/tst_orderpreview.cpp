@@ -3,6 +3,7 @@
 #include "core/predict/orderpreview.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/families/family.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -268,5 +269,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(OrderPreviewTest)
+PIPEWRIGHT_TEST(OrderPreviewTest, NoApplication)
 #include "tst_orderpreview.moc"

@@ -5,6 +5,7 @@
 #include "core/formats/perfetto.h"
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
+#include "testmain.h"
 
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -308,5 +309,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestPerfetto)
+PIPEWRIGHT_TEST(TestPerfetto, QCoreApplication)
 #include "tst_perfetto.moc"

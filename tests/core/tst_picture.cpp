@@ -3,6 +3,7 @@
 #include "core/formats/laneblocks.h"
 #include "core/formats/svgwriter.h"
 #include "core/formats/timelinepicture.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <QXmlStreamReader>
@@ -223,5 +224,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestPicture)
+PIPEWRIGHT_TEST(TestPicture, NoApplication)
 #include "tst_picture.moc"

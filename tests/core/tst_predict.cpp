@@ -7,6 +7,7 @@
 #include "core/program/compile.h"
 #include "core/schedule/families/family.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -242,5 +243,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(PredictTest)
+PIPEWRIGHT_TEST(PredictTest, NoApplication)
 #include "tst_predict.moc"

@@ -3,6 +3,7 @@
 #include "core/formats/presets.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -140,5 +141,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestPresets)
+PIPEWRIGHT_TEST(TestPresets, NoApplication)
 #include "tst_presets.moc"

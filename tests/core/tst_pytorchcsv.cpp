@@ -7,6 +7,7 @@
 #include "core/schedule/validate.h"
 #include "core/pytorchmachine.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QElapsedTimer>
 #include <QRegularExpression>
@@ -496,5 +497,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TstPytorchCsv)
+PIPEWRIGHT_TEST(TstPytorchCsv, NoApplication)
 #include "tst_pytorchcsv.moc"

@@ -5,6 +5,7 @@
 #include "core/predict/predict.h"
 #include "core/predict/redesign.h"
 #include "core/schedule/blocklist.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -152,5 +153,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(RedesignTest)
+PIPEWRIGHT_TEST(RedesignTest, NoApplication)
 #include "tst_redesign.moc"

@@ -7,6 +7,7 @@
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -365,5 +366,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(RepeatTest)
+PIPEWRIGHT_TEST(RepeatTest, NoApplication)
 #include "tst_repeat.moc"

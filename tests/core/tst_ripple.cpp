@@ -2,6 +2,7 @@
 #include "core/schedule/families/family.h"
 #include "core/schedule/ripple.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <rapidcheck.h>
@@ -94,5 +95,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(RippleTest)
+PIPEWRIGHT_TEST(RippleTest, QCoreApplication)
 #include "tst_ripple.moc"

@@ -8,6 +8,7 @@
 #include "core/search/search.h"
 #include "core/search/windowsearch.h"
 #include "everyorder.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -403,5 +404,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SearchTest)
+PIPEWRIGHT_TEST(SearchTest, NoApplication)
 #include "tst_search.moc"

@@ -7,6 +7,7 @@
 #include "core/search/partition.h"
 #include "core/search/variants.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -281,5 +282,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SearchPartitionTest)
+PIPEWRIGHT_TEST(SearchPartitionTest, NoApplication)
 #include "tst_searchpartition.moc"

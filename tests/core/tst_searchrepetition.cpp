@@ -5,6 +5,7 @@
 #include "core/search/periodic.h"
 #include "core/search/search.h"
 #include "core/search/worker.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -152,5 +153,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SearchRepetitionTest)
+PIPEWRIGHT_TEST(SearchRepetitionTest, NoApplication)
 #include "tst_searchrepetition.moc"

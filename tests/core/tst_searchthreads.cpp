@@ -4,6 +4,7 @@
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
 #include "core/search/search.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -80,5 +81,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SearchThreadsTest)
+PIPEWRIGHT_TEST(SearchThreadsTest, NoApplication)
 #include "tst_searchthreads.moc"

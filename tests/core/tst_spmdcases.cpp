@@ -4,6 +4,7 @@
 #include "core/spmd/modelgraph.h"
 #include "core/spmd/shardplan.h"
 #include "core/spmd/shards.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -313,5 +314,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SpmdCasesTest)
+PIPEWRIGHT_TEST(SpmdCasesTest, NoApplication)
 #include "tst_spmdcases.moc"

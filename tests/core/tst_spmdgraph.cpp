@@ -6,6 +6,7 @@
 #include "core/spmd/modelgraph.h"
 #include "core/spmd/theory.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -265,5 +266,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SpmdGraphTest)
+PIPEWRIGHT_TEST(SpmdGraphTest, NoApplication)
 #include "tst_spmdgraph.moc"

@@ -10,6 +10,7 @@
 #include "core/spmd/sharedstage.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -274,5 +275,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SpmdGroupsTest)
+PIPEWRIGHT_TEST(SpmdGroupsTest, NoApplication)
 #include "tst_spmdgroups.moc"

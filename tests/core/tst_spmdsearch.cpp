@@ -5,6 +5,7 @@
 #include "core/spmd/shardplan.h"
 #include "core/spmd/synthesis.h"
 #include "core/spmdgraphs.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -399,5 +400,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SpmdSearchTest)
+PIPEWRIGHT_TEST(SpmdSearchTest, NoApplication)
 #include "tst_spmdsearch.moc"

@@ -4,6 +4,7 @@
 #include "core/schedule/edits.h"
 #include "core/schedule/families/family.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -188,5 +189,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SuggestionsTest)
+PIPEWRIGHT_TEST(SuggestionsTest, NoApplication)
 #include "tst_suggestions.moc"

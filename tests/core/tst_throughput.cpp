@@ -5,6 +5,7 @@
 #include "core/predict/redesign.h"
 #include "core/predict/throughput.h"
 #include "core/workload/activationmemory.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -71,5 +72,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(ThroughputTest)
+PIPEWRIGHT_TEST(ThroughputTest, NoApplication)
 #include "tst_throughput.moc"

@@ -6,6 +6,7 @@
 #include "core/predict/newdesign.h"
 #include "core/predict/stagememory.h"
 #include "core/predict/tradeoffs.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -137,5 +138,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TradeOffsTest)
+PIPEWRIGHT_TEST(TradeOffsTest, NoApplication)
 #include "tst_tradeoffs.moc"

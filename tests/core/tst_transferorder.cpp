@@ -9,6 +9,7 @@
 #include "core/schedule/families/family.h"
 #include "lifetimes.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <rapidcheck.h>
@@ -351,5 +352,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TransferOrderTest)
+PIPEWRIGHT_TEST(TransferOrderTest, QCoreApplication)
 #include "tst_transferorder.moc"

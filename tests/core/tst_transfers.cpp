@@ -7,6 +7,7 @@
 #include "core/schedule/families/family.h"
 #include "lifetimes.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 #include <rapidcheck.h>
@@ -186,5 +187,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TransfersTest)
+PIPEWRIGHT_TEST(TransfersTest, NoApplication)
 #include "tst_transfers.moc"

@@ -8,6 +8,7 @@
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
 #include "schedules.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -317,5 +318,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TwoWaysTest)
+PIPEWRIGHT_TEST(TwoWaysTest, NoApplication)
 #include "tst_twoways.moc"

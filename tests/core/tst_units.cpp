@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/jsonvalue.h"
 #include "core/base/units.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -238,5 +239,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestUnits)
+PIPEWRIGHT_TEST(TestUnits, NoApplication)
 #include "tst_units.moc"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/validate.h"
+#include "testmain.h"
 
 #include "schedules.h"
 
@@ -136,5 +137,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(ValidateTest)
+PIPEWRIGHT_TEST(ValidateTest, NoApplication)
 #include "tst_validate.moc"

@@ -4,6 +4,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -254,5 +255,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(VFamiliesTest)
+PIPEWRIGHT_TEST(VFamiliesTest, QCoreApplication)
 #include "tst_vfamilies.moc"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What weight policies do to small models, against sequences worked out by hand.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/predict/stability.h"
@@ -279,5 +281,5 @@ void tst_weightsequences::stabilityLimits()
         }
 }
 
-QTEST_APPLESS_MAIN(tst_weightsequences)
+PIPEWRIGHT_TEST(tst_weightsequences, NoApplication)
 #include "tst_weightsequences.moc"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Update blocks in a schedule: who reads which version, how stale it is, what is kept and sent, and when blocks run.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/formats/designfile.h"
@@ -274,5 +276,5 @@ void tst_weightversions::xpipeSteps()
                         && run.use(Op::F, k, 4 * batch + i).steps == run.use(Op::F, k, 4 * batch).steps);
 }
 
-QTEST_APPLESS_MAIN(tst_weightversions)
+PIPEWRIGHT_TEST(tst_weightversions, NoApplication)
 #include "tst_weightversions.moc"

@@ -5,6 +5,7 @@
 #include "core/workload/gptworkspace.h"
 #include "core/workload/stagecosts.h"
 #include "core/workload/transformer.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -410,5 +411,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestWorkload)
+PIPEWRIGHT_TEST(TestWorkload, NoApplication)
 #include "tst_workload.moc"

@@ -4,6 +4,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -196,5 +197,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(ZeroBubbleAutoTest)
+PIPEWRIGHT_TEST(ZeroBubbleAutoTest, QCoreApplication)
 #include "tst_zbauto.moc"

@@ -2,6 +2,7 @@
 #include "executor/arena.h"
 #include "executor/memorymeter.h"
 #include "core/base/diagnostic.h"
+#include "testmain.h"
 #include "tinydesigns.h"
 
 #include <QTest>
@@ -132,5 +133,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestArena)
+PIPEWRIGHT_TEST(TestArena, QCoreApplication)
 #include "tst_arena.moc"

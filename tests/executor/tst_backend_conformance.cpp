@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/clock.h"
 #include "executor/conformancebackends.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -439,5 +440,5 @@ private:
     }
 };
 
-QTEST_GUILESS_MAIN(TestBackendConformance)
+PIPEWRIGHT_TEST(TestBackendConformance, QCoreApplication)
 #include "tst_backend_conformance.moc"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The classifier of chunks of files: its data comes from real files and repeats itself, its gradients are slopes, any
 // schedule trains it to the bits of the sequential run, and it learns to tell kinds of files apart.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/formats/presets.h"
@@ -190,5 +192,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestClassifier)
+PIPEWRIGHT_TEST(TestClassifier, QCoreApplication)
 #include "tst_classifier.moc"

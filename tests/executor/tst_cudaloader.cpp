@@ -2,6 +2,7 @@
 // What is said for every combination of driver and plugin, present, missing, old or broken; with stand-ins, so
 // that it is the same on every machine.
 #include "executor/cuda/loader.h"
+#include "testmain.h"
 
 #include <QDir>
 #include <QFile>
@@ -316,5 +317,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestCudaLoader)
+PIPEWRIGHT_TEST(TestCudaLoader, QCoreApplication)
 #include "tst_cudaloader.moc"

@@ -13,6 +13,7 @@
 #include "executor/run.h"
 #include "executor/timedwork.h"
 #include "executor/tinygpt.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -470,5 +471,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestCudaRun)
+PIPEWRIGHT_TEST(TestCudaRun, QCoreApplication)
 #include "tst_cudarun.moc"

@@ -5,6 +5,7 @@
 #include "core/program/deadlock.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime.h"
+#include "testmain.h"
 #include "tinydesigns.h"
 
 #include <QTest>
@@ -176,5 +177,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestDeadlock)
+PIPEWRIGHT_TEST(TestDeadlock, QCoreApplication)
 #include "tst_deadlock.moc"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Experiments: the same data for all designs, the sequential run first and its bits where they are promised, what is
 // kept when a person breaks off, and what is refused or warned of.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/schedule/families/family.h"
@@ -256,5 +258,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestExperiment)
+PIPEWRIGHT_TEST(TestExperiment, QCoreApplication)
 #include "tst_experiment.moc"

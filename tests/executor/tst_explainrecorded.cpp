@@ -3,6 +3,7 @@
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
 #include "executor/run.h"
+#include "testmain.h"
 #include "traces/explanation.h"
 #include "traces/tracereader.h"
 #include "traces/whatif.h"
@@ -192,5 +193,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestExplainRecorded)
+PIPEWRIGHT_TEST(TestExplainRecorded, QCoreApplication)
 #include "tst_explainrecorded.moc"

@@ -7,6 +7,7 @@
 #include "executor/faultspec.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -127,5 +128,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestFaults)
+PIPEWRIGHT_TEST(TestFaults, QCoreApplication)
 #include "tst_faults.moc"

@@ -3,6 +3,7 @@
 // have armed themselves; a thread arms itself in its first block of the second step.
 #include "executor/host/hostbackend.h"
 #include "executor/runtime.h"
+#include "testmain.h"
 #include "tinydesigns.h"
 
 #include <QTest>
@@ -90,5 +91,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestNoAllocation)
+PIPEWRIGHT_TEST(TestNoAllocation, QCoreApplication)
 #include "tst_noallocation.moc"

@@ -9,6 +9,7 @@
 #include "executor/pretendedgpu.h"
 #include "executor/run.h"
 #include "executor/tinygpt.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -479,5 +480,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestRanks)
+PIPEWRIGHT_TEST(TestRanks, QCoreApplication)
 #include "tst_ranks.moc"

@@ -7,6 +7,7 @@
 #include "executor/tinygpt.h"
 #include "executor/training/textdata.h"
 #include "sanitized.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -380,5 +381,5 @@ private:
     }
 };
 
-QTEST_GUILESS_MAIN(TestRun)
+PIPEWRIGHT_TEST(TestRun, QCoreApplication)
 #include "tst_run.moc"

@@ -3,6 +3,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/runtime.h"
 #include "executor/timedwork.h"
+#include "testmain.h"
 #include "tinydesigns.h"
 
 #include <QTest>
@@ -479,5 +480,5 @@ private:
     }
 };
 
-QTEST_GUILESS_MAIN(TestRuntime)
+PIPEWRIGHT_TEST(TestRuntime, QCoreApplication)
 #include "tst_runtime.moc"

@@ -11,6 +11,7 @@
 #include "executor/spmd/collectivetimes.h"
 #include "executor/spmd/exchange.h"
 #include "executor/spmd/spmdrun.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -496,5 +497,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(SpmdRunTest)
+PIPEWRIGHT_TEST(SpmdRunTest, NoApplication)
 #include "tst_spmdrun.moc"

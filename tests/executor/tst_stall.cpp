@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // When may a run be given up without waiting for the deadline? Only when that is certain.
 #include "executor/stall.h"
+#include "testmain.h"
 #include "tinydesigns.h"
 
 #include <QTest>
@@ -65,5 +66,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestStall)
+PIPEWRIGHT_TEST(TestStall, QCoreApplication)
 #include "tst_stall.moc"

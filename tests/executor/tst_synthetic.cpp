@@ -2,6 +2,7 @@
 #include "core/predict/predict.h"
 #include "core/schedules.h"
 #include "executor/run.h"
+#include "testmain.h"
 #include "traces/tracereader.h"
 
 #include <QTemporaryDir>
@@ -80,5 +81,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestSynthetic)
+PIPEWRIGHT_TEST(TestSynthetic, QCoreApplication)
 #include "tst_synthetic.moc"

@@ -6,6 +6,7 @@
 #include "executor/training/counterrandom.h"
 #include "executor/training/optimizer.h"
 #include "gptreference.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -202,5 +203,5 @@ private:
     static void fill(std::span<float> values, float value) { std::fill(values.begin(), values.end(), value); }
 };
 
-QTEST_APPLESS_MAIN(TestTrainingLayout)
+PIPEWRIGHT_TEST(TestTrainingLayout, NoApplication)
 #include "tst_training_layout.moc"

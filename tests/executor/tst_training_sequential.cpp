@@ -5,6 +5,7 @@
 #include "executor/training/sequential.h"
 #include "executor/training/textdata.h"
 #include "gptreference.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -237,5 +238,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestSequential)
+PIPEWRIGHT_TEST(TestSequential, NoApplication)
 #include "tst_training_sequential.moc"

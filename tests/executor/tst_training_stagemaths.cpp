@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/training/counterrandom.h"
 #include "gptreference.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -260,5 +261,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestStageMaths)
+PIPEWRIGHT_TEST(TestStageMaths, NoApplication)
 #include "tst_training_stagemaths.moc"

@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/training/textdata.h"
 #include "gptreference.h"
+#include "testmain.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -159,5 +160,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestTextData)
+PIPEWRIGHT_TEST(TestTextData, NoApplication)
 #include "tst_training_textdata.moc"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Schedules with update blocks, really trained: blocks read the versions that were compiled, threads agree with the
 // logical clock to the bit, and the cyclic schedule is what its authors emulate.
+#include "testmain.h"
+
 #include <QTest>
 
 #include "core/program/compile.h"
@@ -442,5 +444,5 @@ void TestWeightTraining::aRunSaysThatItsReadsAgree()
     }
 }
 
-QTEST_GUILESS_MAIN(TestWeightTraining)
+PIPEWRIGHT_TEST(TestWeightTraining, QCoreApplication)
 #include "tst_weighttraining.moc"

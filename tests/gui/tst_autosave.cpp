@@ -6,12 +6,14 @@
 #include "gui/panels/numberbar.h"
 #include "gui/document.h"
 #include "gui/recentfiles.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QDir>
 #include <QFile>
 #include <QMessageBox>
 #include <QProcess>
+#include <QProcessEnvironment>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -26,7 +28,10 @@ using namespace pipewright;
 
 namespace {
 
-/// An instance that dies with unsaved work: run in a child process of this test.
+/// Names the folder, in the environment of the child process of this test that is to die there.
+constexpr char crashFolder[] = "PIPEWRIGHT_TEST_CRASH_IN";
+
+/// An instance that dies with unsaved work.
 [[noreturn]] void crashIn(const QString& folder)
 {
     Document document;
@@ -43,11 +48,20 @@ class TestAutosave : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void initTestCase()
+    {
+        if (qEnvironmentVariableIsSet(crashFolder))
+            crashIn(qEnvironmentVariable(crashFolder));
+    }
+
     void workOfACrashedInstanceIsOffered()
     {
         QTemporaryDir folder;
         QProcess instance;
-        instance.start(QCoreApplication::applicationFilePath(), {QStringLiteral("--crash"), folder.path()});
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        environment.insert(QLatin1String(crashFolder), folder.path());
+        instance.setProcessEnvironment(environment);
+        instance.start(QCoreApplication::applicationFilePath(), {QStringLiteral("tst_autosave")});
         QVERIFY(instance.waitForFinished(60000));
         QCOMPARE(instance.exitCode(), 9);
         const auto found = Autosave::abandoned(folder.path());
@@ -210,14 +224,5 @@ private Q_SLOTS:
     }
 };
 
-int main(int argc, char** argv)
-{
-    QApplication application(argc, argv);
-    const QStringList arguments = QCoreApplication::arguments();
-    if (arguments.size() == 3 && arguments[1] == QLatin1String("--crash"))
-        crashIn(arguments[2]);
-    TestAutosave test;
-    return QTest::qExec(&test, argc, argv);
-}
-
+PIPEWRIGHT_TEST(TestAutosave, QApplication)
 #include "tst_autosave.moc"

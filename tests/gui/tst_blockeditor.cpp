@@ -7,6 +7,7 @@
 #include "gui/panels/blockpreview.h"
 #include "gui/panels/factlist.h"
 #include "gui/designs.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QComboBox>
@@ -246,5 +247,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestBlockEditor)
+PIPEWRIGHT_TEST(TestBlockEditor, QApplication)
 #include "tst_blockeditor.moc"

@@ -9,6 +9,7 @@
 #include "gui/panels/words.h"
 #include "gui/theme.h"
 #include "gui/designs.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QMenu>
@@ -177,5 +178,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestCompare)
+PIPEWRIGHT_TEST(TestCompare, QApplication)
 #include "tst_compare.moc"

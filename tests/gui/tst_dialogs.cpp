@@ -5,8 +5,10 @@
 #include "gui/dialogs/rundialog.h"
 #include "gui/dialogs/shortcuts.h"
 #include "gui/windowactions.h"
+#include "testmain.h"
 
 #include <QAction>
+#include <QApplication>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFile>
@@ -331,5 +333,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestDialogs)
+PIPEWRIGHT_TEST(TestDialogs, QApplication)
 #include "tst_dialogs.moc"

@@ -3,8 +3,10 @@
 #include "gui/document.h"
 #include "core/formats/designfile.h"
 #include "gui/designs.h"
+#include "testmain.h"
 #include "traces/tracewriter.h"
 
+#include <QApplication>
 #include <QFile>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -333,5 +335,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(DocumentTest)
+PIPEWRIGHT_TEST(DocumentTest, QApplication)
 #include "tst_document.moc"

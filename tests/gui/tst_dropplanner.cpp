@@ -3,7 +3,9 @@
 #include "gui/designs.h"
 #include "gui/timeline/dropplanner.h"
 #include "gui/timeline/warmup.h"
+#include "testmain.h"
 
+#include <QApplication>
 #include <QSignalSpy>
 #include <QTest>
 
@@ -209,5 +211,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(DropPlannerTest)
+PIPEWRIGHT_TEST(DropPlannerTest, QApplication)
 #include "tst_dropplanner.moc"

@@ -8,6 +8,7 @@
 #include "gui/panels/stabilityplot.h"
 #include "gui/panels/valuetable.h"
 #include "gui/theme.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QComboBox>
@@ -199,5 +200,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestExperimentWindow)
+PIPEWRIGHT_TEST(TestExperimentWindow, QApplication)
 #include "tst_experimentwindow.moc"

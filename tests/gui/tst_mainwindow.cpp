@@ -16,6 +16,7 @@
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
+#include "testmain.h"
 
 #include <QAction>
 #include <QApplication>
@@ -449,5 +450,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestMainWindow)
+PIPEWRIGHT_TEST(TestMainWindow, QApplication)
 #include "tst_mainwindow.moc"

@@ -10,6 +10,7 @@
 #include "gui/panels/words.h"
 #include "gui/theme.h"
 #include "gui/designs.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QLineEdit>
@@ -244,5 +245,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestModelWindow)
+PIPEWRIGHT_TEST(TestModelWindow, QApplication)
 #include "tst_modelwindow.moc"

@@ -12,6 +12,7 @@
 #include "gui/theme.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
+#include "testmain.h"
 #include "traces/replay.h"
 #include "traces/tracewriter.h"
 
@@ -170,5 +171,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestOverlay)
+PIPEWRIGHT_TEST(TestOverlay, QApplication)
 #include "tst_overlay.moc"

@@ -13,8 +13,10 @@
 #include "gui/panels/words.h"
 #include "gui/picture.h"
 #include "gui/theme.h"
+#include "testmain.h"
 
 #include <QAbstractItemModelTester>
+#include <QApplication>
 #include <QEnterEvent>
 #include <QImage>
 #include <QLabel>
@@ -332,5 +334,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestPanels)
+PIPEWRIGHT_TEST(TestPanels, QApplication)
 #include "tst_panels.moc"

@@ -5,6 +5,7 @@
 #include "gui/dialogs/searchwindow.h"
 #include "gui/panels/searchcurve.h"
 #include "gui/theme.h"
+#include "testmain.h"
 
 #include "core/schedule/validate.h"
 
@@ -178,5 +179,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestSearchWindow)
+PIPEWRIGHT_TEST(TestSearchWindow, QApplication)
 #include "tst_searchwindow.moc"

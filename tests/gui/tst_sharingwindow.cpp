@@ -7,7 +7,9 @@
 #include "gui/dialogs/sharingwindow.h"
 #include "gui/panels/programflow.h"
 #include "gui/panels/ratiosliders.h"
+#include "testmain.h"
 
+#include <QApplication>
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QPushButton>
@@ -156,5 +158,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestSharingWindow)
+PIPEWRIGHT_TEST(TestSharingWindow, QApplication)
 #include "tst_sharingwindow.moc"

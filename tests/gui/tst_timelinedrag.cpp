@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editing one block at a time in the timeline, by real mouse, key and drop events.
 #include "gui/timelinestage.h"
+#include "testmain.h"
 
+#include <QApplication>
 #include <QSignalSpy>
 
 using namespace pipewright;
@@ -264,5 +266,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TimelineDragTest)
+PIPEWRIGHT_TEST(TimelineDragTest, QApplication)
 #include "tst_timelinedrag.moc"

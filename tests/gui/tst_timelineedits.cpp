@@ -6,7 +6,9 @@
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timelinestage.h"
+#include "testmain.h"
 
+#include <QApplication>
 #include <QComboBox>
 #include <QLabel>
 #include <QSignalSpy>
@@ -483,5 +485,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TimelineEditsTest)
+PIPEWRIGHT_TEST(TimelineEditsTest, QApplication)
 #include "tst_timelineedits.moc"

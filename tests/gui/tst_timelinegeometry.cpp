@@ -3,6 +3,7 @@
 #include "gui/timeline/lanegeometry.h"
 #include "gui/timeline/timecoordinates.h"
 #include "gui/timeline/timelinepainter.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -240,5 +241,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TimelineGeometryTest)
+PIPEWRIGHT_TEST(TimelineGeometryTest, NoApplication)
 #include "tst_timelinegeometry.moc"

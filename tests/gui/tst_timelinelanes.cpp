@@ -5,7 +5,9 @@
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timelinestage.h"
+#include "testmain.h"
 
+#include <QApplication>
 #include <QCheckBox>
 #include <QHelpEvent>
 #include <QLabel>
@@ -415,5 +417,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TimelineLanesTest)
+PIPEWRIGHT_TEST(TimelineLanesTest, QApplication)
 #include "tst_timelinelanes.moc"

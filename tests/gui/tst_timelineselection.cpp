@@ -5,8 +5,10 @@
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/warmup.h"
 #include "gui/timelinestage.h"
+#include "testmain.h"
 
 #include <QAction>
+#include <QApplication>
 #include <QSignalSpy>
 #include <QSpinBox>
 
@@ -258,5 +260,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TimelineSelectionTest)
+PIPEWRIGHT_TEST(TimelineSelectionTest, QApplication)
 #include "tst_timelineselection.moc"

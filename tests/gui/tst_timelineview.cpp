@@ -7,9 +7,11 @@
 #include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timelinestage.h"
+#include "testmain.h"
 
 #include <QAccessible>
 #include <QAction>
+#include <QApplication>
 #include <QPainter>
 #include <QScrollBar>
 #include <QSignalSpy>
@@ -468,5 +470,5 @@ private:
     };
 };
 
-QTEST_MAIN(TimelineViewTest)
+PIPEWRIGHT_TEST(TimelineViewTest, QApplication)
 #include "tst_timelineview.moc"

@@ -9,6 +9,7 @@
 #include "gui/theme.h"
 #include "gui/timeline/activityview.h"
 #include "gui/timeline/timelinepainter.h"
+#include "testmain.h"
 #include "traces/activities.h"
 
 #include <QApplication>
@@ -467,5 +468,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestTraceWindow)
+PIPEWRIGHT_TEST(TestTraceWindow, QApplication)
 #include "tst_tracewindow.moc"

@@ -4,6 +4,7 @@
 #include "gui/dialogs/tradeoffwindow.h"
 #include "gui/panels/tradeoffplot.h"
 #include "gui/theme.h"
+#include "testmain.h"
 
 #include <QApplication>
 #include <QPushButton>
@@ -203,5 +204,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestTradeOffWindow)
+PIPEWRIGHT_TEST(TestTradeOffWindow, QApplication)
 #include "tst_tradeoffwindow.moc"

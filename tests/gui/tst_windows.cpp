@@ -19,6 +19,7 @@
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
+#include "testmain.h"
 
 #include <QAction>
 #include <QApplication>
@@ -307,5 +308,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_MAIN(TestWindows)
+PIPEWRIGHT_TEST(TestWindows, QApplication)
 #include "tst_windows.moc"

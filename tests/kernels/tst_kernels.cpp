@@ -9,6 +9,7 @@
 #include "kernels/layernorm.h"
 #include "kernels/reference/reference.h"
 #include "numbers.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -369,5 +370,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestKernels)
+PIPEWRIGHT_TEST(TestKernels, NoApplication)
 #include "tst_kernels.moc"

@@ -2,6 +2,7 @@
 // The fp64 references against central finite differences: the ground everything else stands on.
 #include "kernels/reference/reference.h"
 #include "numbers.h"
+#include "testmain.h"
 
 #include <QTest>
 
@@ -156,5 +157,5 @@ private slots:
     }
 };
 
-QTEST_APPLESS_MAIN(TestReference)
+PIPEWRIGHT_TEST(TestReference, NoApplication)
 #include "tst_reference.moc"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/activities.h"
 #include "traces/activitystore.h"
 #include "traces/recording.h"
@@ -222,5 +223,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestActivityStore)
+PIPEWRIGHT_TEST(TestActivityStore, QCoreApplication)
 #include "tst_activitystore.moc"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a stretch of a trace adds up to, against a slow count.
+#include "testmain.h"
 #include "traces/activitysummary.h"
 #include "traces/activities.h"
 
@@ -115,5 +116,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TestActivitySummary)
+PIPEWRIGHT_TEST(TestActivitySummary, NoApplication)
 #include "tst_activitysummary.moc"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/calibration.h"
 #include "traces/recording.h"
 
@@ -212,5 +213,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestCalibration)
+PIPEWRIGHT_TEST(TestCalibration, QCoreApplication)
 #include "tst_calibration.moc"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/actions.h"
 #include "traces/chromejson.h"
 #include "traces/kineto.h"
@@ -279,5 +280,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestChromeJson)
+PIPEWRIGHT_TEST(TestChromeJson, QCoreApplication)
 #include "tst_chromejson.moc"

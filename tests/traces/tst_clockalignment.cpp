@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/activities.h"
 #include "traces/clockalignment.h"
 
@@ -109,5 +110,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestClockAlignment)
+PIPEWRIGHT_TEST(TestClockAlignment, QCoreApplication)
 #include "tst_clockalignment.moc"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/comparison.h"
 #include "traces/recording.h"
 #include "traces/report.h"
@@ -175,5 +176,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestComparison)
+PIPEWRIGHT_TEST(TestComparison, QCoreApplication)
 #include "tst_comparison.moc"

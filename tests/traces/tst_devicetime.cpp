@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where the devices of another tool's trace spent their time: small cases by hand, and many at random against a count of
 // every nanosecond.
+#include "testmain.h"
 #include "traces/achievedrates.h"
 #include "traces/activities.h"
 #include "traces/devicetime.h"
@@ -372,5 +373,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestDeviceTime)
+PIPEWRIGHT_TEST(TestDeviceTime, QCoreApplication)
 #include "tst_devicetime.moc"

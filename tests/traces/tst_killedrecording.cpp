@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A recording whose process is killed opens with everything that was committed, and says that it is incomplete.
+#include "testmain.h"
 #include "traces/recording.h"
 #include "traces/tracereader.h"
 
@@ -85,5 +86,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestKilledRecording)
+PIPEWRIGHT_TEST(TestKilledRecording, QCoreApplication)
 #include "tst_killedrecording.moc"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Exports of Nsight Systems, made up table by table: every trap that their schema has, one at a time.
+#include "testmain.h"
 #include "traces/actions.h"
 #include "traces/activitystore.h"
 #include "traces/nsight.h"
@@ -302,5 +303,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestNsight)
+PIPEWRIGHT_TEST(TestNsight, QCoreApplication)
 #include "tst_nsight.moc"

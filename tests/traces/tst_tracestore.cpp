@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
 #include "traces/recording.h"
 #include "traces/schema.h"
 #include "traces/tracereader.h"
@@ -339,5 +340,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestTraceStore)
+PIPEWRIGHT_TEST(TestTraceStore, QCoreApplication)
 #include "tst_tracestore.moc"
