@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where the built programs and libraries look for what they need: never in the folder somebody happens to be in.
 #include "app/program.h"
+#include "testmain.h"
 
 #include <QDirIterator>
 #include <QStandardPaths>
-#include <QTest>
 
 using namespace pipewright::test;
 
@@ -117,5 +117,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_GUILESS_MAIN(TestLoading)
+PIPEWRIGHT_TEST(TestLoading, QCoreApplication)
 #include "tst_loading.moc"

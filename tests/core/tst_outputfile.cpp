@@ -2,9 +2,9 @@
 // What an output file may replace, what it must leave alone, and what is left when it is not kept.
 #include "core/base/diagnostic.h"
 #include "core/base/outputfile.h"
+#include "testmain.h"
 
 #include <QTemporaryDir>
-#include <QTest>
 
 #include <filesystem>
 #include <fstream>
@@ -222,5 +222,5 @@ private Q_SLOTS:
     }
 };
 
-QTEST_APPLESS_MAIN(TestOutputFile)
+PIPEWRIGHT_TEST(TestOutputFile, NoApplication)
 #include "tst_outputfile.moc"
