@@ -8,6 +8,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes sum gradients is said here");
+
 AccumulationOrder accumulationOrder(const Program& program)
 {
     AccumulationOrder order;
@@ -19,9 +21,9 @@ AccumulationOrder accumulationOrder(const Program& program)
                 continue;
             const Task& task = program.tasks[instruction.task];
             const auto share = static_cast<std::size_t>(task.replica * program.stages + task.stage);
-            if (task.op == Op::B || task.op == Op::I)
+            if (makesInputGrad(task.op))
                 order.inputGrad[share].push_back(task.microbatch);
-            if (task.op == Op::B || task.op == Op::W)
+            if (makesWeightGrad(task.op))
                 order.weightGrad[share].push_back(task.microbatch);
         }
     }

@@ -51,7 +51,7 @@ private:
         for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
             if (m_program.tasks[task].kind == TaskKind::Transfer)
                 addTransfer(task);
-            else if (m_program.tasks[task].kind == TaskKind::Reduce)
+            else if (isReduction(m_program.tasks[task].kind))
                 addReduction(task);
         }
     }
@@ -127,9 +127,8 @@ private:
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        // The other owner's stage stands in `microbatch`. A sum over replicas has replica 0 as its root; one
-        // over two stages stays within its replica.
-        const BufferView root = gradientsOf(id, task.stage, task.microbatch == task.stage ? 0 : task.replica);
+        // A sum over replicas has replica 0 as its root; one over two stages stays within its replica.
+        const BufferView root = gradientsOf(id, task.stage, task.kind == TaskKind::ReplicaSum ? 0 : task.replica);
         const BufferView other = gradientsOf(id, task.microbatch, task.replica);
         m_plan.reductions.emplace(id, std::pair(root, other));
         if (task.peer < 0 || task.peer == task.device)

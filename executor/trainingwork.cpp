@@ -56,7 +56,16 @@ private:
         case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
         case BufferKind::Gradient:
         case BufferKind::ReceivedGradient: (written ? inputGrad : outputGrad) = floats(view.region); break;
-        default: break;
+        case BufferKind::Parameters:
+        case BufferKind::Gradients:
+        case BufferKind::OptimizerState:
+        case BufferKind::ReduceInbox:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: break; // not of a pass
         }
     }
 
@@ -237,7 +246,20 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::SavedUntilWeightGrad:
             m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
             break;
-        default: break;
+        case BufferKind::SavedFromInputGrad:
+        case BufferKind::SequenceGradient:
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput:
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient:
+        case BufferKind::Workspace:
+        case BufferKind::ReduceInbox:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: break; // found by the task that uses it
         }
     }
 }
@@ -327,7 +349,7 @@ void TrainingWork::compute(const TaskContext& context)
     const bool versioned = m_program->versioned();
     const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
                                                      : std::span<const float>(copy.parameters);
-    const std::span<float> gradients = versioned && task.op != Op::F ? m_versions.gradientSum(context, copy) : copy.gradients;
+    const std::span<float> gradients = versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
@@ -365,7 +387,7 @@ void TrainingWork::update(const TaskContext& context)
     const Stage& stage = at(context.task->stage);
     StageCopy& copy = copyOf(*context.task);
     if (m_program->versioned()) {
-        if (context.task->peer < 0)
+        if (context.task->kind == TaskKind::Update)
             sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
         m_versions.update(context, copy, stage.optimizer);
         return;
@@ -376,8 +398,8 @@ void TrainingWork::update(const TaskContext& context)
 
 Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 {
-    if (reduce.microbatch == reduce.stage)
-        return gradients.region; // the sum over replicas
+    if (reduce.kind == TaskKind::ReplicaSum)
+        return gradients.region;
     const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
     const bool isRoot = gradients.description->stage == reduce.stage;
     const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();

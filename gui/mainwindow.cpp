@@ -356,7 +356,7 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
     const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
         const Task& task = prediction->program.tasks[t];
-        if ((task.kind != TaskKind::Compute && task.kind != TaskKind::Update) || task.device != device)
+        if ((task.kind != TaskKind::Compute && !isUpdate(task.kind)) || task.device != device)
             continue;
         if (shown.start[t] == end)
             ends = task.block();

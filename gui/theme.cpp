@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/theme.h"
 
+#include "core/formats/picturetheme.h"
+
 #include <QApplication>
 #include <QFontDatabase>
 #include <QString>
@@ -34,6 +36,14 @@ QColor transparent(const QColor& color, double alpha)
     return result;
 }
 
+std::array<QColor, opCount> fillsOf(const PictureTheme& pictures)
+{
+    std::array<QColor, opCount> fills;
+    for (const Op op : allOps)
+        fills[indexOf(op)] = QColor(QLatin1String(pictures.colourOf(op).data(), qsizetype(pictures.colourOf(op).size())));
+    return fills;
+}
+
 Theme makeDark()
 {
     Theme theme;
@@ -56,8 +66,7 @@ Theme makeDark()
     theme.persistent = QColor(0x2f4852);
     theme.waiting = QColor(0x4a4f58);
     theme.selection = QColor(0xffffff);
-    theme.fills = {QColor(0x4f9fe3), QColor(0xe5694a), QColor(0xe8a33d),
-                   QColor(0x3fae84), QColor(0xa88bf0), QColor(0x8aa0b4)};
+    theme.fills = fillsOf(darkTheme);
     return theme;
 }
 
@@ -82,8 +91,7 @@ Theme makeLight()
     theme.persistent = QColor(0xbdd6e6);
     theme.waiting = QColor(0xb3b9c4);
     theme.selection = QColor(0x10151d);
-    theme.fills = {QColor(0x5aa9e6), QColor(0xee7d5f), QColor(0xefb04a),
-                   QColor(0x57bf98), QColor(0xb59bf5), QColor(0xa3b5c6)};
+    theme.fills = fillsOf(lightTheme);
     return theme;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one table of colours, fonts and sizes per look, dark and light. No other file spells a colour. A
-// widget asks Theme::of(*this) whenever it paints and repaints on QEvent::PaletteChange, so the look is
+// The one table of colours, fonts and sizes per look, dark and light; those of the operations are the pictures'
+// (core/formats/picturetheme.h). No other file of the window spells a colour. A widget asks Theme::of(*this) whenever it paints and repaints on QEvent::PaletteChange, so the look is
 // switched at run time by Theme::apply() alone, and nothing has to be told which one is in force.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Theme {
     QColor selection;  ///< frame of the selected block and dependency arrows
     std::array<QColor, opCount> fills; ///< by Op
 
-    const QColor& fill(Op op) const { return fills[static_cast<std::size_t>(op)]; }
+    const QColor& fill(Op op) const { return fills[indexOf(op)]; }
     /// Every second stage of a device is paler, so that the chunks of a device can be told apart.
     QColor fill(Op op, int chunk) const;
 

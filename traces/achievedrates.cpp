@@ -33,8 +33,10 @@ struct StageFlops {
         case Op::I: return inputGrad;
         case Op::W: return weightGrad;
         case Op::B: return inputGrad + weightGrad;
-        default: return 0;
+        case Op::U:
+        case Op::R: break;
         }
+        return 0;
     }
 };
 

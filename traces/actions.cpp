@@ -13,6 +13,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "transfers carry activations or gradients");
+
 namespace {
 
 struct Range {
@@ -39,7 +41,7 @@ std::vector<PytorchAction> actionsOf(const std::string& name)
         if (parsePytorchCell(std::string_view(name).substr(3), PytorchLetters::Current, actions))
             actions.clear();
     } else if (const auto block = parseBlock(name);
-               block && block->replica == 0 && block->op != Op::U && block->op != Op::R) {
+               block && block->replica == 0 && isPass(block->op)) {
         PytorchAction action;
         action.type = computeType(block->op);
         action.stage = block->stage;

@@ -22,12 +22,12 @@ constexpr const PictureTheme& theme = lightTheme;
 std::string_view colourOf(DeviceTimeCause cause)
 {
     switch (cause) {
-    case DeviceTimeCause::Computing: return theme.blocks[0];
-    case DeviceTimeCause::Communication: return theme.blocks[4];
-    case DeviceTimeCause::Copies: return theme.blocks[3];
+    case DeviceTimeCause::Computing: return theme.colourOf(Op::F);
+    case DeviceTimeCause::Communication: return theme.colourOf(Op::U);
+    case DeviceTimeCause::Copies: return theme.colourOf(Op::W);
     case DeviceTimeCause::HostGap: return theme.bad;
     case DeviceTimeCause::BackToBack: return theme.hairline;
-    case DeviceTimeCause::Waiting: return theme.blocks[2];
+    case DeviceTimeCause::Waiting: return theme.colourOf(Op::I);
     }
     return theme.dim;
 }
@@ -42,8 +42,17 @@ std::string_view colourOf(const StoredActivities& trace, const Track& track, std
                             : DeviceTimeCause::Computing);
     case ActivityKind::Memcpy:
     case ActivityKind::Memset: return colourOf(DeviceTimeCause::Copies);
-    default: return theme.blocks[5];
+    case ActivityKind::GpuRange:
+    case ActivityKind::Synchronization:
+    case ActivityKind::Runtime:
+    case ActivityKind::Range:
+    case ActivityKind::Operator:
+    case ActivityKind::Python:
+    case ActivityKind::Overhead:
+    case ActivityKind::Mark:
+    case ActivityKind::Other: break;
     }
+    return theme.colourOf(Op::R);
 }
 
 void legend(SvgWriter& svg, double y, std::initializer_list<DeviceTimeCause> causes)

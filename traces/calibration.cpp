@@ -203,10 +203,10 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer || pairs.ranTogether(timeline, id))
                     continue;
                 const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                if (task.kind != TaskKind::Reduce)
-                    stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].add(
+                if (!isReduction(task.kind))
+                    stages[static_cast<std::size_t>(task.stage)].ofOp[indexOf(task.op)].add(
                         ofUsualMicrobatch(design.costs, task, duration));
-                else if (task.stage != task.microbatch) // over replicas a reduction takes its links' time
+                else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time
                     reduce.add(duration);
             }
             pairs.add(timeline);
@@ -217,24 +217,20 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     Calibration result{design, {}};
     Costs& costs = result.design.costs;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-        const auto mean = [&](Op op) -> const Mean& { return stages[stage].ofOp[static_cast<std::size_t>(op)]; };
+        const auto mean = [&](Op op) -> const Mean& { return stages[stage].ofOp[indexOf(op)]; };
         StageCosts& cost = costs.stages[stage];
-        mean(Op::F).assignTo(cost.forward);
-        mean(Op::B).assignTo(cost.backward);
-        mean(Op::I).assignTo(cost.inputGrad);
-        mean(Op::W).assignTo(cost.weightGrad);
-        mean(Op::U).assignTo(cost.update);
-        mean(Op::R).assignTo(cost.recompute);
+        for (const Op op : allOps)
+            mean(op).assignTo(cost.*timeField(op));
         if (mean(Op::B).count == 0 && mean(Op::I).count > 0 && mean(Op::W).count > 0)
             cost.backward = cost.inputGrad + cost.weightGrad;
     }
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        for (int op = 0; op < opCount; ++op)
-            if (const Mean& mean = stages[stage].ofOp[static_cast<std::size_t>(op)]; mean.count > 0)
-                result.fits.push_back(fitOf(mean, static_cast<Op>(op), static_cast<int>(stage)));
+        for (const Op op : allOps)
+            if (const Mean& mean = stages[stage].ofOp[indexOf(op)]; mean.count > 0)
+                result.fits.push_back(fitOf(mean, op, static_cast<int>(stage)));
     reduce.assignTo(costs.reduce);
     pairs.assignTo(costs, [&](const Task& task) {
-        return stages[static_cast<std::size_t>(task.stage)].ofOp[static_cast<std::size_t>(task.op)].count > 0;
+        return stages[static_cast<std::size_t>(task.stage)].ofOp[indexOf(task.op)].count > 0;
     });
     if (handoffs.fit(costs))
         correctHandoffs(program, makespan.value(), costs);

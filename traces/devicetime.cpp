@@ -24,8 +24,17 @@ Class classOf(ActivityKind kind, bool communication)
     case ActivityKind::Kernel: return communication ? Class::Communication : Class::Compute;
     case ActivityKind::Memcpy:
     case ActivityKind::Memset: return Class::Copy;
-    default: return Class::None;
+    case ActivityKind::GpuRange:
+    case ActivityKind::Synchronization:
+    case ActivityKind::Runtime:
+    case ActivityKind::Range:
+    case ActivityKind::Operator:
+    case ActivityKind::Python:
+    case ActivityKind::Overhead:
+    case ActivityKind::Mark:
+    case ActivityKind::Other: break; // no work of the device
     }
+    return Class::None;
 }
 
 /// How much of the stretch so far is covered by slices that come by their start.

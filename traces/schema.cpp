@@ -127,8 +127,11 @@ std::string_view nameOf(TaskKind kind)
     switch (kind) {
     case TaskKind::Compute: return "compute";
     case TaskKind::Transfer: return "transfer";
-    case TaskKind::Reduce: return "reduce";
-    case TaskKind::Update: return "update";
+    case TaskKind::Reduce:
+    case TaskKind::ReplicaSum: return "reduce";
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut: return "update";
     }
     return "unknown";
 }

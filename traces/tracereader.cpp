@@ -18,12 +18,19 @@ namespace pipewright {
 
 namespace {
 
-TaskKind kindOf(const std::string& name)
+/// Traces name four kinds; which of those that share a name a task is, its numbers tell.
+TaskKind kindOf(const std::string& name, const Task& task)
 {
-    for (const TaskKind kind : {TaskKind::Compute, TaskKind::Transfer, TaskKind::Reduce})
-        if (traceschema::nameOf(kind) == name)
-            return kind;
-    return TaskKind::Update;
+    using traceschema::nameOf;
+    if (name == nameOf(TaskKind::Compute))
+        return TaskKind::Compute;
+    if (name == nameOf(TaskKind::Transfer))
+        return TaskKind::Transfer;
+    if (name == nameOf(TaskKind::Reduce))
+        return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
+    if (name == nameOf(TaskKind::Update))
+        return task.peer < 0 ? TaskKind::Update : task.peer == task.device ? TaskKind::SetOut : TaskKind::PutInPlace;
+    throw Error("TASKS", "\"" + name + "\" is no kind of task", "the trace was written by a newer version, or changed by hand");
 }
 
 bool sameWork(const Task& a, const Task& b)
@@ -73,16 +80,16 @@ struct TraceReader::Private {
                                             "FROM TASKS ORDER BY taskId");
         while (query.executeStep()) {
             Task task;
-            task.kind = kindOf(query.getColumn(0).getString());
             const std::string op = query.getColumn(1).getString();
-            for (int i = 0; i < opCount; ++i)
-                if (op.size() == 1 && op[0] == letter(static_cast<Op>(i)))
-                    task.op = static_cast<Op>(i);
+            for (const Op known : allOps)
+                if (op.size() == 1 && op[0] == letter(known))
+                    task.op = known;
             task.stage = query.getColumn(2).getInt();
             task.microbatch = query.getColumn(3).getInt();
             task.replica = static_cast<std::uint16_t>(query.getColumn(4).getInt());
             task.device = query.getColumn(5).getInt();
             task.peer = query.getColumn(6).getInt();
+            task.kind = kindOf(query.getColumn(0).getString(), task);
             m_dictionary.push_back(task);
             m_labels.push_back(query.getColumn(7).getString());
         }

@@ -86,7 +86,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
         } else {
             meant = [&program, what](TaskId t) {
                 const Task& task = program.tasks[t];
-                if (task.kind == TaskKind::Transfer || task.kind == TaskKind::Reduce)
+                if (task.kind == TaskKind::Transfer || isReduction(task.kind))
                     return false;
                 return program.label(t) == what || std::string(1, letter(task.op)) + std::to_string(task.stage) == what;
             };
@@ -120,7 +120,7 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
         throw Error("order", fmt::format("it has {} stages, what was measured has {}", other.stages, program.stages),
                     "the other order must be of the same stages and microbatches");
     const auto key = [](const Task& task) {
-        return std::tuple(task.kind, task.op, task.stage, task.kind == TaskKind::Update ? 0 : task.microbatch,
+        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch,
                           task.replica);
     };
     std::map<decltype(key(Task())), Nanoseconds> measured;

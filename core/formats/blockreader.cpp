@@ -25,7 +25,7 @@ std::string pointerTo(const std::string& where, const std::string& block)
         return block + "/microbatches";
     const std::size_t last = where.rfind(' ');
     const std::string pass = where.substr(last == std::string::npos ? 0 : last + 1);
-    const bool isPass = pass.size() > 1 && std::string_view("FBIW").find(pass[0]) != std::string_view::npos
+    const bool isPass = pass.size() > 1 && std::any_of(std::begin(passKeys), std::end(passKeys), [&](const PassKey& known) { return known.key[0] == pass[0]; })
                         && std::all_of(pass.begin() + 1, pass.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     return isPass ? fmt::format("{}/{}/{}", block, pass[0], pass.substr(1)) : block;
 }

@@ -64,7 +64,7 @@ private:
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
             if (wasRun(t)
-                && (m_program.tasks[t].kind == TaskKind::Transfer || m_program.tasks[t].kind == TaskKind::Reduce))
+                && (m_program.tasks[t].kind == TaskKind::Transfer || isReduction(m_program.tasks[t].kind)))
                 moving.push_back(t);
         std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);

@@ -13,7 +13,7 @@ void requireKnownBlocks(const Schedule& schedule)
 {
     for (std::size_t device = 0; device < schedule.order.size(); ++device)
         for (const Block& block : schedule.order[device])
-            if (block.op > Op::U)
+            if (!isPass(block.op) && block.op != Op::U) // updates are dropped below
                 throw Error(fmt::format("device {} ({})", device, toString(block)),
                             fmt::format("the other tools have no {} in their schedules", describe(block.op)),
                             "export a schedule of forwards and backwards");

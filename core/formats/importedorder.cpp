@@ -11,6 +11,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes make a whole microbatch is said here");
+
 namespace {
 
 struct Placed {
@@ -160,14 +162,14 @@ private:
     {
         const Placed* of[opCount] = {};
         for (const Placed& p : blocks) {
-            const Placed*& slot = of[static_cast<int>(p.block.op)];
+            const Placed*& slot = of[indexOf(p.block.op)];
             if (slot)
                 return fault(p, "the same block is placed twice",
                              fmt::format("it already stands in cell {}; remove one",
                                          m_imported.cells[static_cast<std::size_t>(slot->device)][static_cast<std::size_t>(slot->index)]));
             slot = &p;
         }
-        const auto has = [&](Op op) { return of[static_cast<int>(op)]; };
+        const auto has = [&](Op op) { return of[indexOf(op)]; };
         const Placed& any = blocks.front();
         if (!has(Op::F))
             return missing(any, Op::F, any.block.microbatch);

@@ -9,6 +9,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "how each pass is written is said here");
+
 namespace {
 
 bool isAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80; }

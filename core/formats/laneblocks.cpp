@@ -69,9 +69,9 @@ private:
 
 int colourOf(const Task& task)
 {
-    if (task.kind == TaskKind::Reduce)
+    if (isReduction(task.kind))
         return opCount;
-    return static_cast<int>(task.kind == TaskKind::Update ? Op::U : task.op);
+    return static_cast<int>(isUpdate(task.kind) ? Op::U : task.op);
 }
 
 Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& scale, const std::vector<TaskId>& tasks)
@@ -124,7 +124,7 @@ std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, cons
         if (task.kind == TaskKind::Transfer || timeline.start[id] == notRun || timeline.end[id] <= timeline.start[id])
             continue;
         add(task.device, id);
-        if (task.kind == TaskKind::Reduce && task.peer != task.device)
+        if (isReduction(task.kind) && task.peer != task.device)
             add(task.peer, id);
     }
     std::vector<Lane> lanes;

@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/program/design.h"
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct PassKey {
     int length;
 };
 inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", Op::I, 1}, {"W", Op::W, 1}};
+static_assert(std::size(passKeys) == passCount, "one key for each pass");
 
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
 template <class Stage, class Visit>

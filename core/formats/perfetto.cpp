@@ -60,7 +60,7 @@ public:
             if (timeline.start[t] == notRun)
                 continue;
             const Task& task = m_program.tasks[t];
-            const bool moves = task.kind == TaskKind::Transfer || task.kind == TaskKind::Reduce;
+            const bool moves = task.kind == TaskKind::Transfer || isReduction(task.kind);
             (moves ? arrivals
                    : blocks)[static_cast<std::size_t>(task.kind == TaskKind::Transfer ? task.peer : task.device)]
                 .push_back(t);

@@ -120,8 +120,9 @@ void append(std::string& text, const PytorchAction& action)
 
 Type computeType(Op op)
 {
-    static_assert(static_cast<int>(Op::W) == static_cast<int>(Type::W) && static_cast<int>(Op::B) == static_cast<int>(Type::B)
-                  && static_cast<int>(Op::I) == static_cast<int>(Type::I));
+    static_assert(static_cast<int>(Op::F) == static_cast<int>(Type::F) && static_cast<int>(Op::W) == static_cast<int>(Type::W)
+                  && static_cast<int>(Op::B) == static_cast<int>(Type::B) && static_cast<int>(Op::I) == static_cast<int>(Type::I)
+                  && passCount == static_cast<int>(Type::W) + 1, "their first types are our passes");
     return static_cast<Type>(op);
 }
 

@@ -12,6 +12,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "a pass makes an activation or a gradient");
+
 namespace {
 
 using Type = PytorchAction::Type;

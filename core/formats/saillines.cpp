@@ -7,6 +7,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "how each pass is written is said here");
+
 namespace {
 
 constexpr std::string_view exampleOfACell = "a cell is F, B, W or BW and a microbatch, for example F0, B3 or w12";

@@ -111,7 +111,7 @@ void drawTexture(const Scene& scene, SvgWriter& svg, const Rectangle& area, Op o
 // Letter over microbatch when there is room, letter alone when tight, nothing when tiny.
 void drawLetters(const Scene& scene, SvgWriter& svg, const Rectangle& area, const Task& task, Op op)
 {
-    const std::string number = task.kind == TaskKind::Update ? std::string() : std::to_string(task.microbatch);
+    const std::string number = isUpdate(task.kind) ? std::string() : std::to_string(task.microbatch);
     const double middle = area.x + area.width / 2;
     const bool both = !number.empty() && area.height >= 30 && area.width >= std::max(11.0, 6.7 * static_cast<double>(number.size()) + 3);
     TextStyle style{both ? 12.0 : 11.0, scene.theme.ink, false, true, Anchor::Middle};
@@ -268,8 +268,8 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
     const Timeline& shown = scene.shown();
     for (TaskId id = 0; id < scene.prediction.program.tasks.size(); ++id) {
         const Task& task = scene.prediction.program.tasks[id];
-        if ((task.kind == TaskKind::Compute || task.kind == TaskKind::Update) && shown.end[id] > shown.start[id])
-            present.insert(task.kind == TaskKind::Update ? Op::U : task.op);
+        if ((task.kind == TaskKind::Compute || isUpdate(task.kind)) && shown.end[id] > shown.start[id])
+            present.insert(isUpdate(task.kind) ? Op::U : task.op);
     }
     double right = scene.width() - rightMargin;
     for (auto op = present.rbegin(); op != present.rend(); ++op) {

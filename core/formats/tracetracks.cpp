@@ -19,8 +19,11 @@ std::string_view categoryOf(const Task& task)
     switch (task.kind) {
     case TaskKind::Compute: return describe(task.op);
     case TaskKind::Transfer: return task.op == Op::F ? "transfer of activation" : "transfer of gradient";
-    case TaskKind::Reduce: return "reduction";
-    case TaskKind::Update: return "update";
+    case TaskKind::Reduce:
+    case TaskKind::ReplicaSum: return "reduction";
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut: return "update";
     }
     return {};
 }

@@ -7,12 +7,9 @@ namespace pipewright {
 
 namespace {
 
-/// A shared parameter's takes what the costs say; a stage's over two replicas as long as sending it.
-Nanoseconds reductionTime(const Program& program, TaskId t, const Costs& costs)
+/// A stage's gradients over two replicas take as long as sending them.
+Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
 {
-    const Task& task = program.tasks[t];
-    if (task.microbatch != task.stage)
-        return costs.reduce;
     if (task.device == task.peer)
         return 0;
     const Bytes bytes = costs.stages[static_cast<std::size_t>(task.stage)].gradients;
@@ -43,8 +40,11 @@ void Evaluator::setCosts(const Costs& costs)
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
         case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
-        case TaskKind::Update: duration = task.peer < 0 ? costs.duration(task.op, task.stage) : 0; break;
-        case TaskKind::Reduce: duration = reductionTime(m_program, t, costs); break;
+        case TaskKind::Update: duration = costs.duration(task.op, task.stage); break;
+        case TaskKind::PutInPlace:
+        case TaskKind::SetOut: duration = 0; break;
+        case TaskKind::Reduce: duration = costs.reduce; break;
+        case TaskKind::ReplicaSum: duration = replicaSumTime(task, costs); break;
         case TaskKind::Transfer: {
             if (task.device != source || task.peer != destination) {
                 source = task.device;

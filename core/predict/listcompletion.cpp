@@ -14,14 +14,11 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass waits for, and how urgent it is, is said here");
+
 namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
-
-bool takesBack(Op op)
-{
-    return op == Op::B || op == Op::I;
-}
 
 /// By what the microbatches of one operation and stage are counted: pieces of a sequence run back in descending order.
 int numberOf(const Schedule& schedule, const Block& block)
@@ -207,7 +204,7 @@ private:
 
     std::size_t cell(const Block& b) const
     {
-        return (static_cast<std::size_t>(b.op) * static_cast<std::size_t>(m_schedule.stages())
+        return (indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages())
                 + static_cast<std::size_t>(b.stage))
                    * static_cast<std::size_t>(m_schedule.microbatches)
                + static_cast<std::size_t>(b.microbatch);
@@ -354,7 +351,7 @@ private:
             time += m_design.costs.duration(block.op, block.stage, block.microbatch);
             m_end[cell(block)] = time;
             device.done.push_back(block);
-            device.live += block.op == Op::F ? 1 : takesBack(block.op) ? -1 : 0;
+            device.live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;
             device.owed += block.op == Op::I ? 1 : block.op == Op::W ? -1 : 0;
             noteConsumers(block);
         }
@@ -410,9 +407,9 @@ std::vector<int> depthShown(const Schedule& schedule)
         int live = 0, most = 0;
         bool backward = false;
         for (const Block& block : schedule.order[static_cast<std::size_t>(device)]) {
-            live += block.op == Op::F ? 1 : takesBack(block.op) ? -1 : 0;
+            live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;
             most = std::max(most, live);
-            backward = backward || takesBack(block.op);
+            backward = backward || makesInputGrad(block.op);
         }
         depths.push_back(backward && most > 0 ? most : std::max(most, usualDepth(schedule, device)));
     }

@@ -9,11 +9,6 @@ namespace pipewright {
 
 namespace {
 
-bool isBackwardPart(Op op)
-{
-    return op == Op::B || op == Op::I || op == Op::W;
-}
-
 /// What arrives last of a task's inputs; none when it has none but its device's.
 TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
 {
@@ -68,7 +63,7 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
     const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
     const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : timeline.end[arrival], from, to);
     const Nanoseconds arrived = std::clamp(timeline.end[arrival], made, to);
-    (isBackwardPart(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
+    (isBackward(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
     causes.transfer += arrived - made;
     causes.other += to - arrived;
 }
@@ -84,7 +79,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
         begin = std::min(begin, timeline.start[t]);
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
-        if (task.kind != TaskKind::Transfer && task.kind != TaskKind::Reduce)
+        if (task.kind != TaskKind::Transfer && !isReduction(task.kind))
             lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }
     return summarize(program, timeline, lanes, begin, finish);

@@ -10,6 +10,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass waits for is said here");
+
 OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_design(design), m_present(present)
 {
     const Program& program = present.program;
@@ -45,7 +47,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers && design.schedule.transferOrder.empty()
                  && !program.versioned();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
-        m_possible = m_possible && program.tasks[extra.task].kind != TaskKind::Reduce
+        m_possible = m_possible && !isReduction(program.tasks[extra.task].kind)
                      && extra.when != Program::ExtraDependency::When::LinkFree;
     m_sequence.resize(count);
     for (TaskId t = 0; t < count; ++t)

@@ -20,9 +20,9 @@ void OrderPreview::prepareMeters()
     m_sums.push_back(sums);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.kind == TaskKind::Reduce)
+        if (isReduction(task.kind))
             m_reductions.push_back(t);
-        if (task.kind == TaskKind::Reduce || task.kind == TaskKind::Transfer)
+        if (isReduction(task.kind) || task.kind == TaskKind::Transfer)
             continue;
         if (m_metered.size() % stride == 0 && !m_metered.empty())
             m_sums.push_back(sums);

@@ -88,6 +88,7 @@ Design withSequencePieces(const Design& base, int pieces)
     design.costs.microbatches.clear();
     const auto share = [&](std::int64_t& value) { value = value * before / pieces; };
     for (StageCosts& stage : design.costs.stages) {
+        static_assert(opCount == 6, "all times but that of the update, which does not depend on the microbatch");
         for (Nanoseconds* time : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
             share(*time);
         for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,

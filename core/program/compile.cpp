@@ -28,7 +28,7 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
                                "give one entry per stage"});
     for (std::size_t s = 0; s < costs.stages.size(); ++s) {
         const StageCosts& c = costs.stages[s];
-        if (std::min({c.forward, c.inputGrad, c.weightGrad, c.backward, c.update, c.recompute}) < 0)
+        if (std::any_of(allOps.begin(), allOps.end(), [&](Op op) { return c.*timeField(op) < 0; }))
             diagnostics.push_back({Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time",
                                    "times are 0 or more"});
     }
@@ -78,7 +78,7 @@ void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int mi
         for (int m = 0; m < microbatches; ++m) {
             const BlockIndex root = last(dataflow.shared[k].rootStage, m), other = last(dataflow.shared[k].otherStage, m);
             if (root != noBlock && other != noBlock)
-                graph.skipInputs.push_back({root, other, sharedGradientInput | k});
+                graph.skipInputs.push_back({root, other, k, OrderGraph::SkipInput::Kind::SharedGradient});
         }
     std::stable_sort(graph.skipInputs.begin(), graph.skipInputs.end(),
                      [](const auto& a, const auto& b) { return a.block < b.block; });
@@ -89,7 +89,7 @@ std::vector<Nanoseconds> earliestStarts(const Schedule& schedule, const OrderGra
     std::vector<Nanoseconds> earliest;
     for (const Pin& pin : schedule.pins) {
         const Block& b = pin.block;
-        if (b.op > Op::W || b.stage < 0 || b.stage >= schedule.stages() || b.microbatch < 0
+        if (!isPass(b.op) || b.stage < 0 || b.stage >= schedule.stages() || b.microbatch < 0
             || b.microbatch >= schedule.microbatches || b.replica != schedule.replicaOf(b.microbatch))
             continue;
         const BlockIndex index = graph.indexOf(b.op, b.stage, b.microbatch);
@@ -198,10 +198,11 @@ private:
         const ArrivalDelays delays(m_schedule, m_costs);
         std::vector<std::array<Nanoseconds, opCount>> usual;
         for (const StageCosts& stage : m_costs.stages)
-            usual.push_back({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.update, stage.recompute});
+            for (std::array<Nanoseconds, opCount>& times = usual.emplace_back(); const Op op : allOps)
+                times[indexOf(op)] = stage.*timeField(op);
         const auto alone = [&](BlockIndex i) {
             const Block& block = m_graph.blocks[i];
-            return m_costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][static_cast<std::size_t>(block.op)]
+            return m_costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][indexOf(block.op)]
                                                 : m_costs.duration(block.op, block.stage, block.microbatch);
         };
         const auto duration = [&](BlockIndex i) {

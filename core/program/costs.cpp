@@ -14,16 +14,7 @@ Nanoseconds LinkCosts::wireTime(Bytes bytes) const
 
 Nanoseconds Costs::duration(Op op, int stage) const
 {
-    const StageCosts& costs = stages[static_cast<std::size_t>(stage)];
-    switch (op) {
-    case Op::F: return costs.forward;
-    case Op::B: return costs.backward;
-    case Op::I: return costs.inputGrad;
-    case Op::W: return costs.weightGrad;
-    case Op::U: return costs.update;
-    case Op::R: return costs.recompute;
-    }
-    return 0;
+    return stages[static_cast<std::size_t>(stage)].*timeField(op);
 }
 
 Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
@@ -60,6 +51,7 @@ Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
     stage.inputGrad = worth.inputGrad / share;
     stage.weightGrad = worth.weightGrad / share;
     stage.backward = stage.inputGrad + stage.weightGrad;
+    static_assert(opCount == 6, "the times of all operations are filled in here");
     stage.recompute = stage.forward;
     stage.savedUntilWeightGrad = worth.savedForWeightGrad / (chunks * worth.pieces);
     stage.savedUntilInputGrad = worth.saved / (chunks * worth.pieces) - stage.savedUntilWeightGrad;

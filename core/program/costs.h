@@ -37,6 +37,20 @@ struct StageCosts {
     bool operator==(const StageCosts&) const = default;
 };
 
+/// Where the time of an operation stands.
+constexpr Nanoseconds StageCosts::*timeField(Op op)
+{
+    switch (op) {
+    case Op::F: return &StageCosts::forward;
+    case Op::B: return &StageCosts::backward;
+    case Op::I: return &StageCosts::inputGrad;
+    case Op::W: return &StageCosts::weightGrad;
+    case Op::U: return &StageCosts::update;
+    case Op::R: return &StageCosts::recompute;
+    }
+    return nullptr;
+}
+
 /// A transfer of n bytes takes latency + n / bytesPerSecond; 0 bytes per second means "latency only".
 struct LinkCosts {
     Nanoseconds latency = 0;

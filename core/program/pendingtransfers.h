@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/program/program.h"
+#include "core/schedule/ordergraph.h"
 
 #include <algorithm>
 #include <vector>
@@ -19,10 +20,11 @@ struct Arrival {
     TaskId task = none;
 };
 
-/// The number under which a value sent off the chain is known on a device: `number` says what it is.
-inline std::uint64_t skipKey(std::uint32_t number, std::int32_t microbatch, std::int32_t device, bool gradient)
+/// The key under which a value sent off the chain is known on a device: `kind` and `number` say what it is.
+inline std::uint64_t skipKey(OrderGraph::SkipInput::Kind kind, std::uint32_t number, std::int32_t microbatch,
+                             std::int32_t device, bool gradient)
 {
-    return (std::uint64_t{gradient} << 63) | (std::uint64_t{number} << 32)
+    return (std::uint64_t{gradient} << 63) | (static_cast<std::uint64_t>(kind) << 60) | (std::uint64_t{number} << 32)
            | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
 }
 

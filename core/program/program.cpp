@@ -10,7 +10,7 @@ namespace pipewright {
 std::int64_t Program::computeCount() const
 {
     return std::count_if(tasks.begin(), tasks.end(), [this](const Task& t) {
-        return t.kind == TaskKind::Compute || (versioned() && t.kind == TaskKind::Update && t.peer < 0);
+        return t.kind == TaskKind::Compute || (versioned() && t.kind == TaskKind::Update);
     });
 }
 
@@ -26,13 +26,11 @@ std::string Program::label(TaskId id) const
     case TaskKind::Compute: return toString(task.block());
     case TaskKind::Transfer:
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
-    case TaskKind::Reduce:
-        if (task.microbatch == task.stage)
-            return fmt::format("reduce stage {} over replicas", task.stage);
-        return fmt::format("reduce shared parameter {}", task.stage);
+    case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);
+    case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut: return fmt::format("weights of stage {} from device {}", task.stage, task.peer);
     case TaskKind::Update:
-        if (task.peer >= 0)
-            return fmt::format("weights of stage {} from device {}", task.stage, task.peer);
         if (versioned())
             return toString(task.block());
         return task.replica == 0 ? fmt::format("U{}", task.stage) : fmt::format("U{}/{}", task.stage, task.replica);

@@ -27,16 +27,53 @@ using TaskId = std::uint32_t;
 using BufferId = std::uint32_t;
 inline constexpr std::uint32_t none = 0xffff'ffff;
 
-enum class TaskKind : std::uint8_t { Compute, Transfer, Reduce, Update };
+enum class TaskKind : std::uint8_t {
+    Compute,
+    Transfer,
+    Reduce,     ///< gradients of a parameter that two stages share are summed
+    ReplicaSum, ///< a stage's gradients are summed over replicas 0 and `replica`
+    Update,
+    PutInPlace, ///< weights that another device updated become this one's
+    SetOut,     ///< sharded states: a stage's first weights are copied for their way from block to block
+};
+
+constexpr bool isReduction(TaskKind kind)
+{
+    switch (kind) {
+    case TaskKind::Reduce:
+    case TaskKind::ReplicaSum: return true;
+    case TaskKind::Compute:
+    case TaskKind::Transfer:
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut: return false;
+    }
+    return false;
+}
+
+/// An update or what hands its weights on: devices issue them as InstructionKind::Update.
+constexpr bool isUpdate(TaskKind kind)
+{
+    switch (kind) {
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut: return true;
+    case TaskKind::Compute:
+    case TaskKind::Transfer:
+    case TaskKind::Reduce:
+    case TaskKind::ReplicaSum: return false;
+    }
+    return false;
+}
 
 struct Task {
     TaskKind kind = TaskKind::Compute;
     Op op = Op::F;            ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
     std::uint16_t replica = 0;
     std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
-    std::int32_t microbatch = 0; ///< Reduce: the other owner's stage; the same stage: a sum over replicas 0 and `replica`
+    std::int32_t microbatch = 0; ///< reductions: the other owner's stage
     std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
-    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner; Update: whose result is put in place here
+    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights' owner
 
     Block block() const { return {op, stage, microbatch, replica}; }
     bool operator==(const Task&) const = default;
@@ -83,7 +120,7 @@ struct Buffer {
 struct WeightUse {
     std::int32_t version = 0;   ///< updates applied to them; Update: before it
     std::int32_t steps = 0;     ///< predicted by so many updates
-    std::int32_t update = 0;    ///< counted from 0; Update: the one it makes, or with a peer the version put in place less one
+    std::int32_t update = 0;    ///< counted from 0; Update: the one it makes; PutInPlace: the version less one
     std::int32_t batchSize = 1; ///< microbatches of that update
     std::int32_t staleness() const { return update - version; }
     bool operator==(const WeightUse&) const = default;

@@ -54,10 +54,13 @@ public:
                 break;
             case TaskKind::Transfer: transfer(here, laneOf(task.peer), t, task); break;
             case TaskKind::Reduce:
+            case TaskKind::ReplicaSum:
                 endLoop();
                 reduce(t, task);
                 break;
             case TaskKind::Update:
+            case TaskKind::PutInPlace:
+            case TaskKind::SetOut:
                 endLoop();
                 if (here != nullptr)
                     update(*here, t);
@@ -301,10 +304,14 @@ private:
 
     static void countActivation(Lane& lane, const Task& task)
     {
-        if (task.op == Op::F)
-            lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks);
-        else if (task.op == Op::B || task.op == Op::W)
-            --lane.liveChunks;
+        switch (task.op) {
+        case Op::F: lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks); break;
+        case Op::B:
+        case Op::W: --lane.liveChunks; break;
+        case Op::I:
+        case Op::U:
+        case Op::R: break;
+        }
     }
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)

@@ -10,6 +10,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what is kept for each pass is said here");
+
 namespace {
 
 /// Where something that repeats itself ends in the shortened program, and how long one repetition is.

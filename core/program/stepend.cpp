@@ -8,10 +8,10 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
     if (commuted)
         for (int r = 0; r < m_program.replicas; ++r)
             for (const SharedParameter& shared : dataflow.shared)
-                addReduction({shared.rootStage, r}, {shared.otherStage, r}, shared.bytes, lastOnDevice);
+                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, shared.bytes, lastOnDevice);
     for (int r = 1; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s)
-            addReduction({s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients, lastOnDevice);
+            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients, lastOnDevice);
     for (int r = 0; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s) {
             const int device = deviceOf(s, r);
@@ -21,11 +21,11 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
         }
 }
 
-void StepEnd::addReduction(Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)
+void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)
 {
     const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
     TaskId& last = lastOnDevice[static_cast<std::size_t>(here)];
-    const TaskId task = beginTask(TaskKind::Reduce, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
+    const TaskId task = beginTask(kind, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
     endReads();
     if (there != here) {
         waitFor(task, lastOnDevice[static_cast<std::size_t>(there)]);

@@ -23,7 +23,7 @@ private:
     struct Owner {
         int stage = 0, replica = 0;
     };
-    void addReduction(Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice);
+    void addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice);
 };
 
 } // namespace pipewright

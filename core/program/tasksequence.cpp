@@ -18,10 +18,7 @@ namespace pipewright {
 
 namespace {
 
-bool isOfWeights(std::uint32_t skip)
-{
-    return !(skip & sharedGradientInput) && (skip & (partialGradientInput | updatedWeightsInput));
-}
+using SkipInput = OrderGraph::SkipInput;
 
 class SequenceBuilder : TaskWriter {
 public:
@@ -38,10 +35,10 @@ public:
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
-            if (!isOfWeights(input.skip))
-                m_skipOutputs.push_back({input.input, input.block, input.skip});
-        std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipOutput& a, const SkipOutput& b) {
-            return std::tie(a.producer, a.consumer, a.skip) < std::tie(b.producer, b.consumer, b.skip);
+            if (!input.isOfWeights())
+                m_skipOutputs.push_back(input);
+        std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipInput& a, const SkipInput& b) {
+            return std::tie(a.input, a.block, a.kind, a.index) < std::tie(b.input, b.block, b.kind, b.index);
         });
         reserve();
         addPersistentBuffers();
@@ -81,10 +78,6 @@ private:
         BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
         Arrival output;   ///< F's result, where its consumer reads it
         Arrival gradient; ///< I's or B's result, likewise
-    };
-    struct SkipOutput {
-        BlockIndex producer, consumer;
-        std::uint32_t skip;
     };
     /// As much as there will be, but for skip connections and the gradients of sequences.
     void reserve()
@@ -170,12 +163,14 @@ private:
         last = task;
         if (earliestStart > 0)
             m_program.extraDependencies.push_back({task, none, earliestStart});
-        if (block.op == Op::F)
-            addForward(task, index, block, device);
-        else if (block.op == Op::U)
-            addUpdate(task, index);
-        else
-            addBackward(task, index, block, device);
+        switch (block.op) {
+        case Op::F: addForward(task, index, block, device); break;
+        case Op::B:
+        case Op::I:
+        case Op::W: addBackward(task, index, block, device); break;
+        case Op::U: addUpdate(task, index); break;
+        case Op::R: throw Error(toString(block), "a recompute has no task of its own", "leave it out");
+        }
     }
 
     /// A block may start at the very time its input was made (zero durations): then its transfer is due now.
@@ -213,7 +208,7 @@ private:
     {
         const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(block.stage)];
         Cell& here = cell(block.stage, block.microbatch);
-        const bool inputGrad = block.op != Op::W, weightGrad = block.op != Op::I;
+        const bool inputGrad = makesInputGrad(block.op), weightGrad = makesWeightGrad(block.op);
         if (inputGrad) {
             if (m_graph.chainInput[index] != noBlock) {
                 const Arrival& gradient = cell(block.stage + 1, block.microbatch).gradient;
@@ -227,7 +222,7 @@ private:
         }
         if (weightGrad)
             operand(here.savedUntilWeightGrad);
-        if (block.op == Op::W)
+        if (!inputGrad)
             operand(here.savedFromInputGrad);
         if (!m_graph.skipInputs.empty())
             readSkips(task, index, device);
@@ -243,9 +238,9 @@ private:
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
-        const Bytes workspace = block.op == Op::B   ? costs.workspaceBackward
-                                : block.op == Op::I ? costs.workspaceInputGrad
-                                                    : costs.workspaceWeightGrad;
+        const Bytes workspace = !inputGrad    ? costs.workspaceWeightGrad
+                                : weightGrad ? costs.workspaceBackward
+                                             : costs.workspaceInputGrad;
         writeWorkspace(block, device, workspace);
     }
 
@@ -316,44 +311,43 @@ private:
             m_pending.add(task, destination, consumer, m_dueOf, arrival.buffer, &arrival);
     }
 
-    Bytes skipBytes(std::uint32_t skip) const
+    Bytes skipBytes(const SkipInput& input) const
     {
-        if (skip & sharedGradientInput)
-            return m_dataflow.shared[skip & ~sharedGradientInput].bytes;
+        if (input.kind == SkipInput::Kind::SharedGradient)
+            return m_dataflow.shared[input.index].bytes;
         for (const SkipConnection& s : m_dataflow.skips)
-            if (s.fromStage == m_dataflow.skips[skip].fromStage)
+            if (s.fromStage == m_dataflow.skips[input.index].fromStage)
                 return s.bytes;
         return 0;
     }
 
-    /// The number under which a skip value is known: forwards of one stage share one value.
-    std::uint32_t valueNumber(std::uint32_t skip, bool gradient) const
+    /// The key under which a value is known that arrives on a device: forwards of one stage share one value.
+    std::uint64_t keyOf(const SkipInput& input, int microbatch, int device, bool gradient) const
     {
-        if (skip & sharedGradientInput)
-            return (skip & ~sharedGradientInput) | 0x4000'0000u;
-        return gradient ? skip : static_cast<std::uint32_t>(m_dataflow.skips[skip].fromStage);
+        const bool ofStage = input.kind == SkipInput::Kind::Skip && !gradient;
+        const auto number = ofStage ? static_cast<std::uint32_t>(m_dataflow.skips[input.index].fromStage) : input.index;
+        return skipKey(input.kind, number, microbatch, device, gradient);
     }
 
     void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
     {
-        const bool gradient = block.op != Op::F;
+        const bool gradient = isBackward(block.op);
         auto output = std::lower_bound(m_skipOutputs.begin(), m_skipOutputs.end(), index,
-                                       [](const SkipOutput& o, BlockIndex b) { return o.producer < b; });
+                                       [](const SkipInput& o, BlockIndex b) { return o.input < b; });
         BufferId shared = none;
-        for (; output != m_skipOutputs.end() && output->producer == index; ++output) {
-            const int destination = m_graph.deviceOfBlock[output->consumer];
-            const Block& consumer = m_graph.blocks[output->consumer];
+        for (; output != m_skipOutputs.end() && output->input == index; ++output) {
+            const int destination = m_graph.deviceOfBlock[output->block];
+            const Block& consumer = m_graph.blocks[output->block];
             if (gradient || shared == none) {
                 shared = addBufferOf(block, gradient ? BufferKind::Gradient : BufferKind::Output, device,
-                                     skipBytes(output->skip), gradient ? consumer.stage : -1, true);
+                                     skipBytes(*output), gradient ? consumer.stage : -1, true);
                 operand(shared);
             }
-            const std::uint32_t number = valueNumber(output->skip, gradient);
-            const std::uint64_t key = skipKey(number, block.microbatch, destination, gradient);
+            const std::uint64_t key = keyOf(*output, block.microbatch, destination, gradient);
             if (destination == device)
                 m_skipArrival[key] = {shared, none};
             else
-                m_pending.add(task, destination, m_rank[output->consumer], m_dueOf, shared, nullptr, key);
+                m_pending.add(task, destination, m_rank[output->block], m_dueOf, shared, nullptr, key);
         }
     }
 
@@ -362,12 +356,12 @@ private:
         auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
                                       [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
         for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {
-            if (isOfWeights(input->skip))
+            if (input->isOfWeights())
                 continue;
             const Block& block = m_graph.blocks[index];
-            const bool gradient = block.op != Op::F;
+            const bool gradient = isBackward(block.op);
             const Arrival& arrival =
-                m_skipArrival[skipKey(valueNumber(input->skip, gradient), block.microbatch, device, gradient)];
+                m_skipArrival[keyOf(*input, block.microbatch, device, gradient)];
             operand(arrival.buffer);
             waitFor(task, arrival.task);
         }
@@ -437,7 +431,7 @@ private:
     bool m_anyBus = false;
     std::map<std::string, TaskId> m_lastOnBus;
     std::map<std::uint64_t, Arrival> m_skipArrival;
-    std::vector<SkipOutput> m_skipOutputs; ///< sorted by producer
+    std::vector<SkipInput> m_skipOutputs; ///< sorted by producer
     PendingTransfers m_pending;
     std::optional<WeightTasks> m_weights; ///< when the schedule has U blocks
     std::vector<WeightTasks::Outgoing> m_weightsOut;

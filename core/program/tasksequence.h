@@ -15,8 +15,4 @@ void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGr
                        const std::vector<Nanoseconds>& earliestStart,
                        const Costs& costs, const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options);
 
-/// Marks, in an OrderGraph's inputs, the per-microbatch gradient of a shared parameter (without loop
-/// commuting) rather than a skip connection.
-inline constexpr std::uint32_t sharedGradientInput = 0x8000'0000;
-
 } // namespace pipewright

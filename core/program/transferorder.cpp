@@ -13,6 +13,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "transfers carry activations or gradients");
+
 namespace {
 
 using Extra = Program::ExtraDependency;
@@ -89,7 +91,7 @@ private:
                     sentSince[static_cast<std::size_t>(task.device)].push_back(t);
                 continue;
             }
-            for (const int device : {task.device, task.kind == TaskKind::Reduce ? task.peer : task.device}) {
+            for (const int device : {task.device, isReduction(task.kind) ? task.peer : task.device}) {
                 const auto d = static_cast<std::size_t>(device);
                 edges.push_back({std::exchange(last[d], t), t});
                 // Whatever is pulled to the front leaves the sends of the blocks before it where they were: behind those.
@@ -248,7 +250,7 @@ private:
             }
             const auto pair = firstOfPair.find(t);
             m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
-            if (task.kind == TaskKind::Reduce && task.peer != task.device) {
+            if (isReduction(task.kind) && task.peer != task.device) {
                 TaskId& there = last[static_cast<std::size_t>(task.peer)];
                 m_program.afterData[t] = there;
                 there = t;

@@ -5,6 +5,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "the passes whose weights hop are forwards and full backwards");
+
 WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
 {
     if (!schedule.shardedStates)

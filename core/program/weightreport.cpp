@@ -6,6 +6,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes begin and end a microbatch is said here");
+
 namespace {
 
 /// Walks a device's list and notes how many copies of the stages that it updates are live.
@@ -70,7 +72,7 @@ void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& repo
             leave(t);
         for (const BufferId id : program.writes(t))
             change(id, 1);
-        if (task.kind == TaskKind::Update && task.peer < 0)
+        if (task.kind == TaskKind::Update)
             newest[s] = program.weights[t].update + 1;
         int copies = 1;
         for (const auto& [version, count] : underWay[s])
@@ -106,7 +108,7 @@ std::vector<StageWeights> weightReport(const Program& program)
         const WeightUse& use = program.weights[t];
         const auto s = static_cast<std::size_t>(task.stage);
         StageWeights& stage = report[s];
-        if (task.kind == TaskKind::Update && task.peer < 0)
+        if (task.kind == TaskKind::Update)
             ++stage.updates;
         if (task.kind != TaskKind::Compute)
             continue;
@@ -116,10 +118,10 @@ std::vector<StageWeights> weightReport(const Program& program)
             stage.inFlight = std::max(stage.inFlight, ++live[s]);
             sum[s] += use.staleness();
             ++forwards[s];
-        } else if (task.op != Op::W) {
+        } else if (makesInputGrad(task.op)) {
             stage.backwardSteps = std::max(stage.backwardSteps, use.steps);
         }
-        live[s] -= task.op == Op::B || task.op == Op::W;
+        live[s] -= makesWeightGrad(task.op);
     }
     for (std::size_t s = 0; s < report.size(); ++s)
         report[s].meanStaleness = forwards[s] > 0 ? static_cast<double>(sum[s]) / static_cast<double>(forwards[s]) : 0;

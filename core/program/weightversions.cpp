@@ -8,6 +8,20 @@ namespace pipewright {
 
 namespace {
 
+/// The weight gradient's half needs what was kept, not the weights.
+bool readsWeightsAtAll(Op op)
+{
+    switch (op) {
+    case Op::F:
+    case Op::B:
+    case Op::I: return true;
+    case Op::W:
+    case Op::U:
+    case Op::R: return false;
+    }
+    return false;
+}
+
 /// The block that ends a microbatch's gradient; where stages are shared out, backwards are full.
 BlockIndex gradientOf(const OrderGraph& graph, int stage, int microbatch)
 {
@@ -75,8 +89,23 @@ BufferKind receivedKind(BufferKind sent)
     case BufferKind::SentWeights:
     case BufferKind::ReceivedWeights: return BufferKind::ReceivedWeights;
     case BufferKind::PartialGradient: return BufferKind::ReceivedPartialGradient;
-    default: return BufferKind::ReceivedGradient;
+    case BufferKind::Gradient: return BufferKind::ReceivedGradient;
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::OptimizerState:
+    case BufferKind::SavedUntilInputGrad:
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::SavedFromInputGrad:
+    case BufferKind::SequenceGradient:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::ReceivedGradient:
+    case BufferKind::Workspace:
+    case BufferKind::ReduceInbox:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::ReceivedPartialGradient: break;
     }
+    throw Error("program", "a buffer is sent that never leaves its device", "report this with the design: it is a fault of the compiler");
 }
 
 void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
@@ -84,23 +113,23 @@ void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& 
     if (schedule.inTurn.empty() || !plan.versioned())
         return;
     for (const PartialSum& sum : partialSums(graph, plan, schedule))
-        graph.skipInputs.push_back({sum.to, sum.from, partialGradientInput});
+        graph.skipInputs.push_back({sum.to, sum.from, 0, OrderGraph::SkipInput::Kind::PartialGradient});
     if (schedule.shardedStates)
         WeightHops(graph, plan, schedule).eachHop(plan, [&graph](BlockIndex reader, BlockIndex from) {
-            graph.skipInputs.push_back({reader, from, updatedWeightsInput});
+            graph.skipInputs.push_back({reader, from, 0, OrderGraph::SkipInput::Kind::UpdatedWeights});
         });
     std::set<std::tuple<int, int, int>> seen; // stage, version, device
     for (BlockIndex i = 0; i < graph.blocks.size() && !schedule.shardedStates; ++i) {
         const Block& block = graph.blocks[i];
         const int version = plan.reads[i].version;
-        if ((block.op != Op::F && block.op != Op::B && block.op != Op::I) || version == 0)
+        if (!readsWeightsAtAll(block.op) || version == 0)
             continue;
         const auto& updates = plan.updates[static_cast<std::size_t>(block.stage)];
         if (static_cast<std::size_t>(version) > updates.size())
             continue; // only while blocks are missing
         const BlockIndex update = updates[static_cast<std::size_t>(version) - 1];
         if (seen.insert({block.stage, version, graph.deviceOfBlock[i]}).second)
-            graph.skipInputs.push_back({i, update, updatedWeightsInput});
+            graph.skipInputs.push_back({i, update, 0, OrderGraph::SkipInput::Kind::UpdatedWeights});
     }
     std::stable_sort(graph.skipInputs.begin(), graph.skipInputs.end(), [](const auto& a, const auto& b) { return a.block < b.block; });
 }
@@ -128,7 +157,7 @@ bool WeightTasks::readsWeights(BlockIndex block) const
 {
     const Op op = m_graph.blocks[block].op;
     const WeightRead& read = m_plan.reads[block];
-    return (op == Op::F || op == Op::B || op == Op::I) && (read.steps == 0 || read.madeBy == block);
+    return readsWeightsAtAll(op) && (read.steps == 0 || read.madeBy == block);
 }
 
 WeightUse WeightTasks::useOf(BlockIndex block) const
@@ -155,7 +184,7 @@ void WeightTasks::putInPlace(int stage, int device, int version, TaskId& last)
     const Arrival arrival = m_sent[{stage, version, device}];
     Copy& copy = copyOf(stage, device);
     const int owner = m_schedule.deviceOfStage[static_cast<std::size_t>(stage)];
-    last = beginTask(TaskKind::Update, Op::U, stage, version - 1, device, owner, last);
+    last = beginTask(TaskKind::PutInPlace, Op::U, stage, version - 1, device, owner, last);
     waitFor(last, arrival.task);
     operand(arrival.buffer);
     endReads();
@@ -211,7 +240,7 @@ void WeightTasks::sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, s
             continue;
         const int keeper = m_schedule.deviceOfStage[static_cast<std::size_t>(stage)];
         TaskId& last = lastOnDevice[static_cast<std::size_t>(keeper)];
-        last = beginTask(TaskKind::Update, Op::U, stage, 0, keeper, keeper, last);
+        last = beginTask(TaskKind::SetOut, Op::U, stage, 0, keeper, keeper, last);
         endReads();
         handOut(last, stage, 0, outgoing);
         m_program.weights.resize(m_program.tasks.size());
@@ -242,7 +271,7 @@ void WeightTasks::read(TaskId task, BlockIndex block)
         --copy.reads[read.version];
         if (read.version < copy.resident)
             operand(copy.older[read.version]);
-    } else if (read.steps > 0 && m_graph.blocks[block].op != Op::W) {
+    } else if (read.steps > 0 && readsWeightsAtAll(m_graph.blocks[block].op)) {
         if (const auto made = m_predicted.find(read.madeBy); made != m_predicted.end())
             operand(made->second);
     }
@@ -284,7 +313,7 @@ void WeightTasks::write(TaskId task, BlockIndex index, std::vector<Outgoing>& ou
         }
         return;
     }
-    if (read.steps > 0 && read.madeBy == index && block.op != Op::W) {
+    if (read.steps > 0 && read.madeBy == index && readsWeightsAtAll(block.op)) {
         const BufferId made = addBuffer(BufferKind::PredictedWeights, device, block.stage, read.version, costs.parameters);
         operand(made);
         m_predicted[index] = made;

@@ -18,10 +18,6 @@
 
 namespace pipewright {
 
-/// Marks, in an OrderGraph's inputs, a partial gradient sum, or weights that another device updated.
-inline constexpr std::uint32_t partialGradientInput = 0x2000'0000;
-inline constexpr std::uint32_t updatedWeightsInput = 0x1000'0000;
-
 /// Where several devices work on a stage, adds to the graph who waits for whose gradient sum and for whose update.
 void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);
 

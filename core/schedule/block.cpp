@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/block.h"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 
 namespace pipewright {
 
 namespace {
-
-constexpr std::string_view letters = "FBIWUR";
 
 /// Reads a number at the front of `text` and removes it; plain digits only, no sign, no leading zeros.
 std::optional<std::int32_t> takeNumber(std::string_view& text)
@@ -26,16 +24,17 @@ std::optional<std::int32_t> takeNumber(std::string_view& text)
 
 } // namespace
 
-char letter(Op op)
-{
-    return letters[static_cast<std::size_t>(op)];
-}
-
 std::string_view describe(Op op)
 {
-    static constexpr std::array<std::string_view, opCount> names = {
-        "forward", "full backward", "input gradient", "weight gradient", "update", "recompute"};
-    return names[static_cast<std::size_t>(op)];
+    switch (op) {
+    case Op::F: return "forward";
+    case Op::B: return "full backward";
+    case Op::I: return "input gradient";
+    case Op::W: return "weight gradient";
+    case Op::U: return "update";
+    case Op::R: return "recompute";
+    }
+    return {};
 }
 
 std::string toString(const Block& block)
@@ -53,12 +52,12 @@ std::optional<Block> parseBlock(std::string_view text)
 {
     if (text.empty())
         return std::nullopt;
-    const auto op = letters.find(text.front());
-    if (op == std::string_view::npos)
+    const auto* const op = std::find_if(allOps.begin(), allOps.end(), [&](Op known) { return letter(known) == text.front(); });
+    if (op == allOps.end())
         return std::nullopt;
     text.remove_prefix(1);
     Block block;
-    block.op = static_cast<Op>(op);
+    block.op = *op;
     const auto stage = takeNumber(text);
     if (!stage || text.empty() || text.front() != '.')
         return std::nullopt;

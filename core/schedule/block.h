@@ -4,7 +4,9 @@
 // (Zero-bubble papers write B for our I; importers translate, nothing else does.)
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,9 +16,104 @@ namespace pipewright {
 
 enum class Op : std::uint8_t { F, B, I, W, U, R };
 inline constexpr int opCount = 6;
+inline constexpr std::array<Op, opCount> allOps = [] {
+    std::array<Op, opCount> ops{};
+    for (int op = 0; op < opCount; ++op)
+        ops[static_cast<std::size_t>(op)] = static_cast<Op>(op);
+    return ops;
+}();
 
-char letter(Op op);
+// What is asked of every operation is answered here, by switches without a default: a new operation does not
+// compile before each question has its answer. Where an answer cannot be a switch, a static_assert counts.
+
+constexpr char letter(Op op) ///< '\0' for a number that is no operation
+{
+    switch (op) {
+    case Op::F: return 'F';
+    case Op::B: return 'B';
+    case Op::I: return 'I';
+    case Op::W: return 'W';
+    case Op::U: return 'U';
+    case Op::R: return 'R';
+    }
+    return '\0';
+}
+static_assert(letter(static_cast<Op>(opCount - 1)) != '\0' && letter(static_cast<Op>(opCount)) == '\0',
+              "opCount is the number of operations");
+
 std::string_view describe(Op op); ///< "forward", "full backward", "input gradient", …
+
+/// The place of an operation in a table of opCount.
+constexpr std::size_t indexOf(Op op) { return static_cast<std::size_t>(op); }
+
+/// Is it work on a microbatch that a schedule orders, exactly once per stage?
+constexpr bool isPass(Op op)
+{
+    switch (op) {
+    case Op::F:
+    case Op::B:
+    case Op::I:
+    case Op::W: return true;
+    case Op::U:
+    case Op::R: return false;
+    }
+    return false;
+}
+
+/// Does it make the gradient of its stage's input, that the stage before waits for?
+constexpr bool makesInputGrad(Op op)
+{
+    switch (op) {
+    case Op::B:
+    case Op::I: return true;
+    case Op::F:
+    case Op::W:
+    case Op::U:
+    case Op::R: return false;
+    }
+    return false;
+}
+
+/// Does it make the gradient of its stage's weights? It is then the last pass of its microbatch there.
+constexpr bool makesWeightGrad(Op op)
+{
+    switch (op) {
+    case Op::B:
+    case Op::W: return true;
+    case Op::F:
+    case Op::I:
+    case Op::U:
+    case Op::R: return false;
+    }
+    return false;
+}
+
+/// A backward or a part of one.
+constexpr bool isBackward(Op op) { return makesInputGrad(op) || makesWeightGrad(op); }
+
+/// In what order a microbatch comes to the passes of a stage. Others count as the backward beside which they stand.
+constexpr int passRank(Op op)
+{
+    switch (op) {
+    case Op::F: return 0;
+    case Op::B:
+    case Op::I:
+    case Op::U:
+    case Op::R: return 1;
+    case Op::W: return 2;
+    }
+    return 1;
+}
+inline constexpr int passRanks = 3;
+
+/// Passes are the first operations, so that a table of passes has passCount rows and is indexed by indexOf().
+inline constexpr int passCount = 4;
+static_assert([] {
+    for (int op = 0; op < opCount; ++op)
+        if (isPass(static_cast<Op>(op)) != (op < passCount))
+            return false;
+    return true;
+}(), "a new pass stands among the passes of Op, and passCount counts it");
 
 struct Block {
     Op op = Op::F;

@@ -8,6 +8,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass of a building block waits for is said here");
+
 namespace {
 
 using Pass = BuildingBlock::Pass;

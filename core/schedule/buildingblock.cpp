@@ -10,6 +10,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes a building block has is said here");
+
 namespace {
 
 std::string nameOf(const BuildingBlock::Pass& pass)
@@ -39,7 +41,7 @@ private:
     }
     const BuildingBlock::Pass*& passOf(Op op, int stage)
     {
-        return m_passOf[static_cast<std::size_t>(stage) * opCount + static_cast<std::size_t>(op)];
+        return m_passOf[static_cast<std::size_t>(stage) * opCount + indexOf(op)];
     }
 
     bool index()

@@ -12,6 +12,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass waits for, and how passes are split and joined, is said here");
+
 namespace {
 
 /// What is wrong with the blocks that are placed; missing ones are the tray's business.
@@ -67,11 +69,6 @@ std::vector<Block> withFirstStageJoined(const std::vector<Block>& blocks, int mi
             joined.push_back({Op::W, 0, block.microbatch, block.replica});
     }
     return joined;
-}
-
-int passRank(const Block& block)
-{
-    return block.op == Op::F ? 0 : block.op == Op::W ? 2 : 1;
 }
 
 } // namespace
@@ -152,7 +149,7 @@ EditResult moveStage(const Schedule& schedule, int stage, int device,
     std::merge(blocks.begin(), blocks.end(), travellers.begin(), travellers.end(), std::back_inserter(merged),
                [&](const Block& a, const Block& b) {
                    const Nanoseconds startA = startOf(a), startB = startOf(b);
-                   return startA != startB ? startA < startB : passRank(a) < passRank(b);
+                   return startA != startB ? startA < startB : passRank(a.op) < passRank(b.op);
                });
     blocks = schedule.firstStageMaySplit ? std::move(merged) : withFirstStageJoined(merged, schedule.microbatches);
     return checked(std::move(edited), skips);
@@ -212,7 +209,7 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     std::vector<BlockIndex> inputs;
     if (block.op == Op::F && block.stage > 0)
         inputs.push_back(graph.indexOf(Op::F, block.stage - 1, block.microbatch));
-    if (block.op == Op::B || block.op == Op::I) {
+    if (makesInputGrad(block.op)) {
         inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch));
         if (block.stage + 1 < schedule.stages())
             inputs.push_back(graph.backwardOf(block.stage + 1, block.microbatch));
@@ -222,7 +219,7 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     const int pieces = schedule.sequencePieces, piece = block.microbatch % pieces;
     if (block.op == Op::F && piece > 0)
         inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch - 1));
-    if ((block.op == Op::B || block.op == Op::I) && piece + 1 < pieces)
+    if (makesInputGrad(block.op) && piece + 1 < pieces)
         inputs.push_back(graph.backwardOf(block.stage, block.microbatch + 1));
     if (std::find(inputs.begin(), inputs.end(), noBlock) != inputs.end())
         return refuseBecause({{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});

@@ -5,6 +5,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass waits for is said here");
+
 namespace {
 
 std::string place(int device, std::size_t position, const Block& block)
@@ -118,7 +120,7 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     blocks.reserve(count);
     deviceOfBlock.reserve(count);
     firstOfDevice.reserve(schedule.order.size() + 1);
-    m_table.assign(std::size_t{4} * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
+    m_table.assign(std::size_t{passCount} * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
     const int stages = m_stages, microbatches = m_microbatches; // not read anew behind every entry of the table
 
     for (int device = 0; device < schedule.devices(); ++device) {
@@ -144,17 +146,18 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
             } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
-            } else if (block.op == Op::U) {
+            } else if (!isPass(block.op)) {
+                static_assert(opCount == passCount + 2, "U is placed, R was refused above; what of the others?");
                 m_hasUpdates = true; // checkUpdates() looks at it
             } else {
-                BlockIndex& slot = m_table[(static_cast<std::size_t>(block.op) * static_cast<std::size_t>(stages)
+                BlockIndex& slot = m_table[(pipewright::indexOf(block.op) * static_cast<std::size_t>(stages)
                                             + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(microbatches)
                                            + static_cast<std::size_t>(block.microbatch)];
                 if (slot != noBlock)
                     addError(diagnostics, here(), "the same block is placed twice",
                              fmt::format("it already stands at position {}; remove one", slot - firstOfDevice.back()));
                 else
-                    slot = index, ++m_placed[static_cast<std::size_t>(block.op)];
+                    slot = index, ++m_placed[pipewright::indexOf(block.op)];
             }
         }
     }
@@ -197,12 +200,12 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
 {
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        if (block.op == Op::F || block.op == Op::U)
+        if (!isBackward(block.op))
             continue;
         const int device = deviceOfBlock[i];
         const BlockIndex first = firstOfDevice[static_cast<std::size_t>(device)];
         const auto here = [&] { return place(device, i - first, block); };
-        const Op needed = block.op == Op::W ? Op::I : Op::F;
+        const Op needed = makesInputGrad(block.op) ? Op::F : Op::I;
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
         if (block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
@@ -232,7 +235,7 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
         const Block& block = blocks[i];
         const bool forward = block.op == Op::F;
         const int piece = block.microbatch % schedule.sequencePieces;
-        if (block.op == Op::W || block.op == Op::U || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
+        if ((!forward && !makesInputGrad(block.op)) || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
             continue;
         const int neighbour = forward ? block.microbatch - 1 : block.microbatch + 1;
         const BlockIndex input = forward ? indexOf(Op::F, block.stage, neighbour) : backwardOf(block.stage, neighbour);
@@ -281,7 +284,7 @@ void OrderGraph::linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics
     overlapsNext.assign(blocks.size(), 0);
     for (const Overlap& pair : schedule.overlaps) {
         const auto known = [&](const Block& b) {
-            return b.op <= Op::W && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0 && b.microbatch < m_microbatches;
+            return isPass(b.op) && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0 && b.microbatch < m_microbatches;
         };
         const auto where = [&] { return fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second)); };
         const BlockIndex first = known(pair.first) ? indexOf(pair.first.op, pair.first.stage, pair.first.microbatch) : noBlock;
@@ -305,7 +308,7 @@ void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
         const bool forward = block.op == Op::F;
-        if (block.op == Op::W || block.op == Op::U)
+        if (!forward && !makesInputGrad(block.op))
             continue;
         if (forward ? block.stage > 0 : block.stage + 1 < m_stages)
             chainInput[i] = forward ? indexOf(Op::F, block.stage - 1, block.microbatch)
@@ -317,7 +320,7 @@ void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
             const BlockIndex input = forward ? indexOf(Op::F, skip.fromStage, block.microbatch)
                                              : backwardOf(skip.toStage, block.microbatch);
             if (input != noBlock)
-                skipInputs.push_back({i, input, s});
+                skipInputs.push_back({i, input, s, SkipInput::Kind::Skip});
         }
     }
 }

@@ -34,9 +34,28 @@ public:
     /// backward of the stage after. noBlock at the ends, and for W (its inputs are on its own device).
     std::vector<BlockIndex> chainInput;
     struct SkipInput {
+        enum class Kind : std::uint8_t {
+            Skip,            ///< of a skip connection
+            SharedGradient,  ///< the per-microbatch gradient of a shared parameter (without loop commuting)
+            PartialGradient, ///< a gradient sum so far
+            UpdatedWeights,  ///< weights that another device updated
+        };
         BlockIndex block = noBlock;
         BlockIndex input = noBlock;
-        std::uint32_t skip = 0; ///< index of the skip connection
+        std::uint32_t index = 0; ///< of the skip connection, or of the shared parameter
+        Kind kind = Kind::Skip;
+
+        /// Values that the tasks of weights move (program/weightversions.h), not those of the data flow.
+        bool isOfWeights() const
+        {
+            switch (kind) {
+            case Kind::PartialGradient:
+            case Kind::UpdatedWeights: return true;
+            case Kind::Skip:
+            case Kind::SharedGradient: return false;
+            }
+            return false;
+        }
     };
     std::vector<SkipInput> skipInputs; ///< sorted by block
     /// Per block: it runs together with the one behind it. Empty when no blocks overlap.
@@ -48,10 +67,10 @@ public:
     /// Has the order U blocks?
     bool hasUpdates() const { return m_hasUpdates; }
 
-    /// Position of a block in the flat array; noBlock when it is not placed. Not for U.
+    /// Position of a block in the flat array; noBlock when it is not placed. Only for passes.
     BlockIndex indexOf(Op op, int stage, int microbatch) const
     {
-        return m_table[(static_cast<std::size_t>(op) * static_cast<std::size_t>(m_stages) + static_cast<std::size_t>(stage))
+        return m_table[(pipewright::indexOf(op) * static_cast<std::size_t>(m_stages) + static_cast<std::size_t>(stage))
                            * static_cast<std::size_t>(m_microbatches)
                        + static_cast<std::size_t>(microbatch)];
     }
@@ -66,7 +85,7 @@ private:
     /// Saves the look where no stage has one.
     BlockIndex fullBackward(int stage, int microbatch) const
     {
-        return m_placed[static_cast<std::size_t>(Op::B)] == 0 ? noBlock : indexOf(Op::B, stage, microbatch);
+        return m_placed[pipewright::indexOf(Op::B)] == 0 ? noBlock : indexOf(Op::B, stage, microbatch);
     }
     bool checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const;
     void checkTurns(const Schedule& schedule, Diagnostics& diagnostics) const;
@@ -81,8 +100,8 @@ private:
     int m_stages = 0;
     int m_microbatches = 0;
     bool m_hasUpdates = false;
-    std::array<std::size_t, 4> m_placed{}; ///< F, B, I, W in the table
-    std::vector<BlockIndex> m_table; ///< [F, B, I, W][stage][microbatch]
+    std::array<std::size_t, passCount> m_placed{}; ///< per pass: how many are in the table
+    std::vector<BlockIndex> m_table; ///< [pass][stage][microbatch]
 };
 
 /// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.

@@ -7,6 +7,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes take and free an activation is said here");
+
 namespace {
 
 constexpr std::int16_t idle = -1;

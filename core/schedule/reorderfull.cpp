@@ -5,6 +5,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "a row is a forward or a full backward");
+
 namespace {
 
 /// A lane as cells that are taken or not, with the activations alive after each.

@@ -11,6 +11,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which pass comes behind which is said here");
+
 namespace {
 
 /// Whether `other`, of the same microbatch, comes after `block`: what it makes goes into it, at once or on the way.

@@ -39,6 +39,7 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
                     |= bit(block.op);
 
     std::vector<Block> missing;
+    static_assert(passCount == 4, "which of the passes a cell wants is said below");
     for (const Op op : {Op::F, Op::B, Op::I, Op::W})
         for (std::size_t m = 0; m < microbatches; ++m)
             for (std::size_t s = 0; s < stages; ++s) {

@@ -91,7 +91,7 @@ struct Schedule {
     int deviceOf(const Block& block) const
     {
         const auto stage = static_cast<std::size_t>(block.stage);
-        if (inTurn.empty() || block.op == Op::U)
+        if (inTurn.empty() || !isPass(block.op))
             return placement(block.replica)[stage];
         return inTurn[stage][static_cast<std::size_t>(block.microbatch) % inTurn[stage].size()];
     }

@@ -17,7 +17,7 @@ public:
     {
         if (schedule.overlaps.empty())
             return;
-        m_marks.resize(std::size_t{4} * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches));
+        m_marks.resize(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches));
         for (std::size_t i = 0; i < schedule.overlaps.size(); ++i)
             if (const Block& first = schedule.overlaps[i].first; isKnown(first))
                 m_marks[indexOf(first)] = static_cast<std::uint32_t>(i + 1);
@@ -43,18 +43,18 @@ public:
 private:
     bool isKnown(const Block& b) const
     {
-        return b.op <= Op::W && b.stage >= 0 && b.stage < m_schedule.stages() && b.microbatch >= 0
+        return isPass(b.op) && b.stage >= 0 && b.stage < m_schedule.stages() && b.microbatch >= 0
                && b.microbatch < m_schedule.microbatches;
     }
     std::size_t indexOf(const Block& b) const
     {
-        return (static_cast<std::size_t>(b.op) * static_cast<std::size_t>(m_schedule.stages()) + static_cast<std::size_t>(b.stage))
+        return (pipewright::indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages()) + static_cast<std::size_t>(b.stage))
                    * static_cast<std::size_t>(m_schedule.microbatches)
                + static_cast<std::size_t>(b.microbatch);
     }
 
     const Schedule& m_schedule;
-    std::vector<std::uint32_t> m_marks; ///< [F, B, I, W][stage][microbatch]: the number of the pair that it begins, from 1
+    std::vector<std::uint32_t> m_marks; ///< [pass][stage][microbatch]: the number of the pair that it begins, from 1
 };
 
 bool mayRepeat(const Schedule& s)
@@ -91,7 +91,7 @@ private:
     {
         const Block &later = order[i], &earlier = order[i - period];
         return microbatchesBetween(earlier, later) == m_steady.microbatches && later.stage == earlier.stage && later.op == earlier.op
-               && later.op != Op::U && later.replica == earlier.replica
+               && isPass(later.op) && later.replica == earlier.replica
                && (!m_overlapped.any() || m_overlapped(later) == m_overlapped(earlier));
     }
 

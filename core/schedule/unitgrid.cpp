@@ -7,13 +7,10 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "forwards go down, gradients up, and weight gradients nowhere");
+
 namespace {
 
-/// Position of an operation in a lane: forwards, gradients, weight gradients.
-int rank(Op op)
-{
-    return op == Op::F ? 0 : op == Op::W ? 2 : 1;
-}
 
 } // namespace
 
@@ -35,7 +32,7 @@ UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_
 {
     std::vector<BuildingBlock::Pass> passes = block.passes;
     std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
-        return rank(a.op) != rank(b.op) ? rank(a.op) < rank(b.op) : a.op == Op::F ? a.stage < b.stage : a.stage > b.stage;
+        return passRank(a.op) != passRank(b.op) ? passRank(a.op) < passRank(b.op) : a.op == Op::F ? a.stage < b.stage : a.stage > b.stage;
     });
     for (const BuildingBlock::Pass& pass : passes) {
         Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};

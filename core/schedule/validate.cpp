@@ -18,7 +18,7 @@ void checkPins(const Schedule& schedule, const OrderGraph& graph, Diagnostics& d
     for (const Pin& pin : schedule.pins) {
         const Block& b = pin.block;
         const bool known = b.stage >= 0 && b.stage < schedule.stages() && b.microbatch >= 0
-                           && b.microbatch < schedule.microbatches && b.op <= Op::W
+                           && b.microbatch < schedule.microbatches && isPass(b.op)
                            && b.replica == schedule.replicaOf(b.microbatch);
         if (!known || graph.indexOf(b.op, b.stage, b.microbatch) == noBlock)
             diagnostics.push_back({Severity::Error, fmt::format("schedule.pins, {}", toString(b)),

@@ -7,12 +7,9 @@
 
 namespace pipewright {
 
-namespace {
+static_assert(passCount == 4, "which version each pass reads is said here");
 
-bool endsGradient(Op op)
-{
-    return op == Op::B || op == Op::W;
-}
+namespace {
 
 class Planner {
 public:
@@ -74,7 +71,7 @@ private:
                 closeBatch(stage, i, pending);
                 pending.clear();
                 pendingBlocks.clear();
-            } else if (endsGradient(block.op)) {
+            } else if (makesWeightGrad(block.op)) {
                 pending.push_back(block.microbatch);
                 pendingBlocks.push_back(i);
                 if (block.op == Op::W && m_latest[m_graph.indexOf(Op::I, block.stage, block.microbatch)] != m_latest[i])
@@ -157,7 +154,7 @@ private:
         for (const bool forwards : {true, false})
             for (const BlockIndex i : m_blocks[s]) {
                 const Op op = m_graph.blocks[i].op;
-                if (op != Op::U && (op == Op::F) == forwards)
+                if (isPass(op) && (op == Op::F) == forwards)
                     askRule(stage, i);
             }
     }

@@ -8,6 +8,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "a pass is a forward, or it counts as a backward");
+
 std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
 {
     return std::int64_t{2} * microbatch + (op == Op::F ? stage : 2 * stages - 1 - stage);

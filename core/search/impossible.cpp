@@ -11,6 +11,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "the chain of passes of a microbatch is said here");
+
 namespace {
 
 /// The design with its largest microbatch alone. Any order of it needs the least memory that any order of all does.

@@ -32,7 +32,7 @@ namespace {
 std::size_t passOf(const SearchModel& model, std::int32_t task)
 {
     const SearchTask& t = model.tasks[static_cast<std::size_t>(task)];
-    return static_cast<std::size_t>(3 * t.stage) + (t.op == Op::F ? 0 : t.op == Op::W ? 2 : 1);
+    return static_cast<std::size_t>(passRanks * t.stage + passRank(t.op));
 }
 
 } // namespace

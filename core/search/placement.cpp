@@ -6,6 +6,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "the passes of a microbatch are listed here");
+
 std::string_view nameOf(PlacementShape shape)
 {
     switch (shape) {
@@ -14,8 +16,9 @@ std::string_view nameOf(PlacementShape shape)
     case PlacementShape::Looped: return "looped";
     case PlacementShape::V: return "v";
     case PlacementShape::Wave: return "wave";
-    default: return "free";
+    case PlacementShape::Free: return "free";
     }
+    return {};
 }
 
 std::vector<int> placementOf(PlacementShape shape, int devices)
@@ -30,7 +33,8 @@ std::vector<int> placementOf(PlacementShape shape, int devices)
     case PlacementShape::Looped: pass(true), pass(true); break;
     case PlacementShape::V: pass(true), pass(false); break;
     case PlacementShape::Wave: pass(true), pass(false), pass(true), pass(false); break;
-    default: break;
+    case PlacementShape::Given:
+    case PlacementShape::Free: break;
     }
     return deviceOfStage;
 }

@@ -7,6 +7,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "each pass is one of three kinds here");
+
 namespace {
 
 constexpr int forwardKind = 0, backwardKind = 1, weightKind = 2;
@@ -67,7 +69,7 @@ PolicyRunner::PolicyRunner(const SearchModel& model)
         const SearchTask& task = model.tasks[t];
         if (task.input >= 0 && model.tasks[static_cast<std::size_t>(task.input)].device != task.device)
             m_wakes[static_cast<std::size_t>(task.input)].push_back(task.device);
-        if (task.op == Op::I || task.op == Op::B)
+        if (makesInputGrad(task.op))
             m_backwardRoom[static_cast<std::size_t>(task.device)] =
                 std::max(m_backwardRoom[static_cast<std::size_t>(task.device)], task.taken + task.passing);
     }

@@ -11,6 +11,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "the tasks of a microbatch, their inputs and consumers are said here");
+
 namespace {
 
 void refuseUnknownKinds(const Design& design)
@@ -157,9 +159,12 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             task.freed = untilWeight + fromInput;
             task.passing = byFactor ? 0 : scaled(c.workspaceWeightGrad);
             break;
-        default:
+        case Op::B:
             task.freed = untilInput + untilWeight;
             task.passing = byFactor ? 0 : fromInput + scaled(c.workspaceBackward);
+            break;
+        case Op::U:
+        case Op::R: break; // no tasks of the search
         }
     }
     exactBytes = !byFactor;
@@ -221,8 +226,10 @@ std::int32_t SearchModel::taskOf(const Block& block) const
     case Op::B: return split ? -1 : first + 1;
     case Op::I: return split ? first + 1 : -1;
     case Op::W: return split ? first + 2 : -1;
-    default: return -1;
+    case Op::U:
+    case Op::R: break;
     }
+    return -1;
 }
 
 std::span<const ExtraInput> SearchModel::extrasOf(std::int32_t task) const
@@ -255,9 +262,9 @@ std::optional<Lanes> SearchModel::lanesOf(const Schedule& schedule) const
             const std::int32_t w = weightGrad(block.stage, block.microbatch);
             if (block.op == Op::F)
                 add(forward(block.stage, block.microbatch));
-            else if (block.op == Op::B || block.op == Op::I)
+            else if (makesInputGrad(block.op))
                 add(backward(block.stage, block.microbatch));
-            if (block.op == Op::B || block.op == Op::W)
+            if (makesWeightGrad(block.op))
                 add(w);
         }
     return count == tasks.size() ? std::optional(std::move(lanes)) : std::nullopt;

@@ -6,11 +6,10 @@ namespace pipewright {
 std::vector<std::int32_t> twinsBefore(const SearchModel& model)
 {
     std::vector<std::int32_t> before(model.tasks.size(), -1);
-    const auto kind = [](const SearchTask& task) { return task.op == Op::F ? 0 : task.op == Op::W ? 2 : 1; };
-    std::vector<std::int32_t> first(static_cast<std::size_t>(3 * model.stages), -1), last(first);
+    std::vector<std::int32_t> first(static_cast<std::size_t>(passRanks * model.stages), -1), last(first);
     for (std::size_t t = 0; t < model.tasks.size(); ++t) {
         const SearchTask& task = model.tasks[t];
-        const auto slot = static_cast<std::size_t>(3 * task.stage + kind(task));
+        const auto slot = static_cast<std::size_t>(passRanks * task.stage + passRank(task.op));
         if (first[slot] < 0)
             first[slot] = static_cast<std::int32_t>(t);
         const SearchTask& like = model.tasks[static_cast<std::size_t>(first[slot])];

@@ -8,6 +8,8 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "how passes are split and joined is said here");
+
 namespace {
 
 /// Of the time, for finding out how many stages recompute.

@@ -14,7 +14,7 @@ LogicalClock::LogicalClock(const Program& program, StageWork& work)
 {
     std::vector<TaskId> last(program.buffers.size(), none);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
-        if (program.tasks[t].kind == TaskKind::Reduce)
+        if (isReduction(program.tasks[t].kind))
             throw Error(program.label(t), "the logical clock runs no reductions",
                         "use a schedule without replicas and shared parameters");
         for (const BufferId buffer : program.reads(t))
@@ -62,13 +62,16 @@ double LogicalClock::runStep(int step)
         const TaskContext context{t, &m_program.tasks[t], step, reads, writes, nullptr, nullptr};
         switch (m_program.tasks[t].kind) {
         case TaskKind::Compute: m_work.compute(context); break;
-        case TaskKind::Update: m_work.update(context); break;
+        case TaskKind::Update:
+        case TaskKind::PutInPlace:
+        case TaskKind::SetOut: m_work.update(context); break;
         case TaskKind::Transfer:
             for (std::size_t i = 0; i < reads.size(); ++i)
                 std::memcpy(writes[i].region.data, reads[i].region.data,
                             static_cast<std::size_t>(reads[i].region.bytes));
             break;
-        case TaskKind::Reduce: break;
+        case TaskKind::Reduce:
+        case TaskKind::ReplicaSum: break; // refused at the start
         }
         release(t);
     }

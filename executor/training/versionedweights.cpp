@@ -107,13 +107,13 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
         on.copy(std::span<const float>(copy.parameters), floats(*older));
         m_held[older->id] = {copy.version - m_base, 0};
     }
-    if (context.task->peer == context.task->device) { // sends the weights as they are on their way
+    if (context.task->kind == TaskKind::SetOut) {
         const BufferView* sent = find(context.writes, BufferKind::SentWeights);
         on.copy(std::span<const float>(copy.parameters), floats(*sent));
         m_held[sent->id] = {copy.version - m_base, 0};
         return;
     }
-    if (context.task->peer >= 0) {
+    if (context.task->kind == TaskKind::PutInPlace) {
         const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
         if (received == nullptr)
             throw Error(m_program->label(context.id), "has no weights to put in place", "compile the schedule again");

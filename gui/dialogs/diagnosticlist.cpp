@@ -15,7 +15,12 @@ namespace pipewright {
 
 std::optional<Block> blockNamedIn(const Diagnostic& diagnostic)
 {
-    static const QRegularExpression pattern(QStringLiteral("\\b[FBIWUR]\\d+\\.\\d+(/\\d+)?"));
+    static const QRegularExpression pattern = [] {
+        QString letters;
+        for (const Op op : allOps)
+            letters += QLatin1Char(letter(op));
+        return QRegularExpression(QStringLiteral("\\b[%1]\\d+\\.\\d+(/\\d+)?").arg(letters));
+    }();
     for (const std::string* text : {&diagnostic.where, &diagnostic.what, &diagnostic.hint}) {
         const auto match = pattern.match(QString::fromStdString(*text));
         if (match.hasMatch())

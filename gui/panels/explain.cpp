@@ -132,7 +132,7 @@ TaskId taskOf(const Program& program, const Block& block)
 {
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        const bool runs = task.kind == TaskKind::Compute || (task.kind == TaskKind::Update && block.op == Op::U);
+        const bool runs = task.kind == TaskKind::Compute || (isUpdate(task.kind) && block.op == Op::U);
         if (runs && task.block() == block)
             return t;
     }
@@ -150,7 +150,7 @@ std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& bl
         const TaskId onDevice = program.afterOnDevice[task];
         const bool byOrder = onDevice != none && timeline.end[onDevice] >= cause.ready;
         const TaskId before = byOrder ? onDevice : producer(program, cause.after);
-        if (before == none || program.tasks[before].kind == TaskKind::Reduce)
+        if (before == none || isReduction(program.tasks[before].kind))
             break;
         chain.push_back({program.tasks[before].block(), program.tasks[before].device, byOrder,
                          byOrder ? 0 : cause.ready - timeline.end[before]});
@@ -164,7 +164,7 @@ std::optional<Block> lastBlock(const Prediction& prediction)
     TaskId last = none;
     for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
         const TaskKind kind = prediction.program.tasks[t].kind;
-        const bool runs = kind == TaskKind::Compute || kind == TaskKind::Update;
+        const bool runs = kind == TaskKind::Compute || isUpdate(kind);
         if (runs && (last == none || prediction.timeline.end[t] > prediction.timeline.end[last]))
             last = t;
     }

@@ -31,7 +31,7 @@ QString blockTitle(const Block& block)
     QString text = QString::fromUtf8(words.data(), static_cast<int>(words.size()));
     if (!text.isEmpty())
         text[0] = text[0].toUpper();
-    if (block.op != Op::U)
+    if (isPass(block.op))
         text += tr(", microbatch %1").arg(block.microbatch);
     return text;
 }

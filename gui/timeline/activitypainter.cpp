@@ -85,7 +85,14 @@ QRgb ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
     case ActivityKind::Memset: return m_theme.fill(Op::U).rgb();
     case ActivityKind::Synchronization:
     case ActivityKind::Overhead: return m_theme.waiting.rgb();
-    default: break;
+    case ActivityKind::Kernel:
+    case ActivityKind::GpuRange:
+    case ActivityKind::Runtime:
+    case ActivityKind::Range:
+    case ActivityKind::Operator:
+    case ActivityKind::Python:
+    case ActivityKind::Mark:
+    case ActivityKind::Other: break; // by name
     }
     if (name >= m_colours.size())
         return m_theme.fill(Op::F).rgb();

@@ -252,7 +252,7 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
         return std::string_view(digits.data(), static_cast<std::size_t>(std::to_chars(from, digits.data() + digits.size(), value).ptr - digits.data()));
     };
     std::string_view number;
-    if (item.text >= BlockText::LetterAndNumber && block.block.op != Op::U)
+    if (item.text >= BlockText::LetterAndNumber && isPass(block.block.op))
         number = written(digits.data(), block.block.microbatch);
     if (!number.empty() && widthOf(m_numbers, number) > item.rect.width() - 2)
         number = {};

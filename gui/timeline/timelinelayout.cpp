@@ -115,15 +115,15 @@ TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline,
     const std::size_t tasks = std::min({program.tasks.size(), timeline.start.size(), timeline.end.size()});
     for (std::size_t i = 0; i < tasks; ++i) {
         const Task& task = program.tasks[i];
-        if (task.kind != TaskKind::Compute && task.kind != TaskKind::Update)
+        if (task.kind != TaskKind::Compute && !isUpdate(task.kind))
             continue;
         // An update that takes no time is bookkeeping, not a block that anyone wants to see.
-        if (task.kind == TaskKind::Update && timeline.end[i] == timeline.start[i])
+        if (isUpdate(task.kind) && timeline.end[i] == timeline.start[i])
             continue;
         if (timeline.start[i] == notRun || task.device < 0 || task.device >= devices)
             continue;
         LaneBlock block{timeline.start[i], timeline.end[i], static_cast<TaskId>(i), task.block(), 0};
-        if (task.kind == TaskKind::Update)
+        if (isUpdate(task.kind))
             block.block.op = Op::U;
         block.chunk = chunks.of(task.stage, task.replica);
         m_lanes[static_cast<std::size_t>(task.device)].m_blocks.push_back(block);

@@ -281,7 +281,7 @@ void TimelinePainter::fill(QPainter& painter, const QRectF& rect, Op op, int chu
 
 bool TimelinePainter::hasNumber(const QRectF& rect, const Block& block) const
 {
-    return block.op != Op::U && m_sprites.number(block.microbatch).size().width() <= rect.width() - 2;
+    return isPass(block.op) && m_sprites.number(block.microbatch).size().width() <= rect.width() - 2;
 }
 
 void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const

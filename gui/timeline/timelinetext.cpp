@@ -211,7 +211,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         html += QStringLiteral("<tr><td>%1 &nbsp;</td><td align='right'>%2</td></tr>")
                     .arg(name.toHtmlEscaped(), value.toHtmlEscaped());
     };
-    if (const int pieces = design.schedule.sequencePieces; pieces > 1 && block.op != Op::U)
+    if (const int pieces = design.schedule.sequencePieces; pieces > 1 && isPass(block.op))
         row(tr("sequence"), tr("%1, piece %2 of %3").arg(block.microbatch / pieces).arg(block.microbatch % pieces + 1).arg(pieces));
     if (design.schedule.replicas() > 1)
         row(tr("replica"), tr("%1 of %2").arg(block.replica + 1).arg(design.schedule.replicas()));

@@ -163,7 +163,7 @@ void TimelineView::Private::exchangeHalves(bool split)
     if (hasErrors(faults))
         return;
     const Op op = split ? Op::I : Op::B;
-    const bool isPart = held->op == Op::B || held->op == Op::I || held->op == Op::W;
+    const bool isPart = isBackward(held->op);
     if (const Block now{op, held->stage, held->microbatch, held->replica}; isPart && layout().find(now))
         document.select(now);
 }

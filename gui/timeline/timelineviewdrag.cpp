@@ -214,7 +214,7 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
         return;
     }
     if (d->drag && event->buttons() & Qt::LeftButton) {
-        const bool draggable = d->drag->block.op != Op::U; // updates follow from the stages, they are not ordered
+        const bool draggable = isPass(d->drag->block.op); // updates follow from the stages, they are not ordered
         if (!d->drag->moving && draggable &&
             (position - d->drag->pressedAt).manhattanLength() >= QApplication::startDragDistance())
             d->drag->moving = true;
@@ -262,7 +262,7 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
     const int lane = d->laneAt(position.y());
     const std::optional<Block> block = blockAt(position);
     const std::optional<int> edge = d->warmUpEdgeAt(position);
-    viewport()->setCursor(d->laneEdgeAt(position) ? Qt::SizeVerCursor : edge ? Qt::SplitHCursor : block && block->op != Op::U ? Qt::OpenHandCursor : Qt::ArrowCursor);
+    viewport()->setCursor(d->laneEdgeAt(position) ? Qt::SizeVerCursor : edge ? Qt::SplitHCursor : block && isPass(block->op) ? Qt::OpenHandCursor : Qt::ArrowCursor);
     if (edge)
         Q_EMIT hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
                            .arg(warmUp(d->document.design().schedule.order[static_cast<std::size_t>(*edge)]))

@@ -21,7 +21,7 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
         // In the lanes as they are: the preview has moved what is under the cursor.
         const Lane& lane = layout().lanes()[static_cast<std::size_t>(target.device)];
-        if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && lane.blocks()[*under].block.op != Op::U)
+        if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
             target.exchange = lane.blocks()[*under].block;
     }
     // Ctrl takes the rest of the microbatch along.

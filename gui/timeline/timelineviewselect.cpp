@@ -46,7 +46,7 @@ void TimelineView::selectAll()
     std::vector<Block> blocks;
     for (const Lane& lane : d->layout().lanes())
         for (const LaneBlock& item : lane.blocks())
-            if (item.block.op != Op::U)
+            if (isPass(item.block.op))
                 blocks.push_back(item.block);
     if (!d->drag)
         selectBlocks(blocks);
@@ -61,8 +61,8 @@ void TimelineView::selectAlike(Alike alike)
     for (const Lane& lane : d->shown().lanes())
         for (const LaneBlock& item : lane.blocks()) {
             const Block& block = item.block;
-            const bool same = alike == Alike::Microbatch ? block.microbatch == model->microbatch && block.op != Op::U
-                              : alike == Alike::Stage    ? block.stage == model->stage && block.op != Op::U
+            const bool same = alike == Alike::Microbatch ? block.microbatch == model->microbatch && isPass(block.op)
+                              : alike == Alike::Stage    ? block.stage == model->stage && isPass(block.op)
                                                          : block.op == model->op && block.stage == model->stage;
             if (same && block.replica == model->replica)
                 blocks.push_back(block);
@@ -129,7 +129,7 @@ void TimelineView::Private::selectInBand()
         const Lane& lane = shown().lanes()[static_cast<std::size_t>(device)];
         const std::vector<LaneBlock>& all = lane.blocks();
         for (std::size_t i = lane.firstEndingAfter(from); i < all.size() && static_cast<double>(all[i].start) < to; ++i)
-            if (all[i].block.op != Op::U)
+            if (isPass(all[i].block.op))
                 blocks.push_back(all[i].block);
     }
     view.selectBlocks(blocks);

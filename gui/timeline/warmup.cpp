@@ -8,7 +8,7 @@ namespace {
 
 bool isBackward(const Block& block)
 {
-    return block.op == Op::B || block.op == Op::I;
+    return makesInputGrad(block.op);
 }
 
 } // namespace

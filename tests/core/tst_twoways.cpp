@@ -114,7 +114,7 @@ private Q_SLOTS:
         QCOMPARE(program.replicas, 2);
         std::multiset<QString> labels;
         for (TaskId t = 0; t < program.tasks.size(); ++t)
-            if (program.tasks[t].kind == TaskKind::Reduce || program.tasks[t].kind == TaskKind::Update)
+            if (isReduction(program.tasks[t].kind) || isUpdate(program.tasks[t].kind))
                 labels.insert(QString::fromStdString(program.label(t)));
         for (int stage = 0; stage < 4; ++stage) {
             QCOMPARE(labels.count(QString("reduce stage %1 over replicas").arg(stage)), 1u);

@@ -49,7 +49,7 @@ struct Compiled {
     {
         Evaluator(program, costs).evaluate(timeline);
         for (TaskId t = 0; t < program.tasks.size(); ++t)
-            if (program.tasks[t].kind == TaskKind::Compute || (program.tasks[t].kind == TaskKind::Update && program.tasks[t].peer < 0))
+            if (program.tasks[t].kind == TaskKind::Compute || (program.tasks[t].kind == TaskKind::Update))
                 taskOf[program.tasks[t].block()] = t;
     }
     int tick(const std::string& block) const { return static_cast<int>(timeline.start[taskOf.at(test::block(block))] / 1'000'000); }

@@ -245,7 +245,7 @@ public:
     void update(const TaskContext&) override {}
     Region sharedPart(const Task& reduce, const BufferView& gradients) override
     {
-        return reduce.stage == reduce.microbatch ? gradients.region : Region{gradients.region.data, 96};
+        return reduce.kind == TaskKind::ReplicaSum ? gradients.region : Region{gradients.region.data, 96};
     }
     void reduce(const TaskContext&, Region own, Region theirs, bool both) override
     {
