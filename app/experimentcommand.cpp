@@ -16,6 +16,7 @@
 #include "executor/experimentreport.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -66,13 +67,17 @@ struct Options {
     bool json = false, force = false;
 };
 
-std::optional<UpdateRule> optimizerOf(const Options& given)
+std::optional<Optimizer> optimizerOf(const Options& given)
 {
     if (given.optimizer.empty())
         return std::nullopt;
-    const auto rule = updateRuleNamed(given.optimizer);
-    if (!rule)
-        throw Error("--optimizer", "\"" + given.optimizer + "\" is not known", "use one of sgd, adam, adamw, rmsprop");
+    const auto rule = optimizerNamed(given.optimizer);
+    if (!rule) {
+        std::vector<std::string_view> known;
+        for (const OptimizerFacts& facts : optimizers)
+            known.push_back(facts.name);
+        throw Error("--optimizer", "\"" + given.optimizer + "\" is not known", fmt::format("use one of {}", fmt::join(known, ", ")));
+    }
     return rule;
 }
 
@@ -116,7 +121,7 @@ void runToys(const Options& given)
                    {"rule", nameOf(program.weightPolicy.rule)},
                    {"losses", run.losses},
                    {"weights", run.weights}};
-        const double momentum = program.weightPolicy.optimizer == UpdateRule::SgdMomentum ? settings.momentum : -1;
+        const double momentum = program.weightPolicy.optimizer == Optimizer::SgdMomentum ? settings.momentum : -1;
         const std::vector<StageWeights> report = weightReport(program);
         if (momentum >= 0 && momentum < 1 && settings.dampening == 0)
             for (const StageWeights& stage : report)

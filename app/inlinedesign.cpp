@@ -122,7 +122,7 @@ DesignRequest InlineDesign::request() const
             throw Error(option, "\"" + value + "\" is not known", "use one of " + m_options.typeNameOf(option));
         field = *found;
     };
-    named("--optimizer", m_optimizer, updateRuleNamed, request.optimizer);
+    named("--optimizer", m_optimizer, optimizerNamed, request.optimizer);
     named("--prediction-steps", m_predictionSteps, predictionStepsNamed, request.weights.steps);
     named("--rounding", m_rounding, stepRoundingNamed, request.weights.rounding);
     named("--layout", m_layout, workerLayoutNamed, request.layout);

@@ -45,9 +45,7 @@ TrainingWork::Feed rowsOf(const TrainingData& data, const ModelShape& shape, std
 OptimizerSettings settingsOf(const Design& design, const ExperimentOptions& options)
 {
     OptimizerSettings settings;
-    settings.kind = design.workload->optimizer;
-    if (hasUpdates(design.schedule))
-        settings.rule = design.schedule.weights.optimizer;
+    settings.kind = hasUpdates(design.schedule) ? design.schedule.weights.optimizer : design.workload->optimizer;
     if (options.learningRate)
         settings.sgd.learningRate = settings.adamW.learningRate = static_cast<float>(*options.learningRate);
     if (options.momentum) {
@@ -57,7 +55,7 @@ OptimizerSettings settingsOf(const Design& design, const ExperimentOptions& opti
     return settings;
 }
 
-Design withOptimizer(Design design, std::optional<UpdateRule> rule)
+Design withOptimizer(Design design, std::optional<Optimizer> rule)
 {
     if (!rule || !design.workload)
         return design;
@@ -65,11 +63,10 @@ Design withOptimizer(Design design, std::optional<UpdateRule> rule)
         design.schedule.weights.optimizer = *rule;
         return design;
     }
-    if (*rule != UpdateRule::SgdMomentum && *rule != UpdateRule::AdamW)
+    if (factsOf(*rule).nameInModel.empty())
         throw Error("--optimizer", std::string(nameOf(*rule)) + " trains only schedules with update blocks",
                     "use sgd or adamw, or a family that updates amid the run");
-    const Optimizer kind = *rule == UpdateRule::AdamW ? Optimizer::AdamW : Optimizer::SgdMomentum;
-    design.workload = makeWorkload(design.workload->shape, kind, design.workload->source);
+    design.workload = makeWorkload(design.workload->shape, *rule, design.workload->source);
     return design;
 }
 
@@ -199,9 +196,7 @@ Design sequentialReference(const Design& design)
     p.devices = 1;
     p.accumulate = microbatchesPerUpdate(program);
     p.microbatches = *p.accumulate;
-    p.optimizer = program.versioned()                              ? design.schedule.weights.optimizer
-                  : design.workload->optimizer == Optimizer::AdamW ? UpdateRule::AdamW
-                                                                   : UpdateRule::SgdMomentum;
+    p.optimizer = program.versioned() ? design.schedule.weights.optimizer : design.workload->optimizer;
     reference.schedule = makeSchedule("async-1f1b", p);
     reference.layersPerStage = {static_cast<int>(design.workload->layers.size())};
     reference.costs = uniformCosts({}, 1, 1);
@@ -224,7 +219,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     ExperimentRun result;
     result.name = given.name;
     result.rule = program.versioned() ? nameOf(program.weightPolicy.rule) : "flush";
-    result.optimizer = nameOf(settings.updateRule());
+    result.optimizer = nameOf(settings.kind);
     result.seed = seed;
     result.devices = static_cast<int>(program.devices.size());
     result.stages = program.stages;

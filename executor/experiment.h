@@ -51,7 +51,7 @@ struct ExperimentRun {
 struct ExperimentOptions {
     int updates = 100, seeds = 1;
     std::string data;                      ///< see loadSplitData
-    std::optional<UpdateRule> optimizer{}; ///< in place of what the designs say
+    std::optional<Optimizer> optimizer{}; ///< in place of what the designs say
     std::optional<double> learningRate{}, momentum{};
     const std::atomic<bool>* cancel = nullptr;
     /// After each update, by a thread of the run, one call at a time.

@@ -236,9 +236,7 @@ private:
         }
         const Workload& workload = *m_design.workload;
         OptimizerSettings optimizer;
-        optimizer.kind = workload.optimizer;
-        if (m_program.versioned())
-            optimizer.rule = m_program.weightPolicy.optimizer;
+        optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
@@ -447,9 +445,7 @@ Design trainableDesign(const Design& design)
     applyBytes(*design.workload, design.layersPerStage, result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
     if (hasUpdates(design.schedule)) {
-        const UpdateRule rule = design.schedule.weights.optimizer;
-        const Optimizer state = rule == UpdateRule::SgdMomentum ? Optimizer::SgdMomentum : Optimizer::AdamW; // one value per parameter, or two
-        result.workload = makeWorkload(design.workload->shape, state, design.workload->source);
+        result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weights.optimizer), design.workload->source);
         applyBytes(*result.workload, result.layersPerStage, result.costs);
     }
     result.dataflow.skips.clear(); // the built-in layers have none

@@ -20,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 OrderedJson modelToJson(const Workload& workload)
 {
     OrderedJson json = shapeToJson(workload.shape);
-    json["optimizer"] = nameOf(workload.optimizer);
+    json["optimizer"] = nameInModel(workload.optimizer);
     if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer)))
         json["state_bytes_per_parameter"] = {{"parameter", workload.state.parameter},
                                              {"gradient", workload.state.gradient},
@@ -158,6 +158,7 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
         json["backward"] = exactDuration(stage.backward);
     if (stage.update != 0)
         json["update"] = exactDuration(stage.update);
+    static_assert(opCount == 6, "the times of all operations are written here");
     if (stage.recompute != 0)
         json["recompute"] = exactDuration(stage.recompute);
     forEachByteField(stage, [&json](std::string_view key, Bytes bytes) {

@@ -185,11 +185,11 @@ WeightPolicy readWeights(Reading& reading, const Json& value)
 {
     WeightPolicy weights;
     ObjectReader reader = reading.object(value, "/schedule/weights");
-    reader.readName<WeightRule>("rule", weights.rule, {{nameOf(WeightRule::Synchronous), WeightRule::Synchronous}, {nameOf(WeightRule::Vanilla), WeightRule::Vanilla}, {nameOf(WeightRule::PipeDream), WeightRule::PipeDream}, {nameOf(WeightRule::TwoBuffers), WeightRule::TwoBuffers}, {nameOf(WeightRule::SpecTrain), WeightRule::SpecTrain}, {nameOf(WeightRule::XPipe), WeightRule::XPipe}, {nameOf(WeightRule::PipeOptim), WeightRule::PipeOptim}, {nameOf(WeightRule::CdpV1), WeightRule::CdpV1}, {nameOf(WeightRule::CdpV2), WeightRule::CdpV2}});
-    reader.readName<UpdateRule>("optimizer", weights.optimizer, {{nameOf(UpdateRule::SgdMomentum), UpdateRule::SgdMomentum}, {nameOf(UpdateRule::Adam), UpdateRule::Adam}, {nameOf(UpdateRule::AdamW), UpdateRule::AdamW}, {nameOf(UpdateRule::RmsProp), UpdateRule::RmsProp}});
+    reader.readName("rule", weights.rule);
+    reader.readName("optimizer", weights.optimizer);
     reader.read("vertical_sync", weights.verticalSync);
-    reader.readName<PredictionSteps>("prediction_steps", weights.steps, {{nameOf(PredictionSteps::Paper), PredictionSteps::Paper}, {nameOf(PredictionSteps::Exact), PredictionSteps::Exact}, {nameOf(PredictionSteps::Code), PredictionSteps::Code}});
-    reader.readName<StepRounding>("rounding", weights.rounding, {{nameOf(StepRounding::HalfEven), StepRounding::HalfEven}, {nameOf(StepRounding::HalfUp), StepRounding::HalfUp}, {nameOf(StepRounding::HalfDown), StepRounding::HalfDown}, {nameOf(StepRounding::Floor), StepRounding::Floor}, {nameOf(StepRounding::Ceiling), StepRounding::Ceiling}});
+    reader.readName("prediction_steps", weights.steps);
+    reader.readName("rounding", weights.rounding);
     reader.read("spectrain", weights.specTrain, 1, 2);
     reader.finish();
     return weights;
@@ -296,6 +296,7 @@ StageCosts readStageCosts(ObjectReader& reader)
     stage.backward = stage.inputGrad + stage.weightGrad;
     reader.readDuration("backward", stage.backward);
     reader.readDuration("update", stage.update);
+    static_assert(opCount == 6, "the times of all operations are read here");
     reader.readDuration("recompute", stage.recompute);
     forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
     return stage;

@@ -24,8 +24,6 @@ const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
     {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
     {"grouped_reduce", Collective::GroupedReduce}, {"all_to_all", Collective::AllToAll}};
-const std::initializer_list<NamedValue<Optimizer>> optimizers{{"adamw", Optimizer::AdamW},
-                                                              {"sgd-momentum", Optimizer::SgdMomentum}};
 
 template <class Value>
 std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value value)
@@ -274,14 +272,18 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
     return cluster;
 }
 
-std::string_view nameOf(Optimizer optimizer)
+std::string_view nameInModel(Optimizer optimizer)
 {
-    return optimizer == Optimizer::AdamW ? "adamw" : "sgd-momentum";
+    return factsOf(inModel(optimizer)).nameInModel;
 }
 
 void readOptimizer(ObjectReader& reader, std::string_view key, Optimizer& optimizer)
 {
-    reader.readName(key, optimizer, optimizers);
+    std::vector<NamedValue<Optimizer>> names;
+    for (const OptimizerFacts& facts : optimizers)
+        if (!facts.nameInModel.empty())
+            names.push_back({facts.nameInModel, facts.optimizer});
+    reader.readName(key, optimizer, std::span<const NamedValue<Optimizer>>(names), Presence::Optional);
 }
 
 } // namespace pipewright

@@ -34,7 +34,7 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster);
 Cluster readCluster(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,
                     Diagnostics& diagnostics);
 
-std::string_view nameOf(Optimizer optimizer); ///< "adamw", "sgd-momentum"
+std::string_view nameInModel(Optimizer optimizer); ///< "adamw", "sgd-momentum"
 void readOptimizer(ObjectReader& reader, std::string_view key, Optimizer& optimizer);
 
 } // namespace pipewright

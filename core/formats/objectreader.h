@@ -44,11 +44,25 @@ public:
     void readName(std::string_view key, Value& field, std::initializer_list<NamedValue<Value>> names,
                   Presence presence = Presence::Optional)
     {
+        readName(key, field, std::span(names.begin(), names.size()), presence);
+    }
+    /// Any value of an enumeration, by nameOf(), which has no name for the number behind the last one.
+    template <class Value>
+    void readName(std::string_view key, Value& field)
+    {
+        std::vector<NamedValue<Value>> names;
+        for (int i = 0; !nameOf(static_cast<Value>(i)).empty(); ++i)
+            names.push_back({nameOf(static_cast<Value>(i)), static_cast<Value>(i)});
+        readName(key, field, std::span<const NamedValue<Value>>(names), Presence::Optional);
+    }
+    template <class Value>
+    void readName(std::string_view key, Value& field, std::span<const NamedValue<Value>> names, Presence presence)
+    {
         std::vector<std::string_view> known;
         for (const NamedValue<Value>& name : names)
             known.push_back(name.name);
         if (const int index = indexOfName(key, known, presence); index >= 0)
-            field = (names.begin() + index)->value;
+            field = names[static_cast<std::size_t>(index)].value;
     }
 
     /// The member, or nullptr when it is absent (reported when required) or not of that kind (reported).

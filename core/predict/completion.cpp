@@ -18,7 +18,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::int64_t searchedBlocks = 4'000; // more than this, and families that search take too long to ask
+constexpr std::int64_t searchedBlocks = 4'000; // more than this, and families that search for long (a few tries are none) take too long to ask
 constexpr std::size_t oneInSo = 8;             // of the placed blocks, at most one in so many may depart from a family
 
 struct Model {
@@ -26,11 +26,6 @@ struct Model {
     std::string title;
     bool own = false; ///< a person's building block
 };
-
-bool searches(const Family& family)
-{
-    return family.name == "zb-auto" || family.name == "v-auto";
-}
 
 /// Schedules of the design's placement, device count and microbatches.
 std::vector<Model> modelsFor(const Design& design)
@@ -54,7 +49,7 @@ std::vector<Model> modelsFor(const Design& design)
     const std::int64_t blocks = wanted.blocks() + static_cast<std::int64_t>(unplacedBlocks(wanted).size());
     for (const Family& family : families()) {
         if ((!family.chunksSelectable && family.defaultChunks != wanted.chunks())
-            || (searches(family) && blocks > searchedBlocks) || (!family.cutsSequences && wanted.sequencePieces > 1))
+            || (family.search >= FamilySearch::Placed && blocks > searchedBlocks) || (!family.cutsSequences && wanted.sequencePieces > 1))
             continue;
         FamilyParameters parameters;
         parameters.devices = wanted.devices();
@@ -85,10 +80,10 @@ Fit compare(const Schedule& placed, const Schedule& model)
     const auto stages = static_cast<std::size_t>(model.stages()),
                microbatches = static_cast<std::size_t>(model.microbatches);
     const auto cell = [&](const Block& b) {
-        return (static_cast<std::size_t>(b.op) * stages + static_cast<std::size_t>(b.stage)) * microbatches
+        return (indexOf(b.op) * stages + static_cast<std::size_t>(b.stage)) * microbatches
                + static_cast<std::size_t>(b.microbatch);
     };
-    std::vector<std::uint32_t> placeOf(4 * stages * microbatches, nowhere);
+    std::vector<std::uint32_t> placeOf(passCount * stages * microbatches, nowhere);
     for (const auto& lane : model.order)
         for (std::uint32_t i = 0; i < lane.size(); ++i)
             placeOf[cell(lane[i])] = i;

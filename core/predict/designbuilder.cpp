@@ -58,7 +58,7 @@ int expectedStages(const DesignRequest& request)
         parameters.devices = request.devices;
         parameters.layout = request.layout;
         parameters.workers = request.workers;
-        return std::max(1, workersOf(parameters, family->name != "dp"));
+        return std::max(1, workersOf(parameters, family->cyclic));
     }
     return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
 }
@@ -104,14 +104,6 @@ Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
-/// As much state as the updates need: one value per parameter, or two.
-Optimizer optimizerOf(const DesignRequest& request)
-{
-    const UpdateRule rule =
-        request.optimizer.value_or(request.family == "xpipe" ? UpdateRule::Adam : UpdateRule::SgdMomentum);
-    return rule == UpdateRule::SgdMomentum ? Optimizer::SgdMomentum : Optimizer::AdamW;
-}
-
 /// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
 Workload workloadOf(const DesignRequest& request, int stages, int pieces)
 {
@@ -134,7 +126,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
     shape.sequencePieces = pieces;
-    return makeWorkload(shape, updates ? optimizerOf(request) : Optimizer::AdamW, source);
+    return makeWorkload(shape, updates ? inModel(request.optimizer.value_or(family->usualOptimizer)) : Optimizer::AdamW, source);
 }
 
 /// A device alone stands in the cluster preset that is made of it, for its links.

@@ -34,7 +34,7 @@ struct DesignRequest {
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
     /// Families that update amid the run, and those of data parallel workers: see FamilyParameters.
     WeightPolicy weights{};
-    std::optional<UpdateRule> optimizer;
+    std::optional<Optimizer> optimizer;
     std::optional<int> accumulate, workers;
     WorkerLayout layout = WorkerLayout::Pipeline;
 

@@ -43,7 +43,7 @@ Design policyDesign(const ComparablePolicy& policy, const PolicyComparison& comp
     request.microbatches = policy.flushes ? stages : policy.single ? 3 * stages : 4 * stages;
     if (!policy.flushes)
         request.optimizer = comparison.optimizer;
-    if (policy.family == "pipedream-2bw" || policy.family == "xpipe")
+    if (const Family* family = findFamily(policy.family); family != nullptr && family->accumulates && !policy.single)
         request.accumulate = stages;
     return makeDesign(request);
 }

@@ -26,7 +26,7 @@ struct PolicyComparison {
     std::string model = "byte-gpt-small"; ///< a preset that can be trained, without a tied head
     int stages = 4;
     int rows = 8; ///< of data per update; a multiple of the stages
-    UpdateRule optimizer = UpdateRule::SgdMomentum;
+    Optimizer optimizer = Optimizer::SgdMomentum;
 };
 
 /// Throws Error with the reason, such as a rule that has no prediction for the optimizer.

@@ -6,13 +6,15 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "what each pass computes is said here");
+
 namespace {
 
 /// One weight with its optimizer, and every version of both that there ever was.
 template<typename Real>
 class ToyStage {
 public:
-    ToyStage(UpdateRule rule, const ToyOptimizer& optimizer, Real start)
+    ToyStage(Optimizer rule, const ToyOptimizer& optimizer, Real start)
         : m_rule(rule), m_settings(optimizer), m_weights{start}, m_directions{0}
     {
     }
@@ -27,7 +29,7 @@ public:
     {
         const Real direction = step(gradient);
         Real weight = m_weights.back();
-        if (m_rule == UpdateRule::AdamW)
+        if (m_rule == Optimizer::AdamW)
             weight *= 1 - rate() * static_cast<Real>(m_settings.weightDecay);
         m_weights.push_back(weight - rate() * direction);
         m_directions.push_back(direction);
@@ -42,14 +44,20 @@ private:
     {
         const auto real = [](double value) { return static_cast<Real>(value); };
         switch (m_rule) {
-        case UpdateRule::SgdMomentum:
+        case Optimizer::SgdMomentum:
             return m_first = real(m_settings.momentum) * m_first + (1 - real(m_settings.dampening)) * g;
-        case UpdateRule::RmsProp:
+        case Optimizer::RmsProp:
             m_second = real(m_settings.smoothing) * m_second + (1 - real(m_settings.smoothing)) * g * g;
             return g / (std::sqrt(m_second) + real(m_settings.epsilon));
-        case UpdateRule::Adam:
-        case UpdateRule::AdamW: break;
+        case Optimizer::Adam:
+        case Optimizer::AdamW: return adamStep(g);
         }
+        return 0;
+    }
+
+    Real adamStep(Real g)
+    {
+        const auto real = [](double value) { return static_cast<Real>(value); };
         const Real beta1 = real(m_settings.beta1), beta2 = real(m_settings.beta2);
         m_first = beta1 * m_first + (1 - beta1) * g;
         m_second = beta2 * m_second + (1 - beta2) * g * g;
@@ -58,7 +66,7 @@ private:
         return m_first / real(1 - m_power1) / (std::sqrt(m_second / real(1 - m_power2)) + real(m_settings.epsilon));
     }
 
-    UpdateRule m_rule;
+    Optimizer m_rule;
     ToyOptimizer m_settings;
     Real m_first = 0, m_second = 0;
     double m_power1 = 1, m_power2 = 1;
@@ -68,7 +76,7 @@ private:
 template<typename Real>
 class Trainer {
 public:
-    Trainer(const Program& program, UpdateRule rule, const ToyOptimizer& optimizer, const ToyModel& model)
+    Trainer(const Program& program, Optimizer rule, const ToyOptimizer& optimizer, const ToyModel& model)
         : m_program(program), m_model(model), m_microbatches(static_cast<std::size_t>(program.microbatches)),
           m_gradient(static_cast<std::size_t>(program.stages))
     {
@@ -86,7 +94,7 @@ public:
             const WeightUse use =
                 m_program.versioned() ? m_program.weights[t] : WeightUse{0, 0, 0, m_program.microbatches};
             const auto stage = static_cast<std::size_t>(task.stage);
-            if (task.kind == TaskKind::Update && task.peer < 0) {
+            if (task.kind == TaskKind::Update) {
                 m_stages[stage].update(gradientOf(stage, use.update) / static_cast<Real>(use.batchSize));
             } else if (task.kind == TaskKind::Compute) {
                 compute(task, use.update, m_stages[stage].weight(use.version, use.steps));
@@ -118,9 +126,9 @@ private:
         const std::size_t here = cell(stage, task.microbatch);
         if (task.op == Op::F)
             forward(task, weight, stage, here);
-        if (task.op == Op::B || task.op == Op::I)
+        if (makesInputGrad(task.op))
             m_slope[here] = outputSlope(task, stage) * weight; // of the stage's input
-        if (task.op == Op::B || task.op == Op::W)
+        if (makesWeightGrad(task.op))
             gradientOf(stage, update) +=
                 m_model.kind == ToyModel::Kind::Chain ? outputSlope(task, stage) * m_saved[here] : m_saved[here];
     }
@@ -169,12 +177,12 @@ private:
 } // namespace
 
 template<typename Real>
-ToyRun<Real> trainToy(const Program& program, UpdateRule rule, const ToyOptimizer& optimizer, const ToyModel& model)
+ToyRun<Real> trainToy(const Program& program, Optimizer rule, const ToyOptimizer& optimizer, const ToyModel& model)
 {
     return Trainer<Real>(program, rule, optimizer, model).run();
 }
 
-template ToyRun<float> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
-template ToyRun<double> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
+template ToyRun<float> trainToy(const Program&, Optimizer, const ToyOptimizer&, const ToyModel&);
+template ToyRun<double> trainToy(const Program&, Optimizer, const ToyOptimizer&, const ToyModel&);
 
 } // namespace pipewright

@@ -37,9 +37,9 @@ struct ToyRun {
 /// A Program without U blocks is updated once, at its end. An update takes the mean of its gradients.
 /// Instantiated for float and double.
 template<typename Real>
-ToyRun<Real> trainToy(const Program& program, UpdateRule rule, const ToyOptimizer& optimizer, const ToyModel& model);
+ToyRun<Real> trainToy(const Program& program, Optimizer rule, const ToyOptimizer& optimizer, const ToyModel& model);
 
-extern template ToyRun<float> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
-extern template ToyRun<double> trainToy(const Program&, UpdateRule, const ToyOptimizer&, const ToyModel&);
+extern template ToyRun<float> trainToy(const Program&, Optimizer, const ToyOptimizer&, const ToyModel&);
+extern template ToyRun<double> trainToy(const Program&, Optimizer, const ToyOptimizer&, const ToyModel&);
 
 } // namespace pipewright

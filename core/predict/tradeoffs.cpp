@@ -14,7 +14,6 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> searching{"zb-auto", "zb-v", "v-auto"};
 constexpr std::array limits{0.35, 0.5, 0.65, 0.8, 1.0, 1.25, 1.5, 2.0};
 constexpr std::array chunkCounts{2, 3, 4};
 
@@ -34,7 +33,7 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
 {
     std::vector<TradeOffCandidate> candidates;
     for (const Family& family : families()) {
-        if (std::find(searching.begin(), searching.end(), family.name) != searching.end()) {
+        if (family.search != FamilySearch::None) { // the memory limit is what they trade
             for (const double limit : limits)
                 candidates.push_back({&family, {std::nullopt, limit}});
         } else if (family.chunksSelectable) {

@@ -3,42 +3,112 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace pipewright {
 
 namespace {
 
-constexpr std::array<std::string_view, weightRuleCount> ruleNames = {
-    "synchronous", "vanilla", "pipedream", "pipedream-2bw", "spectrain", "xpipe", "pipeoptim", "cdp-v1", "cdp-v2"};
-constexpr std::array<std::string_view, weightRuleCount> ruleTitles = {
-    "synchronous", "asynchronous without stash", "PipeDream", "PipeDream-2BW", "SpecTrain", "XPipe", "PipeOptim",
-    "CDP-v1", "CDP-v2"};
-constexpr std::array<std::string_view, updateRuleCount> updateNames = {"sgd", "adam", "adamw", "rmsprop"};
-constexpr std::array<std::string_view, 3> stepsNames = {"paper", "exact", "code"};
-constexpr std::array<std::string_view, 5> roundingNames = {"half-even", "half-up", "half-down", "floor", "ceiling"};
-
-template<typename Enum, std::size_t count>
-std::optional<Enum> named(const std::array<std::string_view, count>& names, std::string_view name)
+template<typename Enum>
+std::optional<Enum> named(std::string_view name)
 {
-    for (std::size_t i = 0; i < count; ++i)
-        if (names[i] == name)
+    for (int i = 0; !nameOf(static_cast<Enum>(i)).empty(); ++i)
+        if (nameOf(static_cast<Enum>(i)) == name)
             return static_cast<Enum>(i);
     return std::nullopt;
 }
 
+struct RuleNames {
+    std::string_view name, title;
+};
+
+constexpr RuleNames namesOf(WeightRule rule)
+{
+    switch (rule) {
+    case WeightRule::Synchronous: return {"synchronous", "synchronous"};
+    case WeightRule::Vanilla: return {"vanilla", "asynchronous without stash"};
+    case WeightRule::PipeDream: return {"pipedream", "PipeDream"};
+    case WeightRule::TwoBuffers: return {"pipedream-2bw", "PipeDream-2BW"};
+    case WeightRule::SpecTrain: return {"spectrain", "SpecTrain"};
+    case WeightRule::XPipe: return {"xpipe", "XPipe"};
+    case WeightRule::PipeOptim: return {"pipeoptim", "PipeOptim"};
+    case WeightRule::CdpV1: return {"cdp-v1", "CDP-v1"};
+    case WeightRule::CdpV2: return {"cdp-v2", "CDP-v2"};
+    }
+    return {};
+}
+static_assert(!namesOf(static_cast<WeightRule>(weightRuleCount - 1)).name.empty()
+                  && namesOf(static_cast<WeightRule>(weightRuleCount)).name.empty(),
+              "weightRuleCount is the number of rules");
+
+/// What SpecTrain predicts along.
+bool keepsOneMoment(Optimizer optimizer)
+{
+    switch (optimizer) {
+    case Optimizer::SgdMomentum: return true;
+    case Optimizer::Adam:
+    case Optimizer::AdamW:
+    case Optimizer::RmsProp: return false;
+    }
+    return false;
+}
+
+/// What XPipe predicts along.
+bool keepsAdamsMoments(Optimizer optimizer)
+{
+    switch (optimizer) {
+    case Optimizer::Adam:
+    case Optimizer::AdamW: return true;
+    case Optimizer::SgdMomentum:
+    case Optimizer::RmsProp: return false;
+    }
+    return false;
+}
+
 } // namespace
 
-std::string_view nameOf(WeightRule rule) { return ruleNames[static_cast<std::size_t>(rule)]; }
-std::string_view titleOf(WeightRule rule) { return ruleTitles[static_cast<std::size_t>(rule)]; }
-std::string_view nameOf(UpdateRule rule) { return updateNames[static_cast<std::size_t>(rule)]; }
-std::string_view nameOf(PredictionSteps steps) { return stepsNames[static_cast<std::size_t>(steps)]; }
-std::string_view nameOf(StepRounding rounding) { return roundingNames[static_cast<std::size_t>(rounding)]; }
+std::string_view nameOf(WeightRule rule) { return namesOf(rule).name; }
+std::string_view titleOf(WeightRule rule) { return namesOf(rule).title; }
 
-std::optional<WeightRule> weightRuleNamed(std::string_view name) { return named<WeightRule>(ruleNames, name); }
-std::optional<UpdateRule> updateRuleNamed(std::string_view name) { return named<UpdateRule>(updateNames, name); }
-std::optional<PredictionSteps> predictionStepsNamed(std::string_view name) { return named<PredictionSteps>(stepsNames, name); }
-std::optional<StepRounding> stepRoundingNamed(std::string_view name) { return named<StepRounding>(roundingNames, name); }
+std::string_view nameOf(PredictionSteps steps)
+{
+    switch (steps) {
+    case PredictionSteps::Paper: return "paper";
+    case PredictionSteps::Exact: return "exact";
+    case PredictionSteps::Code: return "code";
+    }
+    return {};
+}
+
+std::string_view nameOf(StepRounding rounding)
+{
+    switch (rounding) {
+    case StepRounding::HalfEven: return "half-even";
+    case StepRounding::HalfUp: return "half-up";
+    case StepRounding::HalfDown: return "half-down";
+    case StepRounding::Floor: return "floor";
+    case StepRounding::Ceiling: return "ceiling";
+    }
+    return {};
+}
+
+std::optional<WeightRule> weightRuleNamed(std::string_view name) { return named<WeightRule>(name); }
+std::optional<PredictionSteps> predictionStepsNamed(std::string_view name) { return named<PredictionSteps>(name); }
+std::optional<StepRounding> stepRoundingNamed(std::string_view name) { return named<StepRounding>(name); }
+
+Optimizer usualOptimizer(WeightRule rule)
+{
+    switch (rule) {
+    case WeightRule::XPipe: return Optimizer::Adam;
+    case WeightRule::Synchronous:
+    case WeightRule::Vanilla:
+    case WeightRule::PipeDream:
+    case WeightRule::TwoBuffers:
+    case WeightRule::SpecTrain:
+    case WeightRule::PipeOptim:
+    case WeightRule::CdpV1:
+    case WeightRule::CdpV2: return Optimizer::SgdMomentum;
+    }
+    return Optimizer::SgdMomentum;
+}
 
 Diagnostics checkPolicy(const WeightPolicy& policy)
 {
@@ -51,11 +121,11 @@ Diagnostics checkPolicy(const WeightPolicy& policy)
             fault(setting, fmt::format("{} has no {}", titleOf(policy.rule), what),
                   fmt::format("it belongs to {}: leave it out, or use that", titleOf(rule)));
     };
-    if (policy.rule == WeightRule::SpecTrain && policy.optimizer != UpdateRule::SgdMomentum)
+    if (policy.rule == WeightRule::SpecTrain && !keepsOneMoment(policy.optimizer))
         fault("optimizer", fmt::format("SpecTrain predicts from the smoothed gradient of SGD with momentum; {} keeps none that it could use",
                                        nameOf(policy.optimizer)),
               "use sgd, or pipeoptim, which follows the optimizer");
-    if (policy.rule == WeightRule::XPipe && policy.optimizer != UpdateRule::Adam && policy.optimizer != UpdateRule::AdamW)
+    if (policy.rule == WeightRule::XPipe && !keepsAdamsMoments(policy.optimizer))
         fault("optimizer", fmt::format("XPipe predicts along Adam's moments; {} has not both", nameOf(policy.optimizer)),
               "use adam or adamw, or pipeoptim, which follows the optimizer");
     if (policy.specTrain != 1 && policy.specTrain != 2)

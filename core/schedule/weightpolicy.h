@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/base/optimizer.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,10 +25,6 @@ enum class WeightRule : std::uint8_t {
 };
 inline constexpr int weightRuleCount = 9;
 
-/// The optimizer that predictions follow; with U blocks also the one that trains.
-enum class UpdateRule : std::uint8_t { SgdMomentum, Adam, AdamW, RmsProp };
-inline constexpr int updateRuleCount = 4;
-
 /// How far PipeOptim predicts, in updates, on stage k of D.
 enum class PredictionSteps : std::uint8_t {
     Paper, ///< D - k - 1
@@ -40,7 +37,7 @@ enum class StepRounding : std::uint8_t { HalfEven, HalfUp, HalfDown, Floor, Ceil
 
 struct WeightPolicy {
     WeightRule rule = WeightRule::Synchronous;
-    UpdateRule optimizer = UpdateRule::SgdMomentum;
+    Optimizer optimizer = Optimizer::SgdMomentum; ///< that predictions follow; with U blocks also the one that trains
     bool verticalSync = false; ///< PipeDream: every stage reads the version that stage 0 read
     PredictionSteps steps = PredictionSteps::Paper;
     StepRounding rounding = StepRounding::HalfEven;
@@ -50,14 +47,14 @@ struct WeightPolicy {
 
 std::string_view nameOf(WeightRule rule);        ///< "pipedream-2bw", as in design files
 std::string_view titleOf(WeightRule rule);       ///< "PipeDream-2BW"
-std::string_view nameOf(UpdateRule rule);        ///< "sgd", "adam", "adamw", "rmsprop"
 std::string_view nameOf(PredictionSteps steps);  ///< "paper", "exact", "code"
 std::string_view nameOf(StepRounding rounding);  ///< "half-even", …
-/// The inverses; nothing for an unknown name.
+/// The inverses; nothing for an unknown name. (A number that is no enumerator has the empty name.)
 std::optional<WeightRule> weightRuleNamed(std::string_view name);
-std::optional<UpdateRule> updateRuleNamed(std::string_view name);
 std::optional<PredictionSteps> predictionStepsNamed(std::string_view name);
 std::optional<StepRounding> stepRoundingNamed(std::string_view name);
+
+Optimizer usualOptimizer(WeightRule rule); ///< where none is asked for
 
 /// Settings that no rule or optimizer can follow, and settings that the rule does not have; each says why.
 Diagnostics checkPolicy(const WeightPolicy& policy);

@@ -105,8 +105,8 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
     for (const Family& family : families()) {
         if (stop())
             return;
-        // The adaptive V tries thousands of blocks, each over all devices: too long for a starting point.
-        const bool heavy = family.name == "v-auto" && m_model.devices > 8;
+        // Thousands of tries, each over all devices, are too long for a starting point; other searches are worth it.
+        const bool heavy = family.search == FamilySearch::Tried && m_model.devices > 8;
         // Updates amid the run are another training, not a better order of this one.
         if (heavy || family.updates || !mine(number++))
             continue;

@@ -16,7 +16,7 @@ Layer repeatedLayer(const ModelShape& shape, int index)
     Layer layer;
     layer.name = "layer " + std::to_string(index);
     layer.kind = shape.architecture == Architecture::Classifier ? LayerKind::Mlp : LayerKind::Transformer;
-    if (layer.kind == LayerKind::Transformer)
+    if (hasAttention(layer.kind))
         addAttention(shape, layer);
     addMlp(shape, index, layer);
     layer.outputBytes = shape.tokens() * shape.hidden * bytesOf(shape.dataType);
@@ -57,7 +57,7 @@ std::int64_t sequenceGradientElements(const ModelShape& shape)
 
 StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
 {
-    const int moments = optimizer == Optimizer::AdamW ? 8 : 4; // fp32: two of them, or one momentum
+    const int moments = 4 * factsOf(optimizer).values; // in fp32
     if (type == DataType::Fp32)
         return {4, 4, moments};
     return {2, 4, 4 + moments}; // fp32 gradient; the optimizer also holds the fp32 master copy

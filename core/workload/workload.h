@@ -3,6 +3,7 @@
 // Built from a model's dimensions (transformer.h) or read from a preset.
 #pragma once
 
+#include "core/base/optimizer.h"
 #include "core/base/units.h"
 #include "core/workload/modelshape.h"
 
@@ -14,7 +15,29 @@ namespace pipewright {
 
 enum class LayerKind { Embedding, Transformer, Mlp, Head, Other };
 /// One of the repeated layers between the two ends.
-inline constexpr bool isBlock(LayerKind kind) { return kind == LayerKind::Transformer || kind == LayerKind::Mlp; }
+constexpr bool isBlock(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Transformer:
+    case LayerKind::Mlp: return true;
+    case LayerKind::Embedding:
+    case LayerKind::Head:
+    case LayerKind::Other: return false;
+    }
+    return false;
+}
+/// Does it look at other tokens, so that pieces of a sequence need each other there?
+constexpr bool hasAttention(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Transformer: return true;
+    case LayerKind::Embedding:
+    case LayerKind::Mlp:
+    case LayerKind::Head:
+    case LayerKind::Other: return false;
+    }
+    return false;
+}
 
 /// When a tensor that F writes (or, for FromInputGrad, that I writes) is released.
 enum class Lifetime { UntilInputGrad, UntilWeightGrad, FromInputGrad };
@@ -41,8 +64,6 @@ struct Layer {
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     bool operator==(const Layer&) const = default;
 };
-
-enum class Optimizer { SgdMomentum, AdamW };
 
 struct StateBytesPerParameter { ///< 18 in all for mixed-precision Adam with fp32 gradients
     int parameter = 2, gradient = 4, optimizer = 12;

@@ -18,7 +18,7 @@ StageOptimizer::StageOptimizer(const ParameterLayout& layout, const OptimizerSet
 
 std::size_t StageOptimizer::stateElements() const
 {
-    return m_settings.updateRule() == UpdateRule::SgdMomentum ? m_count : 2 * m_count;
+    return static_cast<std::size_t>(factsOf(m_settings.kind).values) * m_count;
 }
 
 void StageOptimizer::update(const kernels::Operations& operations, int step, std::span<float> parameters,
@@ -28,20 +28,26 @@ void StageOptimizer::update(const kernels::Operations& operations, int step, std
     for (const auto [offset, count, decays] : m_ranges) {
         const auto values = parameters.subspan(offset, count);
         const auto slopes = gradients.subspan(offset, count);
-        const UpdateRule rule = m_settings.updateRule();
-        if (rule == UpdateRule::RmsProp) {
+        switch (m_settings.kind) {
+        case Optimizer::RmsProp:
             operations.rmsPropStep({m_settings.adamW.learningRate, m_settings.rmsSmoothing, m_settings.adamW.epsilon},
                                    values, slopes, state.subspan(offset, count),
                                    state.subspan(m_count + offset, count));
-        } else if (rule != UpdateRule::SgdMomentum) {
+            break;
+        case Optimizer::Adam:
+        case Optimizer::AdamW: {
             kernels::AdamWSettings settings = m_settings.adamW;
-            settings.weightDecay = decays && rule == UpdateRule::AdamW ? settings.weightDecay : 0;
+            settings.weightDecay = decays && m_settings.kind == Optimizer::AdamW ? settings.weightDecay : 0;
             operations.adamWStep(settings, step, values, slopes, state.subspan(offset, count),
                                  state.subspan(m_count + offset, count));
-        } else {
+            break;
+        }
+        case Optimizer::SgdMomentum: {
             kernels::SgdSettings settings = m_settings.sgd;
             settings.weightDecay = decays ? settings.weightDecay : 0;
             operations.sgdMomentumStep(settings, values, slopes, state.subspan(offset, count));
+            break;
+        }
         }
     }
 }
@@ -56,16 +62,16 @@ void StageOptimizer::predict(const kernels::Operations& operations, int updates,
         return;
     const float ahead = static_cast<float>(steps);
     const kernels::AdamWSettings& adam = m_settings.adamW;
-    switch (m_settings.updateRule()) {
-    case UpdateRule::SgdMomentum:
+    switch (m_settings.kind) {
+    case Optimizer::SgdMomentum:
         operations.predictMomentum(m_settings.sgd.learningRate * ahead, state, predicted);
         break;
-    case UpdateRule::RmsProp:
+    case Optimizer::RmsProp:
         operations.predictRmsProp(adam.learningRate * ahead, adam.epsilon, state.first(m_count), state.subspan(m_count),
                                   predicted);
         break;
-    case UpdateRule::Adam:
-    case UpdateRule::AdamW:
+    case Optimizer::Adam:
+    case Optimizer::AdamW:
         operations.predictAdam(adam, updates, adam.learningRate * ahead, state.first(m_count), state.subspan(m_count),
                                predicted);
         break;

@@ -3,27 +3,20 @@
 // only. Element by element, hence independent of how the model is cut into stages.
 #pragma once
 
-#include "core/schedule/weightpolicy.h"
+#include "core/base/optimizer.h"
 #include "executor/training/parameterlayout.h"
 #include "kernels/operations.h"
 
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace pipewright {
 
 struct OptimizerSettings {
-    Optimizer kind = Optimizer::AdamW;
+    Optimizer kind = Optimizer::AdamW; ///< Adam is AdamW without decay
     kernels::AdamWSettings adamW{.weightDecay = 0.01f};
     kernels::SgdSettings sgd{};
     float rmsSmoothing = 0.99f; ///< RMSProp, of the squared gradient; its rate and epsilon are those of adamW
-    /// Where more are known than a Workload's two: Adam is AdamW without decay.
-    std::optional<UpdateRule> rule{};
-    UpdateRule updateRule() const
-    {
-        return rule.value_or(kind == Optimizer::AdamW ? UpdateRule::AdamW : UpdateRule::SgdMomentum);
-    }
 };
 
 class StageOptimizer {

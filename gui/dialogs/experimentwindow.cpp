@@ -99,7 +99,8 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies->setSpacing(3);
     for (const ComparablePolicy& policy : comparablePolicies()) {
         auto* item = new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
-        item->setCheckState(policy.family == "spectrain" || policy.family == "xpipe" ? Qt::Unchecked : Qt::Checked);
+        const Family* family = findFamily(policy.family);
+        item->setCheckState(family != nullptr && family->anyOptimizer ? Qt::Checked : Qt::Unchecked);
     }
     auto* own = new QListWidgetItem(m_policies);
     own->setCheckState(Qt::Unchecked);
@@ -110,8 +111,9 @@ QWidget* ExperimentWindow::makeSettings()
     m_model->addItem(tr("byte MLP, kinds of files"), QStringLiteral("byte-mlp"));
     m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the last tenth is held back"));
     m_optimizer = new QComboBox(column);
-    m_optimizer->addItem(tr("SGD with momentum"), QStringLiteral("sgd"));
-    m_optimizer->addItem(tr("AdamW"), QStringLiteral("adamw"));
+    for (const OptimizerFacts& facts : optimizers)
+        m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),
+                             QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
     const auto spin = [column](int low, int high, int value) {
         auto* box = new QSpinBox(column);
         box->setRange(low, high);
@@ -163,7 +165,7 @@ QWidget* ExperimentWindow::makeSettings()
     connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
     connect(m_policies, &QListWidget::currentRowChanged, this, &ExperimentWindow::refreshLesson);
     connect(m_optimizer, &QComboBox::currentIndexChanged, this, [this](int index) {
-        m_rate->setValue(index == 0 ? 0.03 : 0.001); // where the sequential run of the small GPT learns well
+        m_rate->setValue(optimizers[static_cast<std::size_t>(index)].values == 1 ? 0.03 : 0.001); // where the sequential run of the small GPT learns well
         refreshPolicies();
     });
     connect(m_stageCount, &QSpinBox::valueChanged, this, &ExperimentWindow::refreshPolicies);
@@ -249,7 +251,7 @@ PolicyComparison ExperimentWindow::comparison() const
     comparison.model = m_model->currentData().toString().toStdString();
     comparison.stages = m_stageCount->value();
     comparison.rows = rowsPerStage * comparison.stages;
-    comparison.optimizer = *updateRuleNamed(m_optimizer->currentData().toString().toStdString());
+    comparison.optimizer = *optimizerNamed(m_optimizer->currentData().toString().toStdString());
     return comparison;
 }
 

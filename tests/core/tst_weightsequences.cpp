@@ -195,7 +195,7 @@ void tst_weightsequences::threeStageLosses()
             for (const char* op : {"F", "B", "U"})
                 lanes[stage] += op + std::to_string(stage) + "." + std::to_string(m) + " ";
     const Program program = compile(test::schedule(6, {0, 1, 2}, lanes), test::unitCosts(3));
-    const auto sequential = trainToy<double>(program, UpdateRule::SgdMomentum, halfMomentum, model);
+    const auto sequential = trainToy<double>(program, Optimizer::SgdMomentum, halfMomentum, model);
     for (const auto& stage : sequential.weights)
         QVERIFY(agrees(stage, {.52734375, .5901474594, .6561358401, .7359536584, .8165785597, .8420563559}, 1e-10));
 }
@@ -219,11 +219,11 @@ void tst_weightsequences::predictionsAreExactWhereTheDirectionStays()
     const ToyModel slope{.kind = ToyModel::Kind::Slope, .start = 1};
     const ToyOptimizer settled{.learningRate = 0.125, .momentum = 0.5, .dampening = 0.5};
     const ToyOptimizer adam{.learningRate = 0.125, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0};
-    for (const UpdateRule rule : {UpdateRule::Adam, UpdateRule::AdamW, UpdateRule::SgdMomentum}) {
+    for (const Optimizer rule : {Optimizer::Adam, Optimizer::AdamW, Optimizer::SgdMomentum}) {
         FamilyParameters p = parametersOf(4, 64);
         p.optimizer = rule;
         const Program program = programOf("pipeoptim", p);
-        const auto run = trainToy<double>(program, rule, rule == UpdateRule::SgdMomentum ? settled : adam, slope);
+        const auto run = trainToy<double>(program, rule, rule == Optimizer::SgdMomentum ? settled : adam, slope);
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             const WeightUse& use = program.weights[t];
             if (program.tasks[t].kind != TaskKind::Compute || program.tasks[t].op != Op::F || use.version < 55)

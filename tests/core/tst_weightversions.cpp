@@ -187,10 +187,10 @@ void tst_weightversions::badPoliciesAreRefused()
         return false;
     };
     FamilyParameters p = parametersOf(4, 16);
-    p.optimizer = UpdateRule::Adam;
+    p.optimizer = Optimizer::Adam;
     QVERIFY(refused("spectrain", p, "SGD with momentum; adam"));
     QVERIFY(!refused("pipeoptim", p));
-    p.optimizer = UpdateRule::SgdMomentum;
+    p.optimizer = Optimizer::SgdMomentum;
     QVERIFY(refused("xpipe", p, "Adam's moments; sgd"));
     p.optimizer.reset();
     p.accumulate = 1;
@@ -237,7 +237,7 @@ void tst_weightversions::designsKeepTheirPolicy()
             if (std::string_view(name) == "pipedream")
                 p.weights.verticalSync = true;
             if (std::string_view(name) == "pipeoptim")
-                p.weights.steps = PredictionSteps::Exact, p.optimizer = UpdateRule::RmsProp;
+                p.weights.steps = PredictionSteps::Exact, p.optimizer = Optimizer::RmsProp;
             if (std::string_view(name) == "spectrain")
                 p.weights.specTrain = 2;
             if (std::string_view(name) == "xpipe")

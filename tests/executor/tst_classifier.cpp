@@ -167,7 +167,7 @@ private Q_SLOTS:
         request.model = "byte-mlp";
         ExperimentOptions options;
         options.updates = 60;
-        options.optimizer = UpdateRule::AdamW;
+        options.optimizer = Optimizer::AdamW;
         options.learningRate = 0.003;
         const Experiment experiment = runExperiment({makeDesign(request)}, options);
         QCOMPARE(experiment.runs[1].bitEqual, std::optional(true));

@@ -23,7 +23,7 @@ using namespace pipewright::test;
 namespace {
 
 Design designOf(std::string_view family, int microbatches, int microbatchSize, std::optional<int> accumulate = {},
-                UpdateRule rule = UpdateRule::SgdMomentum)
+                Optimizer rule = Optimizer::SgdMomentum)
 {
     FamilyParameters p;
     p.devices = 2;
@@ -127,10 +127,10 @@ private Q_SLOTS:
         Design without = designOf("pipedream", 4, 4);
         without.workload.reset();
         QVERIFY_THROWS_EXCEPTION(Error, runExperiment({designOf("1f1b", 2, 2), without}, options));
-        options.optimizer = UpdateRule::Adam; // a flush knows sgd and adamw
+        options.optimizer = Optimizer::Adam; // a flush knows sgd and adamw
         QVERIFY_THROWS_EXCEPTION(Error, runExperiment({designOf("1f1b", 2, 2)}, options));
         QVERIFY_THROWS_EXCEPTION(Error, runExperiment({}, options));
-        options.optimizer = UpdateRule::AdamW; // SpecTrain follows SGD alone
+        options.optimizer = Optimizer::AdamW; // SpecTrain follows SGD alone
         QVERIFY_THROWS_EXCEPTION(Error, runExperiment({designOf("1f1b", 2, 2), designOf("spectrain", 4, 4)}, options));
         QCOMPARE(finished, 0);
     }

@@ -68,10 +68,10 @@ Design designOf(Schedule schedule, ModelShape (*shapeFor)(int stages) = shapeOf)
     return trainableDesign(design);
 }
 
-OptimizerSettings settingsFor(UpdateRule rule, float momentum = 0.9f)
+OptimizerSettings settingsFor(Optimizer rule, float momentum = 0.9f)
 {
     OptimizerSettings settings;
-    settings.rule = rule;
+    settings.kind = rule;
     settings.sgd.learningRate = 0.05f;
     settings.sgd.momentum = momentum;
     return settings;
@@ -109,7 +109,7 @@ Trained train(const Design& design, const Program& program, const OptimizerSetti
             clock.runStep(step);
         Trained result = outcome(work);
         for (const Task& task : program.tasks)
-            result.updates += task.kind == TaskKind::Update && task.peer < 0;
+            result.updates += task.kind == TaskKind::Update;
         return result;
     }
     const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
@@ -214,7 +214,7 @@ void TestWeightTraining::everyBlockReadsWhatWasCompiled()
             if (below(2) != 0)
                 p.accumulate = 1 + below(4);
             if (below(2) != 0)
-                p.optimizer = static_cast<UpdateRule>(below(updateRuleCount));
+                p.optimizer = static_cast<Optimizer>(below(optimizers.size()));
             p.weights.verticalSync = name == "pipedream" && below(2) != 0;
             p.weights.specTrain = name == "spectrain" ? 1 + below(2) : 1;
             if (name == "pipeoptim")
@@ -275,7 +275,7 @@ void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation()
     p.microbatches = workers * steps;
     const Design design = designOf(makeSchedule(freshest ? "cdp-v2" : "cdp-v1", p));
     const Program program = compile(design.schedule, design.costs, design.dataflow);
-    const OptimizerSettings optimizer = settingsFor(UpdateRule::SgdMomentum, momentum);
+    const OptimizerSettings optimizer = settingsFor(Optimizer::SgdMomentum, momentum);
     const Trained real = train(design, program, optimizer, true);
 
     const TextData data = someText(design.workload->shape, 3);
@@ -298,10 +298,10 @@ void TestWeightTraining::severalDevicesTrainLikeOne()
     const Design workers = designOf(makeSchedule("cdp-v2", p));
     p.layout = WorkerLayout::Sharded; // and where no device has all of the model
     const Design sharded = designOf(makeSchedule("cdp-v2", p));
-    const OptimizerSettings optimizer = settingsFor(UpdateRule::AdamW);
+    const OptimizerSettings optimizer = settingsFor(Optimizer::AdamW);
     std::vector<Trained> runs;
     for (Design design : {pipeline, workers, sharded}) {
-        design.schedule.weights.optimizer = UpdateRule::AdamW;
+        design.schedule.weights.optimizer = Optimizer::AdamW;
         design = trainableDesign(design);
         const Program program = compile(design.schedule, design.costs, design.dataflow);
         runs.push_back(train(design, program, optimizer, true, 2));
@@ -319,7 +319,7 @@ void TestWeightTraining::synchronousUpdatesAreTheSequentialRun()
     p.microbatches = 3 * 4;
     const Design design = designOf(makeSchedule("dp", p));
     const Program program = compile(design.schedule, design.costs, design.dataflow);
-    const OptimizerSettings optimizer = settingsFor(UpdateRule::SgdMomentum);
+    const OptimizerSettings optimizer = settingsFor(Optimizer::SgdMomentum);
     const Trained real = train(design, program, optimizer, true);
     const TextData data = someText(design.workload->shape, 3);
     LaggedRanks ranks(design, optimizer, true, 5);
@@ -368,7 +368,7 @@ void TestWeightTraining::predictionsFollowTheOptimizer()
 {
     const Workload workload = makeWorkload(shapeOf(1), Optimizer::AdamW, "test");
     const ParameterLayout layout(workload, 0, static_cast<int>(workload.layers.size()));
-    for (const UpdateRule rule : {UpdateRule::SgdMomentum, UpdateRule::Adam, UpdateRule::AdamW, UpdateRule::RmsProp}) {
+    for (const Optimizer rule : {Optimizer::SgdMomentum, Optimizer::Adam, Optimizer::AdamW, Optimizer::RmsProp}) {
         OptimizerSettings settings = settingsFor(rule, 0);
         settings.adamW.beta1 = 0.5f;
         settings.adamW.weightDecay = 0.25f;
@@ -382,8 +382,8 @@ void TestWeightTraining::predictionsFollowTheOptimizer()
         QVERIFY(predicted == parameters);
         optimizer.predict(kernels::hostOperations(), 1, 2, parameters, state, predicted);
         const float rate =
-            rule == UpdateRule::SgdMomentum ? settings.sgd.learningRate * 0.5f : settings.adamW.learningRate;
-        const float direction = rule == UpdateRule::RmsProp ? 1 / std::sqrt(1 - settings.rmsSmoothing) : 1;
+            rule == Optimizer::SgdMomentum ? settings.sgd.learningRate * 0.5f : settings.adamW.learningRate;
+        const float direction = rule == Optimizer::RmsProp ? 1 / std::sqrt(1 - settings.rmsSmoothing) : 1;
         for (std::size_t i = 0; i < predicted.size(); ++i)
             QVERIFY(std::abs(predicted[i] - (parameters[i] - 2 * rate * direction)) < 1e-5f); // decay is no part of it
     }
@@ -421,7 +421,7 @@ void TestWeightTraining::measuredMemoryIsTheTriangleAndTheFlatLine()
         p.microbatches = 12;
         const Design design = designOf(makeSchedule(family, p));
         const Program program = compile(design.schedule, design.costs, design.dataflow);
-        const Trained trained = train(design, program, settingsFor(UpdateRule::SgdMomentum), true);
+        const Trained trained = train(design, program, settingsFor(Optimizer::SgdMomentum), true);
         QCOMPARE(trained.peaks[0], program.devices[0].peakBytes);
         QCOMPARE(program.devices[0].peakActivations * 3, family[0] == 'd' ? 9.0 : 6.0);
     }

@@ -11,7 +11,7 @@ WeightPolicy policyOf(const FamilyParameters& p, WeightRule rule)
 {
     WeightPolicy policy = p.weights;
     policy.rule = rule;
-    policy.optimizer = p.optimizer.value_or(rule == WeightRule::XPipe ? UpdateRule::Adam : UpdateRule::SgdMomentum);
+    policy.optimizer = p.optimizer.value_or(usualOptimizer(rule));
     return policy;
 }
 
@@ -50,11 +50,13 @@ Diagnostics checkAsynchronous(const FamilyParameters& p, WeightRule rule, int ac
 
 Family asynchronous()
 {
-    return {"async-1f1b", "asynchronous 1F1B", "1F1B that updates after every backward, whatever weights the forward read.", 1, false,
-            BackwardStyle::Full,
-            [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
-            [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
-            false, true, false, true};
+    return {.name = "async-1f1b", .title = "asynchronous 1F1B",
+            .description = "1F1B that updates after every backward, whatever weights the forward read.",
+            .defaultChunks = 1, .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
+            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
+            .accumulates = true, .updates = true};
 }
 
 } // namespace pipewright

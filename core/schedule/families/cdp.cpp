@@ -8,16 +8,22 @@ namespace pipewright {
 
 Family cyclicV1()
 {
-    return {"cdp-v1", "CDP-v1", "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.", 1, false,
-            BackwardStyle::Full, [](const FamilyParameters& p) { return checkWorkers(p, true); },
-            [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV1); }, false, false, true, true};
+    return {.name = "cdp-v1", .title = "CDP-v1",
+            .description = "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.",
+            .defaultChunks = 1, .chunksSelectable = false,
+            .backward = BackwardStyle::Full, .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+            .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV1); },
+            .dataParallel = true, .cyclic = true, .updates = true};
 }
 
 Family cyclicV2()
 {
-    return {"cdp-v2", "CDP-v2", "Cyclic Data Parallelism with the freshest weights that are there in time.", 1, false,
-            BackwardStyle::Full, [](const FamilyParameters& p) { return checkWorkers(p, true); },
-            [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV2); }, false, false, true, true};
+    return {.name = "cdp-v2", .title = "CDP-v2",
+            .description = "Cyclic Data Parallelism with the freshest weights that are there in time.",
+            .defaultChunks = 1, .chunksSelectable = false,
+            .backward = BackwardStyle::Full, .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+            .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV2); },
+            .dataParallel = true, .cyclic = true, .updates = true};
 }
 
 } // namespace pipewright

@@ -108,8 +108,10 @@ Schedule makeChimera(const FamilyParameters& p)
 
 Family chimera()
 {
-    return {"chimera", "Chimera", "Two copies of the model run in opposite directions and fill each other's bubble.",
-            1, false, BackwardStyle::Full, checkTwoWays, makeChimera};
+    return {.name = "chimera", .title = "Chimera",
+            .description = "Two copies of the model run in opposite directions and fill each other's bubble.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = checkTwoWays, .make = makeChimera};
 }
 
 } // namespace pipewright

@@ -7,9 +7,12 @@ namespace pipewright {
 
 Family dataParallel()
 {
-    return {"dp", "data parallel", "All workers in step; gradients are summed at once, when the last backward of a stage ends.", 1, false,
-            BackwardStyle::Full, [](const FamilyParameters& p) { return checkWorkers(p, false); },
-            [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::Synchronous); }, false, false, true, true};
+    return {.name = "dp", .title = "data parallel",
+            .description = "All workers in step; gradients are summed at once, when the last backward of a stage ends.",
+            .defaultChunks = 1, .chunksSelectable = false,
+            .backward = BackwardStyle::Full, .check = [](const FamilyParameters& p) { return checkWorkers(p, false); },
+            .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::Synchronous); },
+            .dataParallel = true, .updates = true};
 }
 
 } // namespace pipewright

@@ -163,14 +163,18 @@ Schedule makeDualPipeV(const FamilyParameters& p)
 
 Family dualPipe()
 {
-    return {"dualpipe", "DualPipe", "Two copies in opposite directions whose forwards and backwards overlap.",
-            1, false, BackwardStyle::Full, checkDualPipe, makeDualPipe};
+    return {.name = "dualpipe", .title = "DualPipe",
+            .description = "Two copies in opposite directions whose forwards and backwards overlap.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = checkDualPipe, .make = makeDualPipe};
 }
 
 Family dualPipeV()
 {
-    return {"dualpipe-v", "DualPipeV", "DualPipe folded into a V: one copy on half the devices, forwards and backwards overlapped.",
-            2, false, BackwardStyle::Full, checkDualPipeV, makeDualPipeV};
+    return {.name = "dualpipe-v", .title = "DualPipeV",
+            .description = "DualPipe folded into a V: one copy on half the devices, forwards and backwards overlapped.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = checkDualPipeV, .make = makeDualPipeV};
 }
 
 } // namespace pipewright

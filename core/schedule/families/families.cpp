@@ -94,15 +94,28 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
 } // namespace
 
 namespace {
-constexpr std::array<std::string_view, workerLayoutCount> layoutNames = {"pipeline", "workers", "single", "triangle", "sharded"};
+constexpr std::string_view layoutName(WorkerLayout layout)
+{
+    switch (layout) {
+    case WorkerLayout::Pipeline: return "pipeline";
+    case WorkerLayout::Workers: return "workers";
+    case WorkerLayout::Single: return "single";
+    case WorkerLayout::Triangle: return "triangle";
+    case WorkerLayout::Sharded: return "sharded";
+    }
+    return {};
+}
+static_assert(!layoutName(static_cast<WorkerLayout>(workerLayoutCount - 1)).empty()
+                  && layoutName(static_cast<WorkerLayout>(workerLayoutCount)).empty(),
+              "workerLayoutCount is the number of layouts");
 }
 
-std::string_view nameOf(WorkerLayout layout) { return layoutNames[static_cast<std::size_t>(layout)]; }
+std::string_view nameOf(WorkerLayout layout) { return layoutName(layout); }
 
 std::optional<WorkerLayout> workerLayoutNamed(std::string_view name)
 {
-    for (std::size_t i = 0; i < layoutNames.size(); ++i)
-        if (layoutNames[i] == name)
+    for (int i = 0; i < workerLayoutCount; ++i)
+        if (layoutName(static_cast<WorkerLayout>(i)) == name)
             return static_cast<WorkerLayout>(i);
     return std::nullopt;
 }

@@ -51,7 +51,7 @@ struct FamilyParameters {
     /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
     /// update where the family lets them be chosen.
     WeightPolicy weights{};
-    std::optional<UpdateRule> optimizer; ///< that of the rule when unset: Adam for XPipe, momentum SGD for all others
+    std::optional<Optimizer> optimizer; ///< the family's usual one when unset
     std::optional<int> accumulate;
     /// Data parallel training: where the workers' blocks run, and how many workers, when that does not follow from
     /// the devices.
@@ -59,6 +59,14 @@ struct FamilyParameters {
     std::optional<int> workers;
     /// Asked now and then by the family that tries thousands of orders (v-auto): true ends it with the best so far.
     std::function<bool()> stop{};
+};
+
+/// How a family finds its order, by growing effort. All that search look at times and at the memory limit.
+enum class FamilySearch : std::uint8_t {
+    None,   ///< a rule writes it
+    Few,    ///< a few tries of a heuristic, or none where a written order fits (zb-v)
+    Placed, ///< block by block, over many settings of a heuristic (zb-auto)
+    Tried,  ///< thousands of orders (v-auto); asks FamilyParameters::stop
 };
 
 struct Family {
@@ -72,10 +80,15 @@ struct Family {
     Diagnostics (*check)(const FamilyParameters&);
     /// Called only with parameters that passed the checks.
     Schedule (*make)(const FamilyParameters&);
+    // What only some families have; set by name in their lines.
+    FamilySearch search = FamilySearch::None;
     bool cutsSequences = false; ///< takes FamilyParameters::pieces
     bool accumulates = false;   ///< takes FamilyParameters::accumulate
     bool dataParallel = false;  ///< takes FamilyParameters::layout and workers
+    bool cyclic = false;        ///< its workers start one after the other
     bool updates = false;       ///< has U blocks, and takes FamilyParameters::weights
+    Optimizer usualOptimizer = Optimizer::SgdMomentum; ///< where none is asked for
+    bool anyOptimizer = true;   ///< its rule can follow whatever optimizer trains
 };
 
 std::span<const Family> families();

@@ -7,8 +7,10 @@ namespace pipewright {
 
 Family gpipe()
 {
-    return {"gpipe", "GPipe", "All forwards, then all backwards; every activation of the step is live at once.",
-            1, false, BackwardStyle::Full, alwaysFine, [](const FamilyParameters& p) {
+    return {.name = "gpipe", .title = "GPipe",
+            .description = "All forwards, then all backwards; every activation of the step is live at once.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = alwaysFine, .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

@@ -193,8 +193,10 @@ Schedule makeWaves(const FamilyParameters& p)
 
 Family hanayo()
 {
-    return {"hanayo", "Hanayo", "Stages in waves down the devices and back; more waves shrink the bubble without copies of the weights.",
-            2, true, BackwardStyle::Full, checkWaves, makeWaves};
+    return {.name = "hanayo", .title = "Hanayo",
+            .description = "Stages in waves down the devices and back; more waves shrink the bubble without copies of the weights.",
+            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
+            .check = checkWaves, .make = makeWaves};
 }
 
 } // namespace pipewright

@@ -81,8 +81,10 @@ Schedule makeInterleaved(const FamilyParameters& p)
 
 Family interleaved()
 {
-    return {"interleaved-1f1b", "Interleaved 1F1B", "Several chunks per device shrink the bubble by their number and move more data.",
-            2, true, BackwardStyle::Full, checkGroup, makeInterleaved};
+    return {.name = "interleaved-1f1b", .title = "Interleaved 1F1B",
+            .description = "Several chunks per device shrink the bubble by their number and move more data.",
+            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
+            .check = checkGroup, .make = makeInterleaved};
 }
 
 } // namespace pipewright

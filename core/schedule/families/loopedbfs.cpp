@@ -30,8 +30,10 @@ Schedule makeLoopedBreadthFirst(const FamilyParameters& p)
 
 Family loopedBreadthFirst()
 {
-    return {"looped-bfs", "Looped BFS", "Each chunk runs all microbatches before the next; parameters are gathered once per sweep.",
-            2, true, BackwardStyle::Full, alwaysFine, makeLoopedBreadthFirst};
+    return {.name = "looped-bfs", .title = "Looped BFS",
+            .description = "Each chunk runs all microbatches before the next; parameters are gathered once per sweep.",
+            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
+            .check = alwaysFine, .make = makeLoopedBreadthFirst};
 }
 
 } // namespace pipewright

@@ -6,8 +6,10 @@ namespace pipewright {
 
 Family oneForwardOneBackward()
 {
-    return {"1f1b", "1F1B", "Backward as early as possible; device r holds at most p - r microbatches.",
-            1, false, BackwardStyle::Full, alwaysFine, [](const FamilyParameters& p) {
+    return {.name = "1f1b", .title = "1F1B",
+            .description = "Backward as early as possible; device r holds at most p - r microbatches.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = alwaysFine, .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

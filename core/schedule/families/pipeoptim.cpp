@@ -7,11 +7,13 @@ namespace pipewright {
 
 Family pipeOptim()
 {
-    return {"pipeoptim", "PipeOptim", "Asynchronous 1F1B; forwards read weights predicted by the optimizer's direction.", 1, false,
-            BackwardStyle::Full,
-            [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
-            [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
-            false, true, false, true};
+    return {.name = "pipeoptim", .title = "PipeOptim",
+            .description = "Asynchronous 1F1B; forwards read weights predicted by the optimizer's direction.",
+            .defaultChunks = 1, .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
+            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
+            .accumulates = true, .updates = true};
 }
 
 } // namespace pipewright

@@ -31,8 +31,10 @@ Schedule makeSeq1F1B(const FamilyParameters& p)
 
 Family seq1F1B()
 {
-    return {"seq1f1b", "Seq1F1B", "1F1B on pieces of each sequence: smaller steps, less memory and a smaller bubble.",
-            1, false, BackwardStyle::Full, alwaysFine, makeSeq1F1B, true};
+    return {.name = "seq1f1b", .title = "Seq1F1B",
+            .description = "1F1B on pieces of each sequence: smaller steps, less memory and a smaller bubble.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = alwaysFine, .make = makeSeq1F1B, .cutsSequences = true};
 }
 
 } // namespace pipewright

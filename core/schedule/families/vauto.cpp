@@ -299,8 +299,10 @@ Schedule makeAdaptive(const FamilyParameters& p)
 
 Family adaptiveV()
 {
-    return {"v-auto", "Adaptive V", "Searches the building blocks in a V for the least bubble under a memory limit.",
-            2, false, BackwardStyle::Split, checkAdaptive, makeAdaptive};
+    return {.name = "v-auto", .title = "Adaptive V",
+            .description = "Searches the building blocks in a V for the least bubble under a memory limit.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = checkAdaptive, .make = makeAdaptive, .search = FamilySearch::Tried};
 }
 
 } // namespace pipewright

@@ -20,26 +20,34 @@ Schedule makeFromBlock(const FamilyParameters& p)
 
 Family vMin()
 {
-    return {"v-min", "V-Min", "A third of the activation memory of 1F1B; suits passes of about equal time.",
-            2, false, BackwardStyle::Split, alwaysFine, makeFromBlock<vMinBlock>};
+    return {.name = "v-min", .title = "V-Min",
+            .description = "A third of the activation memory of 1F1B; suits passes of about equal time.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = alwaysFine, .make = makeFromBlock<vMinBlock>};
 }
 
 Family vHalf()
 {
-    return {"v-half", "V-Half", "Half of the activation memory of 1F1B and about half of its bubble.",
-            2, false, BackwardStyle::Split, alwaysFine, makeFromBlock<vHalfBlock>};
+    return {.name = "v-half", .title = "V-Half",
+            .description = "Half of the activation memory of 1F1B and about half of its bubble.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = alwaysFine, .make = makeFromBlock<vHalfBlock>};
 }
 
 Family vZeroBubble()
 {
-    return {"v-zb", "V-ZB", "No bubble when passes take equal time, in the activation memory of 1F1B.",
-            2, false, BackwardStyle::Split, alwaysFine, makeFromBlock<vZeroBubbleBlock>};
+    return {.name = "v-zb", .title = "V-ZB",
+            .description = "No bubble when passes take equal time, in the activation memory of 1F1B.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = alwaysFine, .make = makeFromBlock<vZeroBubbleBlock>};
 }
 
 Family oneForwardOneBackwardV()
 {
-    return {"1f1b-v", "1F1B-V", "Two thirds of the activation memory of 1F1B without splitting the backward.",
-            2, false, BackwardStyle::Full, alwaysFine, makeFromBlock<oneF1BVBlock>};
+    return {.name = "1f1b-v", .title = "1F1B-V",
+            .description = "Two thirds of the activation memory of 1F1B without splitting the backward.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Full,
+            .check = alwaysFine, .make = makeFromBlock<oneF1BVBlock>};
 }
 
 } // namespace pipewright

@@ -272,8 +272,10 @@ Schedule makeAutomatic(const FamilyParameters& p)
 
 Family zeroBubbleAuto()
 {
-    return {"zb-auto", "ZB-1p / ZB-2p", "Places forwards and both backward halves by measured times under a memory limit.",
-            1, false, BackwardStyle::Split, checkAutomatic, makeAutomatic};
+    return {.name = "zb-auto", .title = "ZB-1p / ZB-2p",
+            .description = "Places forwards and both backward halves by measured times under a memory limit.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = checkAutomatic, .make = makeAutomatic, .search = FamilySearch::Placed};
 }
 
 } // namespace pipewright

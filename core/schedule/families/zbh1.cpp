@@ -6,8 +6,10 @@ namespace pipewright {
 
 Family zeroBubbleH1()
 {
-    return {"zb-h1", "ZB-H1", "Split backward within the memory of 1F1B; about a third of its bubble remains.",
-            1, false, BackwardStyle::Split, alwaysFine, [](const FamilyParameters& p) {
+    return {.name = "zb-h1", .title = "ZB-H1",
+            .description = "Split backward within the memory of 1F1B; about a third of its bubble remains.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = alwaysFine, .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

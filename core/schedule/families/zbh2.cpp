@@ -7,8 +7,10 @@ namespace pipewright {
 
 Family zeroBubbleH2()
 {
-    return {"zb-h2", "ZB-H2", "No bubble within a device's span when the passes take equal time; twice the memory of 1F1B.",
-            1, false, BackwardStyle::Split, alwaysFine, [](const FamilyParameters& p) {
+    return {.name = "zb-h2", .title = "ZB-H2",
+            .description = "No bubble within a device's span when the passes take equal time; twice the memory of 1F1B.",
+            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = alwaysFine, .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

@@ -86,8 +86,10 @@ Schedule makeV(const FamilyParameters& p)
 
 Family zeroBubbleV()
 {
-    return {"zb-v", "ZB-V", "Two chunks per device in a V: no bubble when passes take equal time, within the memory of 1F1B.",
-            2, false, BackwardStyle::Split, checkV, makeV};
+    return {.name = "zb-v", .title = "ZB-V",
+            .description = "Two chunks per device in a V: no bubble when passes take equal time, within the memory of 1F1B.",
+            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
+            .check = checkV, .make = makeV, .search = FamilySearch::Few};
 }
 
 } // namespace pipewright
