@@ -21,9 +21,7 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
     CudaSetup setup;
     setup.bfloat16 = choice.bfloat16;
     setup.deadline = choice.deadline;
-    setup.transport = choice.link == "nccl"   ? CudaTransport::Nccl
-                      : choice.link == "copy" ? CudaTransport::Copy
-                                              : CudaTransport::Automatic;
+    setup.transport = cudaTransportNamed(choice.link);
     for (const CudaLibrary& library : status.libraries)
         (library.name == "cuBLASLt" ? setup.cublasLt
          : library.name == "NCCL"   ? setup.nccl

@@ -9,6 +9,7 @@
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
+#include "executor/cuda/cudabackend.h"
 #include "executor/faultspec.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/run.h"
@@ -118,14 +119,14 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
 RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 {
     requireOneOf("--backend", given.backend, {"host", "cuda", "mpi"});
-    requireOneOf("--link", given.link, {"auto", "copy", "nccl"});
+    const CudaTransport link = cudaTransportNamed(given.link);
     requireOneOf("--device", given.device, {"host", "cuda"});
     if (given.device != "host" && given.backend != "mpi")
         throw Error("--device", "says what each of several processes has", "add --backend mpi, or leave it out");
-    if (given.device == "cuda" && given.link == "copy")
+    if (given.device == "cuda" && !reachesProcesses(link))
         throw Error("--link", "GPUs of several processes reach each other by NCCL only",
                     "leave it out, or use --backend cuda");
-    if (!given.onGpus() && (given.bfloat16 || given.graphs || given.link != "auto" || !given.libraries.empty()))
+    if (!given.onGpus() && (given.bfloat16 || given.graphs || link != CudaTransport::Automatic || !given.libraries.empty()))
         throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
                     "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});

@@ -8,6 +8,7 @@
 #include "core/formats/graphfile.h"
 #include "core/spmd/shardplan.h"
 #include "core/spmd/shards.h"
+#include "executor/cuda/cudabackend.h"
 #include "executor/host/hostbackend.h"
 
 #include <fmt/format.h>
@@ -259,8 +260,7 @@ std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const Grap
     if (given.backend != "host" && given.backend != "cuda")
         throw Error("--backend", fmt::format("\"{}\" is none that shared stages run on", given.backend),
                     "use one of host, cuda");
-    if (given.link != "auto" && given.link != "copy" && given.link != "nccl")
-        throw Error("--link", fmt::format("\"{}\" is no way between GPUs", given.link), "use one of auto, copy, nccl");
+    cudaTransportNamed(given.link);
     if (given.backend == "host")
         return nullptr;
     if (!given.run && given.calibrate.empty())

@@ -10,7 +10,22 @@
 
 namespace pipewright {
 
+static_assert(passCount == 4, "which passes begin an order is said here");
+
 namespace {
+
+/// Of Megatron's --pipeline-model-parallel-layout.
+char letterOf(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Embedding: return 'E';
+    case LayerKind::Head: return 'L';
+    case LayerKind::Transformer:
+    case LayerKind::Mlp:
+    case LayerKind::Other: return 't';
+    }
+    return 't';
+}
 
 constexpr std::size_t longestExpansion = 65'536;
 constexpr std::string_view layerLetters = "EtmL";
@@ -195,7 +210,7 @@ ExportedText megatronLayout(const Design& given)
     for (const int count : design.layersPerStage) {
         std::string& stage = stages.emplace_back();
         for (int i = 0; i < count; ++i, ++layer)
-            stage += layers[layer].kind == LayerKind::Embedding ? 'E' : layers[layer].kind == LayerKind::Head ? 'L' : 't';
+            stage += letterOf(layers[layer].kind);
     }
 
     const std::string layout = megatronLayoutText(stages);

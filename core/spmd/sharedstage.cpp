@@ -58,7 +58,7 @@ LayerRange rangeOf(const Workload& workload, int first, int count)
     LayerRange range;
     for (int l = 0; l < first + count; ++l) {
         const LayerKind kind = layers[static_cast<std::size_t>(l)].kind;
-        if (kind == LayerKind::Transformer)
+        if (hasAttention(kind))
             ++(l < first ? range.first : range.count);
         range.embedding = range.embedding || (l >= first && kind == LayerKind::Embedding);
     }

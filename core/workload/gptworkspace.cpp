@@ -28,10 +28,15 @@ std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind k
 {
     const std::int64_t hidden = shape.tokens() * shape.hidden;
     const std::int64_t perQuery = shape.attention == AttentionMemory::Streamed ? 1 : shape.sequence;
-    if (kind == LayerKind::Transformer && formsInputGradient(pass))
-        return {{"d.ln", hidden}, {"d.scores", shape.heads * perQuery * shape.tokens()}};
-    if ((kind == LayerKind::Head || kind == LayerKind::Mlp) && formsInputGradient(pass))
-        return {{"d.ln", hidden}};
+    if (!formsInputGradient(pass))
+        return {};
+    switch (kind) {
+    case LayerKind::Transformer: return {{"d.ln", hidden}, {"d.scores", shape.heads * perQuery * shape.tokens()}};
+    case LayerKind::Mlp:
+    case LayerKind::Head: return {{"d.ln", hidden}};
+    case LayerKind::Embedding:
+    case LayerKind::Other: break;
+    }
     return {};
 }
 

@@ -77,7 +77,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
         }
     }
     const auto attentions = std::count_if(layers.begin(), layers.end(),
-                                          [](const Layer& layer) { return layer.kind == LayerKind::Transformer; });
+                                          [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
     stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
@@ -109,6 +109,7 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
     stage.inputGrad = toNanoseconds(inputGrad);
     stage.weightGrad = toNanoseconds(weightGrad);
     stage.backward = stage.inputGrad + stage.weightGrad;
+    static_assert(opCount == 6, "the times of all operations are filled in here");
     stage.recompute = stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update = device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <set>
 #include <span>
@@ -134,7 +135,7 @@ public:
     {
         for (const GpuShare& share : setup.devices)
             m_gpus.push_back({&table, share.gpu, nullptr, nullptr});
-        if (setup.transport == CudaTransport::Nccl)
+        if (sendsByNccl())
             openNccl();
         for (CudaGpu& gpu : m_gpus) {
             auto& clock = m_clocks[gpu.index];
@@ -196,8 +197,8 @@ public:
     }
     std::vector<std::unique_ptr<Communicator>> createCommunicators() override
     {
-        const bool asked = m_setup.transport == CudaTransport::Nccl;
-        if (m_setup.transport == CudaTransport::Copy || (!asked && m_setup.nccl.empty()))
+        const bool asked = sendsByNccl();
+        if (!mayUseNccl() || (!asked && m_setup.nccl.empty()))
             return {};
         std::set<int> gpus;
         for (const CudaGpu& gpu : m_gpus)
@@ -216,16 +217,35 @@ public:
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
         const CudaGpu &a = m_gpus.at(static_cast<std::size_t>(first)), &b = m_gpus.at(static_cast<std::size_t>(second));
-        if (m_setup.transport != CudaTransport::Nccl || a.index == b.index)
+        if (!sendsByNccl() || a.index == b.index)
             return nullptr;
         return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
                                          std::array{&owner(a.index), &owner(b.index)}, sums, m_setup.deadline);
     }
 
 private:
+    bool sendsByNccl() const
+    {
+        switch (m_setup.transport) {
+        case CudaTransport::Nccl: return true;
+        case CudaTransport::Automatic:
+        case CudaTransport::Copy: return false;
+        }
+        return false;
+    }
+    bool mayUseNccl() const ///< for collectives
+    {
+        switch (m_setup.transport) {
+        case CudaTransport::Nccl:
+        case CudaTransport::Automatic: return true;
+        case CudaTransport::Copy: return false;
+        }
+        return false;
+    }
+
     bool connectsByNccl(int from, int to) const
     {
-        return m_setup.transport == CudaTransport::Nccl
+        return sendsByNccl()
             && m_gpus.at(static_cast<std::size_t>(from)).index != m_gpus.at(static_cast<std::size_t>(to)).index;
     }
 
@@ -332,6 +352,17 @@ std::int64_t CudaBackend::takeRecords(std::int32_t step, std::vector<GpuRecord>&
 }
 
 } // namespace
+
+CudaTransport cudaTransportNamed(std::string_view name)
+{
+    std::vector<std::string_view> known;
+    for (const CudaTransport transport : cudaTransports) {
+        if (nameOf(transport) == name)
+            return transport;
+        known.push_back(nameOf(transport));
+    }
+    throw Error("--link", fmt::format("\"{}\" is no way between GPUs", name), fmt::format("use one of {}", fmt::join(known, ", ")));
+}
 
 std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup)
 {

@@ -11,16 +11,44 @@
 #include "executor/backend.h"
 #include "executor/cuda/table.h"
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 namespace pipewright {
 
 /// How bytes get from one GPU to another; within a GPU they are always copied.
 enum class CudaTransport {
-    Automatic, ///< the copy engines
-    Copy,      ///< the same, by name
+    Automatic, ///< the copy engines between devices, NCCL for collectives where it is there
+    Copy,      ///< the copy engines for all
     Nccl,
 };
+inline constexpr std::array cudaTransports{CudaTransport::Automatic, CudaTransport::Copy, CudaTransport::Nccl};
+
+constexpr std::string_view nameOf(CudaTransport transport) ///< as in --link; empty for a number that is none
+{
+    switch (transport) {
+    case CudaTransport::Automatic: return "auto";
+    case CudaTransport::Copy: return "copy";
+    case CudaTransport::Nccl: return "nccl";
+    }
+    return {};
+}
+static_assert(nameOf(static_cast<CudaTransport>(cudaTransports.size())).empty(), "cudaTransports lists them all");
+
+/// May it connect GPUs of several processes?
+constexpr bool reachesProcesses(CudaTransport transport)
+{
+    switch (transport) {
+    case CudaTransport::Automatic:
+    case CudaTransport::Nccl: return true;
+    case CudaTransport::Copy: return false;
+    }
+    return false;
+}
+
+/// The inverse of nameOf. Throws Error.
+CudaTransport cudaTransportNamed(std::string_view name);
 
 struct CudaSetup {
     std::vector<GpuShare> devices; ///< per pipeline device: where it runs

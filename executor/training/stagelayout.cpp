@@ -61,7 +61,7 @@ StageLayout::StageLayout(const Workload& workload, int first, int last) : m_firs
                 break;
             }
         }
-        if (layer.kind == LayerKind::Transformer)
+        if (hasAttention(layer.kind))
             append(index, "attention.sequenceGradient", BufferKind::SequenceGradient,
                    sequenceGradientElements(workload.shape), m_sequenceGradient);
         Bytes end = 0; // layers run one after another and share the workspace
@@ -94,8 +94,22 @@ Bytes StageLayout::bytes(BufferKind kind) const
     case BufferKind::SavedFromInputGrad: return m_fromInputGrad;
     case BufferKind::Workspace: return m_workspace;
     case BufferKind::SequenceGradient: return m_sequenceGradient;
-    default: throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::OptimizerState:
+    case BufferKind::Output:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::Gradient:
+    case BufferKind::ReceivedGradient:
+    case BufferKind::ReduceInbox:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights:
+    case BufferKind::PartialGradient:
+    case BufferKind::ReceivedPartialGradient: break;
     }
+    throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
 }
 
 } // namespace pipewright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/stagemaths.h"
 
+#include "core/base/diagnostic.h"
+
 #include <cassert>
 
 namespace pipewright {
@@ -20,9 +22,11 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
             else
                 m_embedding.emplace(shape, index, m_layout, m_parameters);
             break;
-        case LayerKind::Mlp: m_mlps.emplace_back(shape, index, m_layout, m_parameters); break;
+        case LayerKind::Transformer: m_blocks.emplace_back(TransformerLayer(shape, index, m_layout, m_parameters)); break;
+        case LayerKind::Mlp: m_blocks.emplace_back(MlpLayer(shape, index, m_layout, m_parameters)); break;
         case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
-        default: m_transformers.emplace_back(shape, index, m_layout, m_parameters); break;
+        case LayerKind::Other:
+            throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics", "run a model made of its dimensions");
         }
     }
 }
@@ -38,10 +42,8 @@ void StageMaths::forward(std::span<const float> parameters, const StageInput& in
         m_features->forward(parameters, input.tokens, memory, stream);
     else
         memory.operations->copy(input.activation, stream);
-    for (const TransformerLayer& layer : m_transformers)
-        layer.forward(parameters, memory, stream);
-    for (const MlpLayer& layer : m_mlps)
-        layer.forward(parameters, memory, stream);
+    for (const auto& block : m_blocks)
+        std::visit([&](const auto& layer) { layer.forward(parameters, memory, stream); }, block);
     if (m_head)
         m_head->forward(parameters, input.targets, memory, input.loss);
 }
@@ -58,10 +60,8 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
         m_head->inputGrad(parameters, memory, stream, gradients);
     else
         memory.operations->copy(outputGrad, stream);
-    for (auto layer = m_mlps.rbegin(); layer != m_mlps.rend(); ++layer)
-        layer->inputGrad(parameters, memory, stream, gradients);
-    for (auto layer = m_transformers.rbegin(); layer != m_transformers.rend(); ++layer)
-        layer->inputGrad(parameters, memory, stream, gradients);
+    for (auto block = m_blocks.rbegin(); block != m_blocks.rend(); ++block)
+        std::visit([&](const auto& layer) { layer.inputGrad(parameters, memory, stream, gradients); }, *block);
 }
 
 void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const
@@ -71,10 +71,8 @@ void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradient
         m_embedding->weightGrad(memory, gradients);
     if (m_features)
         m_features->weightGrad(memory, gradients);
-    for (const TransformerLayer& layer : m_transformers)
-        layer.weightGrad(memory, gradients);
-    for (const MlpLayer& layer : m_mlps)
-        layer.weightGrad(memory, gradients);
+    for (const auto& block : m_blocks)
+        std::visit([&](const auto& layer) { layer.weightGrad(memory, gradients); }, block);
     if (m_head)
         m_head->weightGrad(memory, gradients);
 }

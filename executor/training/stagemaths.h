@@ -18,6 +18,7 @@
 
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 namespace pipewright {
@@ -69,9 +70,8 @@ private:
     ParameterLayout m_parameters;
     std::size_t m_activationElements;
     std::optional<EmbeddingLayer> m_embedding;
-    std::vector<TransformerLayer> m_transformers;
-    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of embedding and transformers
-    std::vector<MlpLayer> m_mlps;
+    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of the embedding
+    std::vector<std::variant<TransformerLayer, MlpLayer>> m_blocks; ///< between the two ends, in their order
     std::optional<HeadLayer> m_head;
 };
 

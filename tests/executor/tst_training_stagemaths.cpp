@@ -199,6 +199,51 @@ private slots:
         QCOMPARE(loss, expected);
     }
 
+    void layersOfAStageRunInTheirOwnOrderWhateverTheirKinds()
+    {
+        const ModelShape shape = smallShape(3);
+        ModelShape plain = shape;
+        plain.architecture = Architecture::Classifier;
+        plain.features = 300;
+        plain.heads = plain.keyValueHeads = 1;
+        plain.headSize = plain.hidden;
+        plain.microbatchSize = shape.tokens(); // as many rows
+        Workload workload = workloadOf(shape);
+        workload.layers[2] = workloadOf(plain).layers[2]; // attention and MLP, MLP, attention and MLP
+        QCOMPARE(workload.layers[2].kind, LayerKind::Mlp);
+
+        const StageMaths together(workload, 1, 4, 1);
+        const std::vector<float> parameters = wildParameters(together.parameters().count());
+        std::vector<float> input(together.activationElements()), outputGrad(input), gradients(parameters.size());
+        for (std::size_t i = 0; i < input.size(); ++i) {
+            input[i] = float(CounterRandom(5, "input").normal(i));
+            outputGrad[i] = float(CounterRandom(5, "slope").normal(i));
+        }
+        StageRoom room(together);
+        together.forward(parameters, {{}, input, {}}, room.memory(), room.output);
+        together.backward(parameters, room.memory(), outputGrad, room.inputGrad, gradients);
+
+        std::vector<StageMaths> alone;
+        std::vector<StageRoom> rooms;
+        for (int layer = 1; layer < 4; ++layer)
+            rooms.emplace_back(alone.emplace_back(workload, layer, layer + 1, 1));
+        const auto partOf = [&](std::vector<float>& all, std::size_t stage) {
+            std::size_t begin = 0;
+            for (std::size_t s = 0; s < stage; ++s)
+                begin += alone[s].parameters().count();
+            return std::span(all).subspan(begin, alone[stage].parameters().count());
+        };
+        std::vector<float> copy = parameters, sums(parameters.size());
+        for (std::size_t s = 0; s < 3; ++s)
+            alone[s].forward(partOf(copy, s), {{}, s == 0 ? input : rooms[s - 1].output, {}}, rooms[s].memory(), rooms[s].output);
+        for (std::size_t s = 3; s-- > 0;)
+            alone[s].backward(partOf(copy, s), rooms[s].memory(), s == 2 ? outputGrad : rooms[s + 1].inputGrad, rooms[s].inputGrad,
+                              partOf(sums, s));
+        QVERIFY(room.output == rooms[2].output);
+        QVERIFY(room.inputGrad == rooms[0].inputGrad);
+        QVERIFY(gradients == sums);
+    }
+
     void noPassAllocates()
     {
         const ModelShape shape = smallShape();
