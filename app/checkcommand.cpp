@@ -77,8 +77,8 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         if (options->json)
             printJson(toJson(options->file, diagnostics, crossed));
         else if (valid)
-            fmt::print("{}: {} can run: {} blocks on {} devices\n", options->file, design.name, design.schedule.blocks(),
-                       design.schedule.devices());
+            fmt::print("{}: {} can run: {} blocks on {} devices\n", options->file, design.name,
+                       design.schedule.blocks(), design.schedule.devices());
         exitCode = valid ? exitSuccess : exitFinding;
     });
 }

@@ -48,7 +48,7 @@ void addDevicesCommand(CommandLine& line, int& exitCode);
 /// Opens the designer's window; compiled only with the GUI.
 int openDesigner(int argc, char** argv, const std::vector<std::string>& files);
 
-void printJson(const Json& object);                   ///< the one object on standard output
+void printJson(const Json& object);                    ///< the one object on standard output
 void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 
 /// predict(), with the file's name and line in front of every diagnostic, thrown as a Finding. A design that

@@ -32,7 +32,10 @@ CommandOption& CommandOption::range(int least, int most)
     return *this;
 }
 
-bool CommandOption::given() const { return m_option->count() > 0; }
+bool CommandOption::given() const
+{
+    return m_option->count() > 0;
+}
 
 template<class Value>
 CommandOption Command::option(const std::string& names, Value& value, const std::string& meaning)
@@ -59,11 +62,20 @@ Command Command::group(const std::string& title, const std::string& meaning)
     return Command(m_app->add_option_group(title, meaning));
 }
 
-void Command::onCall(std::function<void()> work) { m_app->callback(std::move(work)); }
+void Command::onCall(std::function<void()> work)
+{
+    m_app->callback(std::move(work));
+}
 
-bool Command::given(const std::string& option) const { return m_app->count(option) > 0; }
+bool Command::given(const std::string& option) const
+{
+    return m_app->count(option) > 0;
+}
 
-std::string Command::typeNameOf(const std::string& option) const { return m_app->get_option(option)->get_type_name(); }
+std::string Command::typeNameOf(const std::string& option) const
+{
+    return m_app->get_option(option)->get_type_name();
+}
 
 std::string Command::firstGiven() const
 {
@@ -82,7 +94,10 @@ CommandLine::CommandLine(const std::string& program, const std::string& meaning,
 
 CommandLine::~CommandLine() = default;
 
-Command CommandLine::withoutCommand() { return Command(m_app.get()); }
+Command CommandLine::withoutCommand()
+{
+    return Command(m_app.get());
+}
 
 Command CommandLine::add(const std::string& name, const std::string& meaning)
 {

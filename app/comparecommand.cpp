@@ -121,7 +121,8 @@ int compareFiles(const CompareOptions& options)
     const StepLengths lengths = stepLengths(trace.steps());
     const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
     if (!options.picture.empty())
-        writePicture(options.picture, options.force, located.design, prediction, pictureOptions(options, measured, chosen.name));
+        writePicture(options.picture, options.force, located.design, prediction,
+                     pictureOptions(options, measured, chosen.name));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
     if (options.json) {
         Json object = toJson(comparison);

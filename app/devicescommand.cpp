@@ -133,9 +133,7 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
     const std::string whyNoMpi = whyNoRanks();
     const Json mpi = whyNoMpi.empty() ? Json{{"available", true}, {"name", ranksDescription()}}
                                       : Json{{"available", false}, {"reason", whyNoMpi}};
-    return {{"host", std::move(entry)},
-            {"cuda", toJson(cuda, mapping)},
-            {"mpi", mpi}};
+    return {{"host", std::move(entry)}, {"cuda", toJson(cuda, mapping)}, {"mpi", mpi}};
 }
 
 } // namespace

@@ -12,8 +12,8 @@ namespace pipewright::app {
 
 namespace {
 
-constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing, DeviceTimeCause::Communication,
-                                         DeviceTimeCause::Copies,    DeviceTimeCause::HostGap,
+constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing,  DeviceTimeCause::Communication,
+                                         DeviceTimeCause::Copies,     DeviceTimeCause::HostGap,
                                          DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting};
 
 std::string keyOf(DeviceTimeCause cause)
@@ -34,8 +34,7 @@ TraceStep stretchOf(const StoredActivities& trace, const std::vector<TraceStep>&
     if (step < 0)
         return {"the whole trace", 0, endOf(trace)};
     const std::string wanted = fmt::format("ProfilerStep#{}", step);
-    const auto found =
-        std::find_if(steps.begin(), steps.end(), [&](const TraceStep& s) { return s.name == wanted; });
+    const auto found = std::find_if(steps.begin(), steps.end(), [&](const TraceStep& s) { return s.name == wanted; });
     if (found == steps.end())
         throw Error(path, fmt::format("has no step {}", step),
                     steps.empty() ? "the profiler wrote no ranges ProfilerStep#N into it"
@@ -85,8 +84,8 @@ Json toJson(const DeviceTimes& times)
 void print(const DeviceTimes& times)
 {
     const Nanoseconds whole = times.to - times.from;
-    Table table({"device", "computing", "communication", "copies", "host gap", "launching", "waiting",
-                 "communication hidden"});
+    Table table(
+        {"device", "computing", "communication", "copies", "host gap", "launching", "waiting", "communication hidden"});
     for (const DeviceTime& device : times.devices) {
         std::vector<std::string> cells{device.name};
         for (const DeviceTimeCause cause : allCauses)
@@ -102,7 +101,8 @@ void print(const DeviceTimes& times)
         Table links({"moved", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"});
         for (const LinkTime& link : times.links)
             links.addRow({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
-                          fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess), formatDuration(link.waited)});
+                          fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess),
+                          formatDuration(link.waited)});
         links.print();
     }
     std::string sentence = verdict(times);
@@ -114,12 +114,9 @@ Json toJson(const std::vector<AchievedRate>& rates)
 {
     Json array = Json::array();
     for (const AchievedRate& rate : rates) {
-        Json entry{{"what", rate.what},
-                   {"unit", rate.flops ? "FLOP/s" : "B/s"},
-                   {"count", rate.count},
-                   {"amount", rate.amount},
-                   {"time_ns", rate.time},
-                   {"rate", rate.rate()},
+        Json entry{{"what", rate.what},    {"unit", rate.flops ? "FLOP/s" : "B/s"},
+                   {"count", rate.count},  {"amount", rate.amount},
+                   {"time_ns", rate.time}, {"rate", rate.rate()},
                    {"best", rate.best}};
         entry["ceiling"] = rate.ceiling > 0 ? Json(rate.ceiling) : Json();
         entry["share"] = rate.share();
@@ -136,8 +133,8 @@ void print(const std::vector<AchievedRate>& rates)
     Table table({"achieved", "count", "rate", "best", "ceiling", "share"});
     for (const AchievedRate& rate : rates)
         table.addRow({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
-                      rateText(rate.best, rate.flops), rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "of the best",
-                      percent(rate.share())});
+                      rateText(rate.best, rate.flops),
+                      rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "of the best", percent(rate.share())});
     table.print();
 }
 
@@ -179,8 +176,8 @@ void explainActivities(const std::string& path, int step, bool json)
                 Nanoseconds sum = 0;
                 for (const DeviceTime& device : of.devices)
                     sum += device.of(cause);
-                cells.push_back(percent(
-                    shareOf(sum, (s.end - s.start) * static_cast<Nanoseconds>(std::max<std::size_t>(1, of.devices.size())))));
+                cells.push_back(percent(shareOf(
+                    sum, (s.end - s.start) * static_cast<Nanoseconds>(std::max<std::size_t>(1, of.devices.size())))));
             }
             cells.push_back(of.straggler < 0 ? "-" : of.devices[static_cast<std::size_t>(of.straggler)].name);
             table.addRow(std::move(cells));

@@ -32,22 +32,20 @@ struct Options {
         command.option("files", files, "designs to compare").required().typeName("FILE");
         command.option("--steps", steps, "updates (100)").typeName("N");
         command.option("--seeds", seeds, "seeds 1 to K (1)").typeName("K");
-        command.option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)").typeName("PATH");
-        rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
-                   .typeName("X");
+        command.option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)")
+            .typeName("PATH");
+        rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)").typeName("X");
         momentumOption =
             command.option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)").typeName("U");
-        command.option("--optimizer", optimizer, "in place of the designs' own")
-            .typeName("sgd|adam|adamw|rmsprop");
-        command.option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
+        command.option("--optimizer", optimizer, "in place of the designs' own").typeName("sgd|adam|adamw|rmsprop");
+        command
+            .option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
             .typeName("FILE");
         command.option("--table", table, "a row per design, means over the seeds and their spread").typeName("CSV");
         command.option("--database", database, "add the results to a SQLite file, run by run").typeName("DB");
         command.option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
             .typeName("MODEL");
-        command.option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)")
-            .delimiter(',')
-            .typeName("X,X,…");
+        command.option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)").delimiter(',').typeName("X,X,…");
         command.option("--start", start, "toy: of every weight (0.5)").typeName("W");
         command.option("--target", target, "toy chain: what y should be (1)").typeName("Y");
         command.option("--dampening", dampening, "toy SGD: v = u v + (1 - dampening) g (0)").typeName("TAU");
@@ -55,8 +53,7 @@ struct Options {
         command.option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)").typeName("E");
         command.flag("--json", json, "print one JSON object");
         command.flag("--force", force, "replace output files that exist");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none")
-            .typeName("STYLE");
+        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
     }
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
@@ -76,7 +73,8 @@ std::optional<Optimizer> optimizerOf(const Options& given)
         std::vector<std::string_view> known;
         for (const OptimizerFacts& facts : optimizers)
             known.push_back(facts.name);
-        throw Error("--optimizer", "\"" + given.optimizer + "\" is not known", fmt::format("use one of {}", fmt::join(known, ", ")));
+        throw Error("--optimizer", "\"" + given.optimizer + "\" is not known",
+                    fmt::format("use one of {}", fmt::join(known, ", ")));
     }
     return rule;
 }
@@ -154,12 +152,14 @@ std::string spread(const Spread& value, int seeds)
 /// A row per design: means over the seeds, and in brackets how far they spread.
 void printTable(const std::vector<ExperimentRun>& runs)
 {
-    Table table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits", "updates/s",
-                 "peak memory", "staleness", "copies"});
+    Table table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits",
+                 "updates/s", "peak memory", "staleness", "copies"});
     for (const ExperimentSummary& line : summarise(runs))
         table.addRow({line.name, line.rule, line.optimizer, spread(line.finalLoss, line.seeds),
                       spread(line.heldBackLoss, line.seeds), spread(line.heldBackAccuracy, line.seeds),
-                      !line.bitEqual ? "" : *line.bitEqual ? "yes" : "no",
+                      !line.bitEqual   ? ""
+                      : *line.bitEqual ? "yes"
+                                       : "no",
                       fmt::format("{:.3g}", line.updatesPerSecond.mean), formatSize(line.peakBytes),
                       joined(line.staleness), joined(line.copies)});
     table.print();
@@ -187,10 +187,10 @@ void writeOutputs(const Options& given, const Experiment& experiment)
         return;
     for (const std::string& path : given.outputs)
         writeFileAtomically(path,
-                            extensionOf(path) == "csv"
-                                ? curvesCsv(experiment.runs)
-                                : lossPicture(fmt::format("{} updates, {}", given.steps, experiment.runs.front().optimizer),
-                                              lossCurves(experiment.runs)),
+                            extensionOf(path) == "csv" ? curvesCsv(experiment.runs)
+                                                       : lossPicture(fmt::format("{} updates, {}", given.steps,
+                                                                                 experiment.runs.front().optimizer),
+                                                                     lossCurves(experiment.runs)),
                             given.force);
     if (!given.table.empty())
         writeFileAtomically(given.table, summaryCsv(summarise(experiment.runs)), given.force);
@@ -207,9 +207,9 @@ void show(ProgressPrinter& printer, const ExperimentProgress& now, Nanoseconds s
                                now.design, now.seed, now.update + 1, now.updates, now.loss, formatDuration(left));
         },
         [&] {
-            return Json{{"progress", fraction}, {"run", now.run},         {"runs", now.runs},
-                        {"design", now.design}, {"seed", now.seed},       {"update", now.update},
-                        {"updates", now.updates}, {"loss", now.loss},     {"eta_ns", left}}
+            return Json{{"progress", fraction},   {"run", now.run},   {"runs", now.runs},
+                        {"design", now.design},   {"seed", now.seed}, {"update", now.update},
+                        {"updates", now.updates}, {"loss", now.loss}, {"eta_ns", left}}
                 .dump();
         });
 }
@@ -265,8 +265,11 @@ int runTraining(const Options& given)
     if (!experiment.runs.empty())
         printDiagnostics(whatIsUnfair(experiment.runs));
     if (given.json) {
-        Json object{{"steps", given.steps}, {"seeds", given.seeds}, {"data", options.data},
-                    {"cancelled", experiment.cancelled}, {"runs", Json::array()}};
+        Json object{{"steps", given.steps},
+                    {"seeds", given.seeds},
+                    {"data", options.data},
+                    {"cancelled", experiment.cancelled},
+                    {"runs", Json::array()}};
         for (const ExperimentRun& run : experiment.runs)
             object["runs"].push_back(toJson(run));
         printJson(object);
@@ -286,8 +289,7 @@ int runTraining(const Options& given)
 
 void addExperimentCommand(CommandLine& line, int& exitCode)
 {
-    Command command =
-        line.add("experiment", "Trains designs on the same data and compares their weight policies");
+    Command command = line.add("experiment", "Trains designs on the same data and compares their weight policies");
     const auto options = std::make_shared<Options>(command);
     command.onCall([options, &exitCode] {
         exitCode = exitSuccess;

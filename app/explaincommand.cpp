@@ -26,11 +26,10 @@ struct ExplainOptions {
         step.addTo(command);
         command
             .option("--what-if", changes,
-                        "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
-                        "be repeated")
+                    "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
+                    "be repeated")
             .typeName("WHAT=VALUE");
-        command.option("--order", order, "replay the measured blocks in the order of this design")
-            .typeName("FILE");
+        command.option("--order", order, "replay the measured blocks in the order of this design").typeName("FILE");
         command.flag("--json", json, "print one JSON object");
     }
     std::string trace, design, order;

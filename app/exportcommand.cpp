@@ -29,11 +29,11 @@ struct ExportCommandOptions {
         command.option("-o,--output", output, "the file to write").required().typeName("FILE");
         command
             .option("--csv", csv,
-                        "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
+                    "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
             .typeName("FILE");
         command
             .option("--trace", trace,
-                        "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
+                    "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
             .typeName("TRACE");
         step.addTo(command);
         command.flag("--force", force, "replace the file if it exists");
@@ -72,7 +72,8 @@ void writeReport(const ExportCommandOptions& options)
     const std::string text = reportText(options);
     writeFileAtomically(options.output, text, options.force);
     if (options.json)
-        printJson({{"output", options.output}, {"format", "html"}, {"bytes", text.size()}, {"warnings", Json::array()}});
+        printJson(
+            {{"output", options.output}, {"format", "html"}, {"bytes", text.size()}, {"warnings", Json::array()}});
     else
         fmt::print("{}: report\n", options.output);
 }

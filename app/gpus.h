@@ -28,7 +28,7 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
                                                                  Diagnostics& notes);
 
 /// The same for one of several processes, which reach each other by the mesh.
-std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)> cudaRank(
-    const GpuChoice& choice);
+std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
+cudaRank(const GpuChoice& choice);
 
 } // namespace pipewright::app

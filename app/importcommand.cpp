@@ -27,14 +27,14 @@ struct ImportCommandOptions {
             formats += fmt::format("\n{} ({})", format.name, format.title);
         command
             .option("file", files,
-                        "the other tool's file: a schedule, or traces, one per rank (Chrome JSON of PyTorch's "
-                        "profiler, plain or .gz; SQLite exports of Nsight Systems)")
+                    "the other tool's file: a schedule, or traces, one per rank (Chrome JSON of PyTorch's "
+                    "profiler, plain or .gz; SQLite exports of Nsight Systems)")
             .required()
             .typeName("FILE");
         command.option("-o,--output", output, "the design or trace to write").required().typeName("FILE");
         command.option("--from", from, formats).typeName("FORMAT");
         command.flag("--legacy-letters", legacyLetters,
-                         "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
+                     "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
         command.option("--name", name, "the design's name (default: the file's)").typeName("NAME");
         command.flag("--force", force, "replace the file if it exists");
         command.option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
@@ -142,8 +142,8 @@ void run(const ImportCommandOptions& options)
 
 void addImportCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add(
-        "import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
+    Command command =
+        line.add("import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
     const auto options = std::make_shared<ImportCommandOptions>(command);
     command.onCall([options, &exitCode] {
         run(*options);

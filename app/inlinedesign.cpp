@@ -38,8 +38,9 @@ std::vector<std::string_view> familyNames()
 InlineDesign::InlineDesign(Command command, bool acceptFile)
     : m_acceptFile(acceptFile), m_options(command.group("Design", "what a family is made for"))
 {
-    command.option(acceptFile ? "design" : "family", m_what,
-                       fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
+    command
+        .option(acceptFile ? "design" : "family", m_what,
+                fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
         .required()
         .typeName(acceptFile ? "FILE|FAMILY" : "FAMILY");
     Command group = m_options;
@@ -74,15 +75,22 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
         .typeName("paper|exact|code");
     group.option("--rounding", m_rounding, "xpipe: what becomes of fractions of a step (half-even)")
         .typeName("half-even|half-up|half-down|floor|ceiling");
-    group.option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)").typeName("1|2");
+    group.option("--spectrain", m_specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)")
+        .typeName("1|2");
     group.flag("--vertical-sync", m_verticalSync, "pipedream: every stage reads the version that stage 0 read");
     group.option("--workers", m_workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)").typeName("N");
-    group.option("--layout", m_layout, "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a worker per device and stages that hop")
+    group
+        .option("--layout", m_layout,
+                "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a "
+                "worker per device and stages that hop")
         .typeName("pipeline|workers|single|triangle|sharded");
     group.option("--name", m_name, "name of the design");
 }
 
-bool InlineDesign::isFile() const { return m_acceptFile && findFamily(m_what) == nullptr; }
+bool InlineDesign::isFile() const
+{
+    return m_acceptFile && findFamily(m_what) == nullptr;
+}
 
 DesignRequest InlineDesign::request() const
 {
@@ -90,7 +98,9 @@ DesignRequest InlineDesign::request() const
     for (const char* required : {"--devices", "--microbatches"})
         if (!given(required))
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
-    const auto number = [&](const char* option, int value) { return given(option) ? std::optional(value) : std::nullopt; };
+    const auto number = [&](const char* option, int value) {
+        return given(option) ? std::optional(value) : std::nullopt;
+    };
     const auto text = [&](const char* option, const std::string& value) {
         return given(option) ? std::optional(value) : std::nullopt;
     };

@@ -27,7 +27,8 @@ private:
     bool m_acceptFile;
     Command m_options;
     std::string m_what;
-    int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0, m_microbatchSize = 0;
+    int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
+        m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
     std::string m_model, m_device, m_cluster, m_name;
     std::vector<int> m_layersPerStage;

@@ -18,7 +18,8 @@ int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<
 {
     for (const std::string& file : files)
         if (!std::filesystem::exists(file))
-            throw Error(file, "is neither a command nor a file", fmt::format("commands: {}", fmt::join(line.commandNames(), ", ")));
+            throw Error(file, "is neither a command nor a file",
+                        fmt::format("commands: {}", fmt::join(line.commandNames(), ", ")));
 #ifdef PIPEWRIGHT_HAS_GUI
     return openDesigner(argc, argv, files);
 #else
@@ -54,14 +55,10 @@ int run(int argc, char** argv)
     addShardCommand(line, exitCode);
     addDevicesCommand(line, exitCode);
     switch (line.parse(argc, argv)) {
-    case CommandLine::Outcome::Called:
-        return exitCode;
-    case CommandLine::Outcome::NoCommand:
-        return openFiles(line, argc, argv, files);
-    case CommandLine::Outcome::Informed:
-        return exitSuccess;
-    case CommandLine::Outcome::BadUsage:
-        break;
+    case CommandLine::Outcome::Called: return exitCode;
+    case CommandLine::Outcome::NoCommand: return openFiles(line, argc, argv, files);
+    case CommandLine::Outcome::Informed: return exitSuccess;
+    case CommandLine::Outcome::BadUsage: break;
     }
     return exitBadInput;
 }

@@ -9,7 +9,10 @@
 
 namespace pipewright::app {
 
-void printJson(const Json& object) { fmt::print("{}\n", object.dump()); }
+void printJson(const Json& object)
+{
+    fmt::print("{}\n", object.dump());
+}
 
 void printDiagnostics(const Diagnostics& diagnostics)
 {

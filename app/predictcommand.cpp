@@ -59,9 +59,8 @@ Json toJson(const Design& design, const Prediction& prediction)
     object["makespan_ns"] = metrics.makespan;
     object["span_ns"] = metrics.span;
     object["ideal_ns"] = metrics.ideal;
-    object["bubble"] = {{"rate_makespan", metrics.rateMakespan},
-                        {"rate_span", metrics.rateSpan},
-                        {"ratio_ideal", metrics.ratioIdeal}};
+    object["bubble"] = {
+        {"rate_makespan", metrics.rateMakespan}, {"rate_span", metrics.rateSpan}, {"ratio_ideal", metrics.ratioIdeal}};
     object["per_device"] = Json::array();
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
@@ -95,8 +94,8 @@ void print(const Design& design, const Prediction& prediction)
                formatDuration(metrics.makespan), percent(metrics.rateMakespan));
     fmt::print("span      {:>10}   (span - ideal) / span        {:>8}  rate_span\n", formatDuration(metrics.span),
                percent(metrics.rateSpan));
-    fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n",
-               formatDuration(metrics.ideal), percent(metrics.ratioIdeal));
+    fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
+               percent(metrics.ratioIdeal));
     Table table({"device", "busy", "idle", "span", "activations", "peak memory"});
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
@@ -111,8 +110,8 @@ void print(const Design& design, const Prediction& prediction)
     for (const StageWeights& stage : weightReport(program))
         weights.addRow({std::to_string(stage.stage), std::to_string(stage.updates), std::to_string(stage.staleness),
                         fmt::format("{:.3g}", stage.meanStaleness), std::to_string(stage.forwardSteps),
-                        std::to_string(stage.backwardSteps), std::to_string(stage.versions), std::to_string(stage.copies),
-                        std::to_string(stage.inFlight)});
+                        std::to_string(stage.backwardSteps), std::to_string(stage.versions),
+                        std::to_string(stage.copies), std::to_string(stage.inFlight)});
     weights.print();
 }
 

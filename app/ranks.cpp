@@ -114,9 +114,8 @@ std::string ranksDescription()
 #endif
 }
 
-std::function<std::unique_ptr<Backend>(int devices)> rankBackendOrLaunch(const RankEnvironment& ranks, int devices,
-                                                                         Nanoseconds deadline,
-                                                                         const RankCreator& create)
+std::function<std::unique_ptr<Backend>(int devices)>
+rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create)
 {
     if (ranks.launcher == RankEnvironment::Launcher::None)
         launch(devices);

@@ -19,9 +19,8 @@ using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh>
 
 /// What makes this process's part of the backend. Started plainly, the program starts mpirun with `devices` of
 /// itself and ends as rank 0 does; this does not return. Throws Error when there is no MPI to do that with.
-std::function<std::unique_ptr<Backend>(int devices)> rankBackendOrLaunch(const RankEnvironment& ranks, int devices,
-                                                                         Nanoseconds deadline,
-                                                                         const RankCreator& create);
+std::function<std::unique_ptr<Backend>(int devices)>
+rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create);
 
 /// For the process that started the ranks; does nothing anywhere but on rank 0.
 void leaveVerdict(int exitCode);

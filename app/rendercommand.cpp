@@ -54,7 +54,8 @@ void addRenderCommand(CommandLine& line, int& exitCode)
         }
         writePicture(options->picture, options->force, located.design, prediction, picture);
         if (options->json)
-            printJson({{"picture", options->picture}, {"design", options->file}, {"measured", picture.measured != nullptr}});
+            printJson(
+                {{"picture", options->picture}, {"design", options->file}, {"measured", picture.measured != nullptr}});
         else
             fmt::print("{}: {}\n", options->picture, located.design.name);
         exitCode = exitSuccess;

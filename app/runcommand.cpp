@@ -32,21 +32,28 @@ struct RunCommandOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("--backend", backend, "host, cuda or mpi").required().typeName("BACKEND");
         command
-            .option("--device", device,
-                        "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
-                        "gives its device, else the one with the process's number there, NCCL between them (host)")
+            .option(
+                "--device", device,
+                "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
+                "gives its device, else the one with the process's number there, NCCL between them (host)")
             .typeName("DEVICE");
         command.option("--steps", steps, "training steps to do").required().typeName("N");
         command.option("-o,--output", trace, "the trace to write").required().typeName("TRACE");
         command.flag("--force", force, "replace the trace if it exists");
         command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
             .typeName("MATHS");
-        command.flag("--synthetic", synthetic, "blocks that burn the design's times and hold its bytes, without a model");
+        command.flag("--synthetic", synthetic,
+                     "blocks that burn the design's times and hold its bytes, without a model");
         command.option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
         command.option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)").typeName("X");
-        command.option("--device-memory", deviceMemory, "what each device may hold, with all that is kept beside its buffers (as much as there is)").typeName("SIZE");
-        command.option("--inject", faults, "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
-                                               "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
+        command
+            .option("--device-memory", deviceMemory,
+                    "what each device may hold, with all that is kept beside its buffers (as much as there is)")
+            .typeName("SIZE");
+        command
+            .option("--inject", faults,
+                    "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                    "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
         command.option("--data", data, "text to train on (the program's own sources)").typeName("PATH");
@@ -58,18 +65,19 @@ struct RunCommandOptions {
         command.flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
         command
             .option("--link", link,
-                        "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between processes always)")
+                    "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
+                    "processes always)")
             .typeName("LINK");
         command.option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
             .typeName("FOLDER");
         command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
-        command.flag("--graphs", graphs,
-                         "on GPUs: blocks are captured once and launched as CUDA graphs");
+        command.flag("--graphs", graphs, "on GPUs: blocks are captured once and launched as CUDA graphs");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
-    std::string file, backend, device = "host", trace, maths = "auto", clock = "real", data, transport = "rendezvous", deadline;
+    std::string file, backend, device = "host", trace, maths = "auto", clock = "real", data, transport = "rendezvous",
+                               deadline;
     std::string progress = "auto", deviceMemory, link = "auto";
     std::vector<std::string> faults, libraries;
     bool bfloat16 = false, graphs = false;
@@ -102,7 +110,8 @@ int eagerSlotsOf(const std::string& transport)
         if (const auto [stop, error] = std::from_chars(transport.data() + 6, end, slots);
             error == std::errc() && stop == end && slots >= 1 && slots <= 1024)
             return slots;
-    throw Error("--transport", "\"" + transport + "\" is no transport", "use rendezvous, eager, or eager:K with K from 1 to 1024");
+    throw Error("--transport", "\"" + transport + "\" is no transport",
+                "use rendezvous, eager, or eager:K with K from 1 to 1024");
 }
 
 RunOptions::Maths mathsOf(const RunCommandOptions& given)
@@ -112,7 +121,7 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
     if (given.synthetic || given.maths == "synthetic")
         return RunOptions::Maths::Synthetic;
     return given.maths == "training" ? RunOptions::Maths::Training
-         : given.maths == "timed"    ? RunOptions::Maths::Timed
+           : given.maths == "timed"  ? RunOptions::Maths::Timed
                                      : RunOptions::Maths::Automatic;
 }
 
@@ -126,7 +135,8 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     if (given.device == "cuda" && !reachesProcesses(link))
         throw Error("--link", "GPUs of several processes reach each other by NCCL only",
                     "leave it out, or use --backend cuda");
-    if (!given.onGpus() && (given.bfloat16 || given.graphs || link != CudaTransport::Automatic || !given.libraries.empty()))
+    if (!given.onGpus()
+        && (given.bfloat16 || given.graphs || link != CudaTransport::Automatic || !given.libraries.empty()))
         throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
                     "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
@@ -165,9 +175,9 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 std::string keptParts(const std::vector<HeldMemory>& devices)
 {
     constexpr std::pair<Bytes HeldMemory::*, const char*> parts[] = {{&HeldMemory::maths, "for their maths"},
-                                                                       {&HeldMemory::text, "of text and losses"},
-                                                                       {&HeldMemory::links, "for links"},
-                                                                       {&HeldMemory::gaps, "of gaps between buffers"}};
+                                                                     {&HeldMemory::text, "of text and losses"},
+                                                                     {&HeldMemory::links, "for links"},
+                                                                     {&HeldMemory::gaps, "of gaps between buffers"}};
     std::string text;
     for (const auto& [part, name] : parts) {
         Bytes most = 0;
@@ -285,9 +295,10 @@ int runDesign(const RunCommandOptions& given)
         print(result);
     printDiagnostics(result.notes);
     if (result.cancelled) {
-        printDiagnostics({{Severity::Error, given.trace,
-                           fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.steps),
-                           "the trace holds the finished steps"}});
+        printDiagnostics(
+            {{Severity::Error, given.trace,
+              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.steps),
+              "the trace holds the finished steps"}});
         return exitFinding;
     }
     return exitSuccess;

@@ -30,19 +30,19 @@ struct SearchCommandOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command
             .option("--memory-limit", limit,
-                        "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
-                        "with --pareto a range FROMx:TOx")
+                    "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
+                    "with --pareto a range FROMx:TOx")
             .typeName("SIZE|FACTORx");
         command.option("--time-limit", timeLimit, "give up improving after so long (10s)").typeName("T");
         command
             .option("--objective", objective,
-                        "makespan, or span: the longest time between a device's first block and its last")
+                    "makespan, or span: the longest time between a device's first block and its last")
             .typeName("OBJECTIVE");
         command.option("--seed", seed, "of what is tried at random (1)").typeName("N");
         command.option("--threads", threads, "0: as many as the machine has").typeName("N");
         command
             .option("--rounds", rounds,
-                        "end after so many rounds of every thread; with one thread the result follows from the seed")
+                    "end after so many rounds of every thread; with one thread the result follows from the seed")
             .typeName("N");
         command.option("--lock", locked, "blocks that keep their order, such as F0.3")
             .delimiter(',')
@@ -57,19 +57,18 @@ struct SearchCommandOptions {
             .typeName("SHAPE,…");
         command
             .option("--backward", backward,
-                        "given: as the design has them; split: I and W apart; full: one block; either: what is better")
+                    "given: as the design has them; split: I and W apart; full: one block; either: what is better")
             .typeName("STYLE");
         command
             .option("--recompute", recompute,
-                        "stages that keep only their input and compute the rest again, such as 0,1; or auto: as many "
-                        "of the first as pay (with a limit in bytes)")
+                    "stages that keep only their input and compute the rest again, such as 0,1; or auto: as many "
+                    "of the first as pay (with a limit in bytes)")
             .delimiter(',')
             .typeName("STAGE,…");
         command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
         command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
         command.flag("--force", force, "replace what exists");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none")
-            .typeName("STYLE");
+        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
@@ -311,9 +310,11 @@ std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
                                                                   {"split", BackwardChoice::Split},
                                                                   {"full", BackwardChoice::Full},
                                                                   {"either", BackwardChoice::Either}};
-    const auto style = std::find_if(std::begin(styles), std::end(styles), [&](const auto& s) { return s.first == given.backward; });
+    const auto style =
+        std::find_if(std::begin(styles), std::end(styles), [&](const auto& s) { return s.first == given.backward; });
     if (style == std::end(styles))
-        throw Error("--backward", "\"" + given.backward + "\" is none that is known", "use given, split, full or either");
+        throw Error("--backward", "\"" + given.backward + "\" is none that is known",
+                    "use given, split, full or either");
     variants.backward = style->second;
     for (const std::string& text : given.recompute) {
         char* end = nullptr;
@@ -328,12 +329,14 @@ std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
     if (variants.backward == BackwardChoice::Given && given.recompute.empty())
         return std::nullopt;
     if (given.pareto || given.partition || !given.placement.empty())
-        throw Error(given.recompute.empty() ? "--backward" : "--recompute", "is not searched together with partitions, placements or a range of limits",
+        throw Error(given.recompute.empty() ? "--backward" : "--recompute",
+                    "is not searched together with partitions, placements or a range of limits",
                     "search the partition first, then this with its result");
     return variants;
 }
 
-int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& located, VariantOptions variants, const SearchOptions& options)
+int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& located, VariantOptions variants,
+                     const SearchOptions& options)
 {
     variants.search = options;
     const VariantResult found = locating(located, [&] { return searchVariants(located.design, variants); });
@@ -355,7 +358,8 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
     } else {
         Table table({"backward", "recomputed stages", given.objective});
         for (const VariantTrial& trial : found.trials)
-            table.addRow({std::string(styleName(trial.backward)), trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
+            table.addRow({std::string(styleName(trial.backward)),
+                          trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         table.print();
         print(found.result, given);

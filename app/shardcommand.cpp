@@ -34,37 +34,36 @@ struct ShardCommandOptions {
             .typeName("FILE");
         command
             .option("--ratios", ratios,
-                        "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
-                        "found when left out")
+                    "shares of the devices, such as 2:1 or 0.6,0.4; those of further segments after a slash; "
+                    "found when left out")
             .typeName("SHARES");
         command.option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
             .typeName("N");
-        command.option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)")
-            .typeName("T");
+        command.option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)").typeName("T");
         command.option("--max-expansions", maxExpansions, "of one search (1000000)").typeName("N");
         command.option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
             .typeName("SET");
         command.option("--alternatives", alternatives, "so many runners-up (5)").typeName("N");
         command.flag("--run", run,
-                         "also run it here, compare every property, the loss and the gradients with a single device, "
-                         "and measure it beside the common ways");
-        command.option("--backend", backend,
-                           "with --run or --calibrate: host (one thread per device, in a run at its emulated rate), or "
-                           "cuda (a GPU or a slice of one for each)")
+                     "also run it here, compare every property, the loss and the gradients with a single device, "
+                     "and measure it beside the common ways");
+        command
+            .option("--backend", backend,
+                    "with --run or --calibrate: host (one thread per device, in a run at its emulated rate), or "
+                    "cuda (a GPU or a slice of one for each)")
             .typeName("NAME");
         command.option("--link", link, "with --backend cuda: auto, copy or nccl (auto)").typeName("WAY");
         command.option("--cuda-libraries", libraries, "folders of NVIDIA's libraries").typeName("FOLDER");
         command.option("--steps", steps, "with --run: timed steps of every way (3)").typeName("N");
         command
             .option("--calibrate", calibrate,
-                        "measure the backend's devices and collectives as the cluster's devices, write the file with "
-                        "them, and do nothing else")
+                    "measure the backend's devices and collectives as the cluster's devices, write the file with "
+                    "them, and do nothing else")
             .typeName("FILE");
         command.flag("--force", force, "with --calibrate: replace the file");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host",
-                      link = "auto";
+    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host", link = "auto";
     std::vector<std::string> libraries;
     std::int64_t maxExpansions = 1'000'000;
     int alternatives = 5, steps = 3, stage = -1;

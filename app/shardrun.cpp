@@ -95,8 +95,8 @@ void print(const ShardRun& run)
                run.checked.verifiedGradients, run.checked.largestError);
     Table table({"measured", "step", "predicted", "error"});
     for (const MeasuredWay& way : run.ways)
-        table.addRow({way.name, formatDuration(toNanoseconds(way.median())), formatDuration(toNanoseconds(way.predicted)),
-                      signedPercent(way.error())});
+        table.addRow({way.name, formatDuration(toNanoseconds(way.median())),
+                      formatDuration(toNanoseconds(way.predicted)), signedPercent(way.error())});
     table.print();
 }
 

@@ -75,8 +75,8 @@ std::vector<std::size_t> narrowest(const std::vector<Row>& rows, std::size_t bre
     for (std::size_t r = 0; r < rows.size(); ++r) {
         widths.resize(std::max(widths.size(), rows[r].size()), 0);
         for (std::size_t column = 0; column < rows[r].size(); ++column)
-            widths[column] = std::max(widths[column],
-                                      r < breakable ? longestLine(rows[r][column], 0) : rows[r][column].size());
+            widths[column] =
+                std::max(widths[column], r < breakable ? longestLine(rows[r][column], 0) : rows[r][column].size());
     }
     return widths;
 }
@@ -158,7 +158,13 @@ void Table::printWide() const
         printRow(row, widths);
 }
 
-std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
-std::string signedPercent(double share) { return fmt::format("{:+.2f} %", share * 100); }
+std::string percent(double share)
+{
+    return fmt::format("{:.2f} %", share * 100);
+}
+std::string signedPercent(double share)
+{
+    return fmt::format("{:+.2f} %", share * 100);
+}
 
 } // namespace pipewright::app

@@ -23,7 +23,7 @@ private:
     std::vector<std::vector<std::string>> m_rows;
 };
 
-std::string percent(double share);        ///< 0.1585 -> "15.85 %"
-std::string signedPercent(double share);  ///< 0.02 -> "+2.00 %"
+std::string percent(double share);       ///< 0.1585 -> "15.85 %"
+std::string signedPercent(double share); ///< 0.02 -> "+2.00 %"
 
 } // namespace pipewright::app

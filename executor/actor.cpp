@@ -132,15 +132,10 @@ bool Actor::execute(const PlannedInstruction& instruction)
 {
     switch (instruction.kind) {
     case InstructionKind::Compute:
-    case InstructionKind::Update:
-        return compute(instruction);
-    case InstructionKind::Reduce:
-        return reduce(instruction);
-    case InstructionKind::Send:
-        return send(instruction.send);
-    case InstructionKind::Receive:
-        acquire(instruction);
-        return receive(instruction.receive);
+    case InstructionKind::Update: return compute(instruction);
+    case InstructionKind::Reduce: return reduce(instruction);
+    case InstructionKind::Send: return send(instruction.send);
+    case InstructionKind::Receive: acquire(instruction); return receive(instruction.receive);
     case InstructionKind::Free:
         if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
             return false;
@@ -167,7 +162,9 @@ bool Actor::compute(const PlannedInstruction& instruction)
         return false;
 
     const std::span views(m_plan->views);
-    const auto slice = [&](PlannedInstruction::Range range) { return views.subspan(range.begin, range.end - range.begin); };
+    const auto slice = [&](PlannedInstruction::Range range) {
+        return views.subspan(range.begin, range.end - range.begin);
+    };
     const TaskContext context{instruction.task,
                               &m_run.program->tasks[instruction.task],
                               m_run.step,
@@ -296,8 +293,8 @@ void Actor::recordSums()
         if (m_run.sums[pair] && m_run.plan.sumPairs[pair].first == m_device)
             m_run.sums[pair]->finished(m_finished);
     for (const Copied& sum : m_finished)
-        m_run.recorder->record(m_device, TaskRecord{sum.task, m_run.step, m_run.program->tasks[sum.task].device,
-                                                    sum.start, sum.end});
+        m_run.recorder->record(
+            m_device, TaskRecord{sum.task, m_run.step, m_run.program->tasks[sum.task].device, sum.start, sum.end});
 }
 
 bool Actor::waitForPin(Nanoseconds earliestStart)
@@ -330,7 +327,8 @@ bool Actor::strike(std::uint32_t index)
             if (!pause(fault.delay))
                 return false;
             break;
-        case Fault::Kind::Throws: throw Error("device " + std::to_string(m_device), "an injected fault made its maths fail");
+        case Fault::Kind::Throws:
+            throw Error("device " + std::to_string(m_device), "an injected fault made its maths fail");
         case Fault::Kind::OutOfMemory: throw std::bad_alloc();
         case Fault::Kind::LinkStalls: m_linksStalled = true; break;
         case Fault::Kind::Killed: std::raise(SIGKILL); break;

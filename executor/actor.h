@@ -61,7 +61,7 @@ struct RunState {
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: exchanged over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per exchange
     StageWork* work = nullptr;
-    Recorder* recorder = nullptr;                      ///< may be null
+    Recorder* recorder = nullptr; ///< may be null
     std::vector<Fault> faults;
     int step = 0;
     Nanoseconds stepStart = 0;
@@ -71,9 +71,9 @@ struct RunState {
     // Virtual clock: when a buffer that a block made is ready, when an exchange began and ended. Each place
     // is written by one actor before it posts the exchange that makes another actor read it.
     bool virtualClock = false;
-    bool emulateLinks = false;            ///< timed maths: a transfer takes its duration
-    std::vector<Nanoseconds> durations;   ///< per task; needed by the two above
-    std::vector<Nanoseconds> latencies;   ///< per task: how long a transfer is under way after it left a shared link
+    bool emulateLinks = false;          ///< timed maths: a transfer takes its duration
+    std::vector<Nanoseconds> durations; ///< per task; needed by the two above
+    std::vector<Nanoseconds> latencies; ///< per task: how long a transfer is under way after it left a shared link
     std::vector<Nanoseconds> bufferReady;
     std::vector<Nanoseconds> exchangeStart, exchangeEnd;
     std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it

@@ -8,7 +8,8 @@ namespace pipewright {
 
 bool Actor::isTransfer(int exchange) const
 {
-    return m_run.program->tasks[m_run.plan.exchanges[static_cast<std::size_t>(exchange)].task].kind == TaskKind::Transfer;
+    return m_run.program->tasks[m_run.plan.exchanges[static_cast<std::size_t>(exchange)].task].kind
+           == TaskKind::Transfer;
 }
 
 bool Actor::send(int exchange)
@@ -73,7 +74,7 @@ bool Actor::finishBlocking(State side, int exchange)
     if (m_run.virtualClock) {
         const auto index = static_cast<std::size_t>(exchange);
         m_clock = std::max(m_run.senderReady[index], m_run.receiverReady[index])
-                + m_run.durations[m_run.plan.exchanges[index].task];
+                  + m_run.durations[m_run.plan.exchanges[index].task];
         if (side == State::WaitsForArrival)
             m_run.exchangeEnd[index] = m_clock;
     }

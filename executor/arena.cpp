@@ -108,8 +108,8 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
                 continue; // only waits
             const auto found = indexOf.find(instruction.buffer);
             if (found == indexOf.end() || freed[found->second])
-                throw Error(place(device, i), "frees buffer " + std::to_string(instruction.buffer)
-                                                  + ", which is not live there",
+                throw Error(place(device, i),
+                            "frees buffer " + std::to_string(instruction.buffer) + ", which is not live there",
                             "compile the schedule again");
             result[found->second].end = static_cast<std::uint32_t>(i);
             freed[found->second] = true;
@@ -132,8 +132,8 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
         if (!freed[i] && !passing[i])
-            throw Error(place(device, result[i].begin), "defines buffer " + std::to_string(result[i].buffer)
-                                                            + ", which is never freed",
+            throw Error(place(device, result[i].begin),
+                        "defines buffer " + std::to_string(result[i].buffer) + ", which is never freed",
                         "compile the schedule again");
     }
     return result;

@@ -38,10 +38,10 @@ bool isPersistent(BufferKind kind);
 /// A device's buffers in two blocks of its memory: one for what comes and goes, one for what stays.
 struct BufferPlaces {
     std::vector<BufferLife> lifetimes;
-    ArenaPlan arena; ///< of these
+    ArenaPlan arena;                                 ///< of these
     std::vector<std::pair<BufferId, Bytes>> lasting; ///< persistent buffers and where they begin in their block
-    Bytes persistent = 0;   ///< of these
-    Bytes lastingBytes = 0; ///< of their block, with what aligns them
+    Bytes persistent = 0;                            ///< of these
+    Bytes lastingBytes = 0;                          ///< of their block, with what aligns them
 };
 /// Throws Error as lifetimes() does.
 BufferPlaces planBuffers(const Program& program, int device);

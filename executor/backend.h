@@ -2,8 +2,9 @@
 // What the runtime needs from hardware, and no more: devices with memory, streams that things are issued
 // on, events that order streams, and links that carry buffers one way between two devices. The host
 // backend implements it with threads and memory copies; a GPU backend issues the same calls on its own
-// streams, and what was issued runs later: only its stopwatch knows when. Whatever is waited for is waited for through a Stream, so a run can always be interrupted.
-// tests/executor/tst_backend_conformance.cpp says what every implementation must do.
+// streams, and what was issued runs later: only its stopwatch knows when. Whatever is waited for is waited for through
+// a Stream, so a run can always be interrupted. tests/executor/tst_backend_conformance.cpp says what every
+// implementation must do.
 #pragma once
 
 #include "core/base/units.h"
@@ -109,8 +110,8 @@ public:
     virtual std::unique_ptr<Stream> createStream() = 0;
     /// An event that only `waiter` ever waits for.
     virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
-    /// Maths in this device's memory, in the order of `stream`. All of a device work in the same room: only one at a time
-    /// may multiply matrices or add up losses.
+    /// Maths in this device's memory, in the order of `stream`. All of a device work in the same room: only one at a
+    /// time may multiply matrices or add up losses.
     virtual std::unique_ptr<kernels::Operations> createOperations(Stream& stream) = 0;
     /// Null when the calling thread does the work itself, and a look at the clock is the truth.
     virtual std::unique_ptr<Stopwatch> createStopwatch(Stream&, std::size_t /*places*/) { return nullptr; }
@@ -130,9 +131,9 @@ public:
 struct Posting {
     TaskId task = none;
     std::span<const Region> regions;
-    Event* done = nullptr;     ///< sender: the source may be reused; receiver: the data is there
-    Nanoseconds atLeast = 0;   ///< emulates a slower link: the data is there no earlier than this after the copy began
-    bool blocks = false;       ///< `atLeast` holds for the sender's `done` too
+    Event* done = nullptr;   ///< sender: the source may be reused; receiver: the data is there
+    Nanoseconds atLeast = 0; ///< emulates a slower link: the data is there no earlier than this after the copy began
+    bool blocks = false;     ///< `atLeast` holds for the sender's `done` too
 };
 
 /// A copy that the call carried out itself; task `none` when it did not.
@@ -170,9 +171,9 @@ public:
 };
 
 struct LinkOptions {
-    int storedSends = 0;       ///< 0: rendezvous; k: eager, at most k sends stored on the way
-    Bytes slotBytes = 0;       ///< larger transfers always rendezvous
-    std::size_t postings = 0;  ///< most sends (and receives) between two resets; nothing is allocated later
+    int storedSends = 0;      ///< 0: rendezvous; k: eager, at most k sends stored on the way
+    Bytes slotBytes = 0;      ///< larger transfers always rendezvous
+    std::size_t postings = 0; ///< most sends (and receives) between two resets; nothing is allocated later
 
     /// From one slot to the next.
     Bytes stride(Bytes alignment) const { return (slotBytes + alignment - 1) / alignment * alignment; }
@@ -205,8 +206,8 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
-    /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store, whether
-    /// or not so many are ever on their way.
+    /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,
+    /// whether or not so many are ever on their way.
     virtual LinkMemory linkMemory(int from, int to, const LinkOptions& options) const = 0;
     /// One group of all devices, in their order; empty when they have no way of their own to move data together.
     /// Throws Error when one was asked for and cannot be had.

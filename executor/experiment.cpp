@@ -140,7 +140,8 @@ bool sameBits(const std::vector<std::vector<float>>& a, const std::vector<std::v
         flat[0].insert(flat[0].end(), stage.begin(), stage.end());
     for (const auto& stage : b)
         flat[1].insert(flat[1].end(), stage.begin(), stage.end());
-    return flat[0].size() == flat[1].size() && std::memcmp(flat[0].data(), flat[1].data(), flat[0].size() * sizeof(float)) == 0;
+    return flat[0].size() == flat[1].size()
+           && std::memcmp(flat[0].data(), flat[1].data(), flat[0].size() * sizeof(float)) == 0;
 }
 
 } // namespace
@@ -256,8 +257,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
         }
         const std::vector<double> means = losses.means(work.microbatchLosses());
         result.losses.insert(result.losses.end(), means.begin(), means.end());
-        result.readsAgree =
-            result.readsAgree && (!program.versioned() || work.versions().firstDifference() == none);
+        result.readsAgree = result.readsAgree && (!program.versioned() || work.versions().firstDifference() == none);
     }
     const double seconds = static_cast<double>(steadyNow() - start) / 1e9;
     result.updatesPerSecond = seconds > 0 ? static_cast<double>(result.losses.size()) / seconds : 0;

@@ -37,20 +37,20 @@ struct ExperimentRun {
     bool classifies = false;
     std::vector<double> losses; ///< per update: mean loss of its microbatches, as their forwards saw it
     double finalLoss = 0;       ///< mean of the last tenth of them
-    double heldBackLoss = 0, heldBackAccuracy = 0; ///< of the final weights, on data that was never trained on
-    double updatesPerSecond = 0;                   ///< as measured here
-    double predictedUpdatesPerSecond = 0;          ///< from the design's costs
+    double heldBackLoss = 0, heldBackAccuracy = 0;    ///< of the final weights, on data that was never trained on
+    double updatesPerSecond = 0;                      ///< as measured here
+    double predictedUpdatesPerSecond = 0;             ///< from the design's costs
     std::vector<Bytes> peakBytes, predictedPeakBytes; ///< per device
     std::vector<StageWeights> weights;                ///< empty without U blocks
-    bool readsAgree = true;            ///< every block read the version that was compiled
-    std::optional<bool> bitEqual{};    ///< whether the final weights are those of the reference of this seed
+    bool readsAgree = true;                           ///< every block read the version that was compiled
+    std::optional<bool> bitEqual{};             ///< whether the final weights are those of the reference of this seed
     std::vector<std::vector<float>> parameters; ///< per stage, at the end
-    bool cancelled = false;            ///< it broke off: only what is known before a run is filled in
+    bool cancelled = false;                     ///< it broke off: only what is known before a run is filled in
 };
 
 struct ExperimentOptions {
     int updates = 100, seeds = 1;
-    std::string data;                      ///< see loadSplitData
+    std::string data;                     ///< see loadSplitData
     std::optional<Optimizer> optimizer{}; ///< in place of what the designs say
     std::optional<double> learningRate{}, momentum{};
     const std::atomic<bool>* cancel = nullptr;

@@ -109,16 +109,20 @@ std::string curvesCsv(const std::vector<ExperimentRun>& runs)
 
 std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
 {
-    std::string text = "design,weights,optimizer,seeds,final_loss,final_loss_spread,held_back_loss,held_back_loss_spread,"
-                       "held_back_accuracy,held_back_accuracy_spread,bit_equal_to_sequential,staleness,copies,"
-                       "updates_per_second,peak_bytes,predicted_peak_bytes\n";
+    std::string text =
+        "design,weights,optimizer,seeds,final_loss,final_loss_spread,held_back_loss,held_back_loss_spread,"
+        "held_back_accuracy,held_back_accuracy_spread,bit_equal_to_sequential,staleness,copies,"
+        "updates_per_second,peak_bytes,predicted_peak_bytes\n";
     for (const ExperimentSummary& line : lines)
         text += fmt::format("{},{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{:.4g},{},{}\n",
                             csvCell(line.name), line.rule, line.optimizer, line.seeds, line.finalLoss.mean,
                             line.finalLoss.range, line.heldBackLoss.mean, line.heldBackLoss.range,
                             line.heldBackAccuracy.mean, line.heldBackAccuracy.range,
-                            !line.bitEqual ? "" : *line.bitEqual ? "yes" : "no", joined(line.staleness),
-                            joined(line.copies), line.updatesPerSecond.mean, line.peakBytes, line.predictedPeakBytes);
+                            !line.bitEqual   ? ""
+                            : *line.bitEqual ? "yes"
+                                             : "no",
+                            joined(line.staleness), joined(line.copies), line.updatesPerSecond.mean, line.peakBytes,
+                            line.predictedPeakBytes);
     return text;
 }
 
@@ -221,9 +225,21 @@ ExperimentRun experimentRunFrom(const nlohmann::json& object)
 
 ExperimentRecord recordOf(const ExperimentRun& run)
 {
-    return {run.name, run.rule, run.optimizer, static_cast<std::int64_t>(run.seed), run.devices, run.stages,
-            run.microbatchesPerUpdate, run.finalLoss, run.heldBackLoss, run.heldBackAccuracy, run.updatesPerSecond,
-            run.predictedUpdatesPerSecond, largest(run.peakBytes), run.losses, run.weights};
+    return {run.name,
+            run.rule,
+            run.optimizer,
+            static_cast<std::int64_t>(run.seed),
+            run.devices,
+            run.stages,
+            run.microbatchesPerUpdate,
+            run.finalLoss,
+            run.heldBackLoss,
+            run.heldBackAccuracy,
+            run.updatesPerSecond,
+            run.predictedUpdatesPerSecond,
+            largest(run.peakBytes),
+            run.losses,
+            run.weights};
 }
 
 Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs)

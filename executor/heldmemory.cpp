@@ -21,8 +21,8 @@ LinkOptions linkOptions(const PlannedLink& link, int storedSends)
 }
 
 std::vector<HeldMemory> predictMemory(const Program& program, std::span<const BufferPlaces> places,
-                                        std::span<const PlannedLink> links, int storedSends, const StageWork& work,
-                                        Backend& backend)
+                                      std::span<const PlannedLink> links, int storedSends, const StageWork& work,
+                                      Backend& backend)
 {
     std::vector<HeldMemory> devices(program.devices.size());
     for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -74,9 +74,8 @@ Diagnostics whyNotFitting(std::span<const HeldMemory> predicted, Backend& backen
     }
     for (const auto& [pool, devices] : devicesOfPool) {
         const Bytes there = backend.device(static_cast<int>(devices.front())).memory().bytes;
-        const Bytes all = std::accumulate(devices.begin(), devices.end(), Bytes{0}, [&](Bytes sum, std::size_t d) {
-            return sum + predicted[d].total();
-        });
+        const Bytes all = std::accumulate(devices.begin(), devices.end(), Bytes{0},
+                                          [&](Bytes sum, std::size_t d) { return sum + predicted[d].total(); });
         if (all <= there)
             continue;
         std::vector<std::string> parts;

@@ -29,8 +29,8 @@ struct HeldMemory {
 /// Per device. `places` per device, `links` as planLinks() finds them. Of devices of other processes it holds what this
 /// process's options would make of them.
 std::vector<HeldMemory> predictMemory(const Program& program, std::span<const BufferPlaces> places,
-                                        std::span<const PlannedLink> links, int storedSends, const StageWork& work,
-                                        Backend& backend);
+                                      std::span<const PlannedLink> links, int storedSends, const StageWork& work,
+                                      Backend& backend);
 
 LinkOptions linkOptions(const PlannedLink& link, int storedSends);
 

@@ -26,8 +26,8 @@ struct TaskContext {
     int step = 0;
     std::span<const BufferView> reads;
     std::span<const BufferView> writes;
-    Stream* stream = nullptr;                    ///< what the device does, in order
-    const std::atomic<bool>* stopped = nullptr;  ///< long work gives up when it turns true
+    Stream* stream = nullptr;                   ///< what the device does, in order
+    const std::atomic<bool>* stopped = nullptr; ///< long work gives up when it turns true
     /// The device's; in its memory lies all that is read and written.
     const kernels::Operations* operations = &kernels::hostOperations();
 };
@@ -42,7 +42,8 @@ public:
     /// What prepare() will take of a device's memory beside the Program's buffers, and keep.
     virtual Bytes bytesBeside(const Program&, int /*device*/, const Capabilities&) const { return 0; }
     /// Once, before the first step: where every buffer of the program will be (index = BufferId). The
-    /// persistent ones of this process's devices are this work's to fill, those of others are null; the program and the regions stay valid until the end.
+    /// persistent ones of this process's devices are this work's to fill, those of others are null; the program and the
+    /// regions stay valid until the end.
     virtual void prepare(const Program& program, std::span<const Region> regions) = 0;
     /// Between steps, while no device runs.
     virtual void beginStep(int step) = 0;

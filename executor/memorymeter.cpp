@@ -32,8 +32,8 @@ void MemoryMeter::acquire(BufferId buffer, Region place)
             throw Error(where(), "buffer " + std::to_string(buffer) + " begins while it lives",
                         "this is a fault of the compiler: please report it");
         if (place.data < other.place.data + other.place.bytes && other.place.data < place.data + place.bytes)
-            throw Error(where(), "buffers " + std::to_string(buffer) + " and " + std::to_string(other.buffer)
-                                     + " overlap",
+            throw Error(where(),
+                        "buffers " + std::to_string(buffer) + " and " + std::to_string(other.buffer) + " overlap",
                         "this is a fault of the memory plan: please report it");
     }
     m_places.push_back({buffer, place});
@@ -44,8 +44,8 @@ void MemoryMeter::release(BufferId buffer, Region place)
     m_live -= place.bytes;
     if (!m_check)
         return;
-    const auto found = std::find_if(m_places.begin(), m_places.end(),
-                                    [&](const Live& live) { return live.buffer == buffer; });
+    const auto found =
+        std::find_if(m_places.begin(), m_places.end(), [&](const Live& live) { return live.buffer == buffer; });
     if (found == m_places.end())
         throw Error(where(), "buffer " + std::to_string(buffer) + " is released but does not live",
                     "this is a fault of the compiler: please report it");

@@ -16,7 +16,8 @@ class Planner {
 public:
     Planner(const Program& program, std::span<const Region> regions, StageWork& work)
         : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
-          m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1), m_partner(overlapPartners(program))
+          m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1),
+          m_partner(overlapPartners(program))
     {
     }
 
@@ -89,8 +90,8 @@ private:
     void addTransfer(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        const int exchange = addExchange(id, task.device, task.peer, regionsOf(m_program.reads(id)),
-                                         regionsOf(m_program.writes(id)));
+        const int exchange =
+            addExchange(id, task.device, task.peer, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)));
         m_exchangeOfTask[id] = exchange;
         for (const BufferId buffer : m_program.writes(id))
             m_arrivalOfBuffer[buffer] = exchange;
@@ -102,7 +103,8 @@ private:
             const Buffer& description = m_program.buffers[buffer];
             if (!isPersistent(description.kind))
                 break;
-            if (description.kind == BufferKind::Gradients && description.stage == stage && description.replica == replica) {
+            if (description.kind == BufferKind::Gradients && description.stage == stage
+                && description.replica == replica) {
                 BufferView gradients = view(buffer);
                 gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
                 return gradients;
@@ -145,8 +147,7 @@ private:
         if (isNew)
             m_plan.sumPairs.push_back({devices.first, devices.second, 0});
         m_sumOfTask[id] = static_cast<int>(m_plan.sums.size());
-        m_plan.sums.push_back(
-            {id, found->second, m_plan.sumPairs[found->second].sums++, m_exchangeOfTask[id]});
+        m_plan.sums.push_back({id, found->second, m_plan.sumPairs[found->second].sums++, m_exchangeOfTask[id]});
     }
 
     DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
@@ -181,12 +182,8 @@ private:
                     addArrivals(plan, planned, {&instruction.buffer, 1});
                 }
                 break;
-            case InstructionKind::Send:
-                planned.send = m_exchangeOfTask[instruction.task];
-                break;
-            case InstructionKind::Receive:
-                planned.receive = m_exchangeOfTask[instruction.task];
-                break;
+            case InstructionKind::Send: planned.send = m_exchangeOfTask[instruction.task]; break;
+            case InstructionKind::Receive: planned.receive = m_exchangeOfTask[instruction.task]; break;
             case InstructionKind::Reduce:
                 planReduce(planned, device);
                 addViews(plan, planned, device);
@@ -206,8 +203,7 @@ private:
             }
             plan.instructions.push_back(planned);
         }
-        std::stable_sort(posts.begin(), posts.end(),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::stable_sort(posts.begin(), posts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         for (const auto& [instruction, sum] : posts) {
             PlannedInstruction::Range& range = plan.instructions[instruction].posts;
             if (range.begin == range.end)

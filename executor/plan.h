@@ -16,7 +16,7 @@ namespace pipewright {
 struct Exchange {
     TaskId task = none;
     int from = -1, to = -1;
-    int link = -1;                   ///< index into Plan::links
+    int link = -1; ///< index into Plan::links
     std::vector<Region> source, destination;
     int behind = -1; ///< virtual clock: the exchange that must have left the shared link before this one
     /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
@@ -33,15 +33,15 @@ struct PlannedInstruction {
     InstructionKind kind = InstructionKind::Compute;
     Pair pair = Pair::None;
     TaskId task = none;
-    Range reads, writes;    ///< into DevicePlan::views
-    Range acquired;         ///< into DevicePlan::lifetimes: what begins here
-    Range arrivals;         ///< into DevicePlan::arrivals: exchanges that must have arrived, for a pair's first those of both
-    BufferId freed = none;  ///< Free only; none: it only waits
-    int send = -1;          ///< exchange sent here; for a Free: the send to wait for
-    int receive = -1;       ///< exchange received here
-    int sum = -1;           ///< Reduce with another device: index into Plan::sums
-    bool postsSum = false;  ///< and where its own values are posted only here
-    Range posts;            ///< into DevicePlan::posts: sums of which the own values are complete behind this
+    Range reads, writes; ///< into DevicePlan::views
+    Range acquired;      ///< into DevicePlan::lifetimes: what begins here
+    Range arrivals; ///< into DevicePlan::arrivals: exchanges that must have arrived, for a pair's first those of both
+    BufferId freed = none;         ///< Free only; none: it only waits
+    int send = -1;                 ///< exchange sent here; for a Free: the send to wait for
+    int receive = -1;              ///< exchange received here
+    int sum = -1;                  ///< Reduce with another device: index into Plan::sums
+    bool postsSum = false;         ///< and where its own values are posted only here
+    Range posts;                   ///< into DevicePlan::posts: sums of which the own values are complete behind this
     Nanoseconds earliestStart = 0; ///< a pin, from the beginning of the step
 };
 
@@ -51,7 +51,7 @@ struct DevicePlan {
     std::vector<BufferView> views;
     std::vector<std::uint32_t> arrivals;
     std::vector<std::uint32_t> posts; ///< indices into Plan::sums
-    std::size_t mostLive = 0; ///< buffers at one time
+    std::size_t mostLive = 0;         ///< buffers at one time
 };
 
 struct PlannedLink {

@@ -67,7 +67,7 @@ bool Recorder::hasRoom(std::size_t records) const
 {
     return std::all_of(m_rings.begin(), m_rings.end(), [records](const auto& rings) {
         return rings->tasks.room() >= std::min(records, rings->tasks.capacity())
-            && rings->memory.room() >= std::min(records, rings->memory.capacity());
+               && rings->memory.room() >= std::min(records, rings->memory.capacity());
     });
 }
 

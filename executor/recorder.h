@@ -26,7 +26,7 @@ public:
 };
 
 /// One writer, one reader, a fixed number of places.
-template <typename Record>
+template<typename Record>
 class RecordRing {
 public:
     explicit RecordRing(std::size_t capacity) : m_records(capacity) {}
@@ -99,9 +99,9 @@ private:
     RecordSink& m_sink;
     std::vector<std::unique_ptr<Rings>> m_rings;
     std::atomic<std::int64_t> m_dropped{0};
-    std::vector<TaskRecord> m_tasks;       ///< the writing thread's
-    std::vector<MemoryRecord> m_memory;    ///< the writing thread's
-    std::exception_ptr m_failure;          ///< the writing thread's until it ended
+    std::vector<TaskRecord> m_tasks;    ///< the writing thread's
+    std::vector<MemoryRecord> m_memory; ///< the writing thread's
+    std::exception_ptr m_failure;       ///< the writing thread's until it ended
 
     std::mutex m_mutex;
     std::condition_variable m_wake, m_drained;

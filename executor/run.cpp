@@ -51,7 +51,8 @@ Diagnostics whyNotTrainable(const Design& design)
                  "use timed maths, or make the design from a model"}};
     Diagnostics why = whyNotRunnable(design.workload->shape);
     if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
-        why.push_back({Severity::Error, "layersPerStage", "the partition has another number of stages than the schedule",
+        why.push_back({Severity::Error, "layersPerStage",
+                       "the partition has another number of stages than the schedule",
                        "cut the model into as many stages as the schedule has"});
     if (std::any_of(design.costs.microbatches.begin(), design.costs.microbatches.end(),
                     [](const MicrobatchScale& scale) { return scale != MicrobatchScale{}; }))
@@ -72,7 +73,8 @@ bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& n
         throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
         throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
-    if (options.maths == RunOptions::Maths::Timed || options.maths == RunOptions::Maths::Synthetic || options.clock == RunOptions::Clock::Virtual)
+    if (options.maths == RunOptions::Maths::Timed || options.maths == RunOptions::Maths::Synthetic
+        || options.clock == RunOptions::Clock::Virtual)
         return false;
     Diagnostics why = whyNotTrainable(design);
     if (why.empty())
@@ -80,7 +82,8 @@ bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& n
     if (options.maths == RunOptions::Maths::Training)
         throw Error(std::move(why));
     const Diagnostic& first = why.front();
-    notes.push_back({Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
+    notes.push_back(
+        {Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
     return false;
 }
 
@@ -228,10 +231,10 @@ private:
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
             const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
-            m_work = std::make_unique<TimedWork>(workTimes(m_program, m_design.costs),
-                                                 isVirtual ? TimedWork::Pace::Virtual
-                                                 : burns   ? TimedWork::Pace::Burn
-                                                           : TimedWork::Pace::Sleep);
+            m_work =
+                std::make_unique<TimedWork>(workTimes(m_program, m_design.costs), isVirtual ? TimedWork::Pace::Virtual
+                                                                                  : burns   ? TimedWork::Pace::Burn
+                                                                                            : TimedWork::Pace::Sleep);
             return;
         }
         const Workload& workload = *m_design.workload;
@@ -297,7 +300,8 @@ private:
     void fetchBuffers(BufferKind kind)
     {
         m_trainingWork->fetch(kind);
-        postBuffers(*m_peers, m_program, [this](BufferId buffer) { return m_trainingWork->mirrorOf(buffer); }, kind);
+        postBuffers(
+            *m_peers, m_program, [this](BufferId buffer) { return m_trainingWork->mirrorOf(buffer); }, kind);
         m_peers->meet({});
         if (m_result.speaks)
             takeParcels();
@@ -347,7 +351,8 @@ private:
     void doSteps(Runtime& runtime)
     {
         // The reference costs about as much as all devices' work of a step on one thread.
-        const double checkWeight = m_trains && m_options.checkGradients && !m_program.versioned() ? m_result.devices : 0;
+        const double checkWeight =
+            m_trains && m_options.checkGradients && !m_program.versioned() ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
             if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
                 if (m_peers)
@@ -400,7 +405,8 @@ private:
                                     versions.readings()[wrong].version, versions.readings()[wrong].steps,
                                     m_program.weights[wrong].version, m_program.weights[wrong].steps),
                         "this is a fault of the program: please report it with the design");
-        m_result.notes.push_back({Severity::Note, "weights", "every block read the version that the schedule says", {}});
+        m_result.notes.push_back(
+            {Severity::Note, "weights", "every block read the version that the schedule says", {}});
     }
 
     void checkGradients()
@@ -408,8 +414,8 @@ private:
         if (!m_peers)
             m_trainingWork->fetch(BufferKind::Gradients);
         // On the host, whose attention keeps its probabilities.
-        SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage, m_program.microbatches,
-                                    m_training->optimizer, *m_training->data, m_options.seed);
+        SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage,
+                                    m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed);
         reference.startAt(m_options.steps - 1, m_lastParameters);
         reference.step(accumulationOrder(m_program));
         m_result.gradients = compareGradients(*m_trainingWork, reference);
@@ -429,10 +435,10 @@ private:
     std::vector<std::vector<float>> m_lastParameters; ///< before the last step
     std::optional<TraceWriter> m_writer;
     std::optional<TraceSink> m_sink;
-    std::optional<GatheringSink> m_gathering; ///< process 0 of several
+    std::optional<GatheringSink> m_gathering;             ///< process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
-    std::optional<PostingSink> m_posting;     ///< the others
-    std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
+    std::optional<PostingSink> m_posting;                 ///< the others
+    std::unique_ptr<Recorder> m_recorder;                 ///< ends before the writer it writes to
 };
 
 } // namespace
@@ -445,7 +451,8 @@ Design trainableDesign(const Design& design)
     applyBytes(*design.workload, design.layersPerStage, result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
     if (hasUpdates(design.schedule)) {
-        result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weights.optimizer), design.workload->source);
+        result.workload =
+            makeWorkload(design.workload->shape, inModel(design.schedule.weights.optimizer), design.workload->source);
         applyBytes(*result.workload, result.layersPerStage, result.costs);
     }
     result.dataflow.skips.clear(); // the built-in layers have none

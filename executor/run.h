@@ -29,7 +29,7 @@ struct RunOptions {
     enum class Maths {
         Automatic, ///< training when the design's model can be trained here, otherwise timed
         Training,
-        Timed, ///< blocks that only take the time and hold the bytes of the design's costs
+        Timed,     ///< blocks that only take the time and hold the bytes of the design's costs
         Synthetic, ///< the same, but keeping their core busy and touching their memory, times and bytes to scale
     };
     enum class Clock {
@@ -41,19 +41,19 @@ struct RunOptions {
     Maths maths = Maths::Automatic;
     SyntheticScale scale = {}; ///< of synthetic maths
     Clock clock = Clock::Real;
-    std::string data;         ///< training text: a file or a folder; empty: a small built-in text
+    std::string data; ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
-    int eagerSlots = 0;       ///< 0: rendezvous
+    int eagerSlots = 0;                    ///< 0: rendezvous
     Nanoseconds deadline = 30'000'000'000; ///< without progress
-    Bytes deviceMemory = 0;   ///< what each device may hold, beside its buffers too; 0: as much as there is
+    Bytes deviceMemory = 0; ///< what each device may hold, beside its buffers too; 0: as much as there is
     bool checkGradients = true;
     bool captureBlocks = false; ///< on GPUs: blocks become CUDA graphs
-    bool checkMemory = false; ///< refuse overlaps, overwrite what was released
+    bool checkMemory = false;   ///< refuse overlaps, overwrite what was released
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread
     std::vector<Fault> faults = {};
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
-    std::string trace;        ///< file to create; empty: none
+    std::string trace;                                                       ///< file to create; empty: none
     bool overwriteTrace = false;
 };
 
@@ -66,17 +66,17 @@ struct RunResult {
     std::string backend, maths;
     int devices = 0;
     std::vector<Nanoseconds> stepTimes;
-    std::vector<double> losses; ///< NaN when the maths has none
+    std::vector<double> losses;                                   ///< NaN when the maths has none
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
     std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
-    std::vector<Bytes> heldBytes;     ///< per device: what was allocated of it. A note says where it is not memory's total
+    std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
     std::optional<GradientCheck> gradients; ///< of the last step
     std::string trace;
     bool cancelled = false;
     bool speaks = true; ///< several processes: this is the one that knows the whole result
     std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
-    Diagnostics notes; ///< what a person should know about how it was run
+    Diagnostics notes;                                         ///< what a person should know about how it was run
 
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
 };

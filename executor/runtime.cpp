@@ -13,9 +13,7 @@
 namespace pipewright {
 
 Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
-    : m_backend(backend)
-    , m_options(std::move(options))
-    , m_peers(backend.peers())
+    : m_backend(backend), m_options(std::move(options)), m_peers(backend.peers())
 {
     m_run.program = &program;
     m_run.work = &work;
@@ -35,12 +33,14 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     if (m_run.virtualClock && sharesLinks && m_run.latencies.size() != program.tasks.size())
         throw Error("run", "needs the latency of each transfer on a shared link", "take them from linkLatencies()");
     if (static_cast<int>(program.devices.size()) > backend.devices())
-        throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, the "
-                               + backend.name() + " backend " + std::to_string(backend.devices()),
+        throw Error("run",
+                    "the program has " + std::to_string(program.devices.size()) + " devices, the " + backend.name()
+                        + " backend " + std::to_string(backend.devices()),
                     "use a design with fewer devices");
     if (m_peers && static_cast<int>(program.devices.size()) != backend.devices())
-        throw Error("run", "the program has " + std::to_string(program.devices.size()) + " devices, and there are "
-                               + std::to_string(backend.devices()) + " processes",
+        throw Error("run",
+                    "the program has " + std::to_string(program.devices.size()) + " devices, and there are "
+                        + std::to_string(backend.devices()) + " processes",
                     "start one process per device");
     if (m_peers && m_run.virtualClock)
         throw Error("clock", "several processes have no common virtual clock", "use --backend host, or the real clock");
@@ -249,7 +249,8 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     Nanoseconds lastChange = steadyNow();
     Verdict verdict = Verdict::Finished;
     std::unique_lock lock(m_mutex);
-    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval), [this] { return m_running == 0; })) {
+    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval),
+                                [this] { return m_running == 0; })) {
         lock.unlock();
         publish();
         if (m_peers && !m_peers->trouble().empty()) {
@@ -267,9 +268,9 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
                 lastProgress = before;
                 lastChange = steadyNow();
             }
-            const bool failed = std::any_of(snapshot.actors.begin(), snapshot.actors.end(), [](const ActorStatus& actor) {
-                return actor.state == ActorStatus::State::Failed;
-            });
+            const bool failed =
+                std::any_of(snapshot.actors.begin(), snapshot.actors.end(),
+                            [](const ActorStatus& actor) { return actor.state == ActorStatus::State::Failed; });
             if (failed && !provable && !m_peers) {
                 verdict = Verdict::Failed; // whom it keeps waiting cannot be told from who is busy
                 reason = "a device failed";
@@ -291,9 +292,8 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     }
     lock.unlock();
     snapshot = takeSnapshot();
-    const auto stuck = std::any_of(m_actors.begin(), m_actors.end(), [](const auto& actor) {
-        return actor->status().state != ActorStatus::State::Done;
-    });
+    const auto stuck = std::any_of(m_actors.begin(), m_actors.end(),
+                                   [](const auto& actor) { return actor->status().state != ActorStatus::State::Done; });
     if (stuck) {
         reason = "not every device finished its list";
         return Verdict::Failed;
@@ -315,8 +315,8 @@ void Runtime::publish() const
     for (const auto& actor : m_actors)
         if (m_peers) {
             const ActorStatus status = actor->status();
-            m_peers->publish({actor->progress(), status.instruction, status.exchange, static_cast<std::uint8_t>(status.state),
-                              status.ready});
+            m_peers->publish({actor->progress(), status.instruction, status.exchange,
+                              static_cast<std::uint8_t>(status.state), status.ready});
         }
 }
 
@@ -329,9 +329,9 @@ RunSnapshot Runtime::takeSnapshot() const
             continue;
         }
         const Standing standing = m_peers->standing(d);
-        const auto state = m_peers->gone(d) ? ActorStatus::State::Dead : static_cast<ActorStatus::State>(standing.state);
-        snapshot.actors.push_back({state, standing.instruction, standing.exchange,
-                                   standing.ready});
+        const auto state =
+            m_peers->gone(d) ? ActorStatus::State::Dead : static_cast<ActorStatus::State>(standing.state);
+        snapshot.actors.push_back({state, standing.instruction, standing.exchange, standing.ready});
     }
     for (const auto& link : m_run.links)
         snapshot.links.push_back(link ? link->heads() : Link::Heads{});

@@ -16,16 +16,17 @@
 namespace pipewright {
 
 struct RuntimeOptions {
-    int eagerSlots = 0;   ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
+    int eagerSlots = 0;                    ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
     Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
-    Nanoseconds watchInterval = 20'000'000; ///< how often is looked whether anything can still move
-    bool checkMemory = false;              ///< refuse overlaps, overwrite what was released
-    bool virtualClock = false;             ///< keep logical time instead of measuring; needs `durations`
-    Bytes deviceMemory = 0;                ///< most that a device may hold; 0: what it has
-    bool captureBlocks = false;            ///< devices that can: a block is captured once and issued as a whole
-    bool emulateLinks = false;             ///< a transfer takes at least its duration; needs `durations`
+    Nanoseconds watchInterval = 20'000'000;  ///< how often is looked whether anything can still move
+    bool checkMemory = false;                ///< refuse overlaps, overwrite what was released
+    bool virtualClock = false;               ///< keep logical time instead of measuring; needs `durations`
+    Bytes deviceMemory = 0;                  ///< most that a device may hold; 0: what it has
+    bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
+    bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
-    std::vector<Nanoseconds> latencies = {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links
+    std::vector<Nanoseconds> latencies =
+        {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links
     std::vector<Fault> faults = {};
     const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
 };
@@ -49,10 +50,11 @@ public:
     /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
     StepOutcome runStep(int step);
 
-    std::vector<Bytes> peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
-    std::vector<Bytes> arenaBytes() const { return m_arenaBytes; } ///< per device, without persistent buffers
+    std::vector<Bytes>
+    peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
+    std::vector<Bytes> arenaBytes() const { return m_arenaBytes; }        ///< per device, without persistent buffers
     const std::vector<HeldMemory>& memory() const { return m_predicted; } ///< per device, from before allocating
-    const std::vector<Region>& regions() const { return m_run.regions; } ///< per buffer
+    const std::vector<Region>& regions() const { return m_run.regions; }  ///< per buffer
 
 private:
     enum class Verdict { Finished, Cancelled, Failed };
@@ -78,7 +80,7 @@ private:
     std::vector<std::unique_ptr<Allocation>> m_memory;
     std::vector<Bytes> m_arenaBytes, m_persistentBytes;
     std::vector<HeldMemory> m_predicted;
-    std::vector<std::unique_ptr<Actor>> m_actors;  ///< of the devices of this process
+    std::vector<std::unique_ptr<Actor>> m_actors; ///< of the devices of this process
     std::vector<std::size_t> m_actorOfDevice;
     Peers* m_peers = nullptr;
     std::vector<std::thread> m_threads;

@@ -70,19 +70,23 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
         instructionOf(run.plan.devices[static_cast<std::size_t>(other)], status.exchange, forArrival);
 
     std::string text = forArrival
-        ? fmt::format("waits for {} from device {}", valueName(program, what.task), other)
-        : fmt::format("waits until device {} has taken {}", other, valueName(program, what.task));
+                           ? fmt::format("waits for {} from device {}", valueName(program, what.task), other)
+                           : fmt::format("waits until device {} has taken {}", other, valueName(program, what.task));
     if (heads.mismatch)
-        return text + fmt::format(", but on this link device {} sends {} where device {} receives {}", what.from,
-                                  valueName(program, heads.send), what.to, valueName(program, heads.receive));
+        return text
+               + fmt::format(", but on this link device {} sends {} where device {} receives {}", what.from,
+                             valueName(program, heads.send), what.to, valueName(program, heads.receive));
     const char* missing = forArrival ? "which has not been sent" : "which it has not asked for";
     const int self = forArrival ? what.to : what.from;
     const DevicePlan& ownPlan = run.plan.devices[static_cast<std::size_t>(self)];
     if (const std::uint32_t own = instructionOf(ownPlan, status.exchange, !forArrival); own > status.instruction)
-        return text + fmt::format(", which it {} only later, at instruction {}", forArrival ? "asks for" : "sends", own);
+        return text
+               + fmt::format(", which it {} only later, at instruction {}", forArrival ? "asks for" : "sends", own);
     if (otherStatus.instruction > needed && otherStatus.state != State::Dead)
-        return text + fmt::format(", which is posted on both sides but not carried by the link from device {} to device {} ({})",
-                                  what.from, what.to, doing(program, other, otherStatus));
+        return text
+               + fmt::format(
+                   ", which is posted on both sides but not carried by the link from device {} to device {} ({})",
+                   what.from, what.to, doing(program, other, otherStatus));
     return text + fmt::format(", {} ({})", missing, doing(program, other, otherStatus));
 }
 

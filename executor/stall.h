@@ -12,8 +12,8 @@ namespace pipewright {
 
 /// The state of a run at one moment.
 struct RunSnapshot {
-    std::vector<ActorStatus> actors;  ///< per device
-    std::vector<Link::Heads> links;   ///< per planned link
+    std::vector<ActorStatus> actors; ///< per device
+    std::vector<Link::Heads> links;  ///< per planned link
 };
 
 /// Nobody runs, somebody is not done, and no wait can end: without devices that run by themselves this is

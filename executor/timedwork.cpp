@@ -46,11 +46,7 @@ std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& cost
     return latencies;
 }
 
-TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace)
-    : m_durations(std::move(durations))
-    , m_pace(pace)
-{
-}
+TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace) : m_durations(std::move(durations)), m_pace(pace) {}
 
 void TimedWork::prepare(const Program& program, std::span<const Region> regions)
 {

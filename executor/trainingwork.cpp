@@ -162,8 +162,7 @@ TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) cons
 /// As textOn() and lossesOn() divide it.
 Bytes TrainingWork::textBytes() const
 {
-    return static_cast<Bytes>(m_tokens.size()
-                              * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
+    return static_cast<Bytes>(m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
 }
 
 Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
@@ -349,7 +348,8 @@ void TrainingWork::compute(const TaskContext& context)
     const bool versioned = m_program->versioned();
     const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
                                                      : std::span<const float>(copy.parameters);
-    const std::span<float> gradients = versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
+    const std::span<float> gradients =
+        versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);

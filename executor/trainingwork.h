@@ -3,8 +3,8 @@
 // microbatch keeps lives in the Program's buffers; only text, gradients' zeroing and losses are held here.
 // Sums are made in the order of each device's list and nowhere else, which is why every synchronous
 // schedule gives the bits of the sequential reference for that order. On a device whose memory the host cannot touch,
-// text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the schedule has replicas, each
-// has parameters, gradients and optimizer state of its own, and they stay the same bits.
+// text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the
+// schedule has replicas, each has parameters, gradients and optimizer state of its own, and they stay the same bits.
 #pragma once
 
 #include "executor/maths.h"

@@ -35,14 +35,13 @@ std::unique_ptr<QLockFile> makeLock(const QString& file)
 
 } // namespace
 
-Autosave::Autosave(Document& document, const QString& folder, QObject* parent)
-    : QObject(parent)
-    , m_document(document)
+Autosave::Autosave(Document& document, const QString& folder, QObject* parent) : QObject(parent), m_document(document)
 {
     if (!QDir().mkpath(folder))
         throw Error(folder.toStdString(), "cannot create the folder for autosaved work");
-    const QString name = QStringLiteral("%1-%2.json").arg(QCoreApplication::applicationPid()).arg(
-        QUuid::createUuid().toString(QUuid::Id128).left(8));
+    const QString name = QStringLiteral("%1-%2.json")
+                             .arg(QCoreApplication::applicationPid())
+                             .arg(QUuid::createUuid().toString(QUuid::Id128).left(8));
     m_path = QDir(folder).filePath(name);
     m_lock = makeLock(m_path);
     if (!m_lock->tryLock(0))
@@ -79,14 +78,17 @@ void Autosave::write()
     }
     m_worker.start([this, design = m_document.design(), original = m_document.path(), path = m_path] {
         try {
-            const nlohmann::json wrapped{{"original_path", original.toStdString()},
-                                         {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
-                                         {"design", designToJson(design)}};
+            const nlohmann::json wrapped{
+                {"original_path", original.toStdString()},
+                {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
+                {"design", designToJson(design)}};
             writeFileAtomically(path.toStdString(), wrapped.dump(), true);
-            QMetaObject::invokeMethod(this, [this] { Q_EMIT written(); }, Qt::QueuedConnection);
+            QMetaObject::invokeMethod(
+                this, [this] { Q_EMIT written(); }, Qt::QueuedConnection);
         } catch (const std::exception& error) {
             const QString reason = QString::fromUtf8(error.what());
-            QMetaObject::invokeMethod(this, [this, reason] { Q_EMIT failed(reason); }, Qt::QueuedConnection);
+            QMetaObject::invokeMethod(
+                this, [this, reason] { Q_EMIT failed(reason); }, Qt::QueuedConnection);
         }
     });
 }
@@ -123,7 +125,8 @@ std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder, QStr
             Abandoned leftover;
             leftover.file = file.filePath();
             leftover.originalPath = QString::fromStdString(wrapped.at("original_path").get<std::string>());
-            leftover.savedAt = QDateTime::fromString(QString::fromStdString(wrapped.at("saved_at").get<std::string>()), Qt::ISODate);
+            leftover.savedAt =
+                QDateTime::fromString(QString::fromStdString(wrapped.at("saved_at").get<std::string>()), Qt::ISODate);
             leftover.design = designFromJson(wrapped.at("design").get<std::string>(), file.fileName().toStdString());
             found.push_back(std::move(leftover));
         } catch (const std::exception& error) {

@@ -2,10 +2,10 @@
 #include "gui/designer.h"
 
 #include "core/formats/presets.h"
+#include "core/predict/newdesign.h"
 #include "gui/autosave.h"
 #include "gui/dialogs/tracewindow.h"
 #include "gui/mainwindow.h"
-#include "core/predict/newdesign.h"
 #include "gui/runtimefolder.h"
 #include "gui/screencheck.h"
 #include "gui/theme.h"
@@ -41,7 +41,8 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     const std::vector<Autosave::Abandoned> found = Autosave::abandoned(folder, &unreadable);
     if (!unreadable.isEmpty())
         QMessageBox::warning(nullptr, QObject::tr("Recover unsaved work"),
-                             QObject::tr("The designer did not end cleanly, and what it kept cannot be read. The files are left where they are:\n\n%1")
+                             QObject::tr("The designer did not end cleanly, and what it kept cannot be read. The files "
+                                         "are left where they are:\n\n%1")
                                  .arg(unreadable.join(QStringLiteral("\n"))));
     for (const Autosave::Abandoned& leftover : found) {
         const QString what = leftover.originalPath.isEmpty() ? QString::fromStdString(leftover.design.name)

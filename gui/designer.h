@@ -9,8 +9,8 @@
 
 namespace pipewright {
 
-/// Opens each file in a window of its own, or without any the file of the last session, or the finished example. Returns the exit code.
-/// Needs a screen (or QT_QPA_PLATFORM=offscreen).
+/// Opens each file in a window of its own, or without any the file of the last session, or the finished example.
+/// Returns the exit code. Needs a screen (or QT_QPA_PLATFORM=offscreen).
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files);
 
 /// What is shown when nothing was asked for: a model of the presets on four devices under ZB-H1, or, when

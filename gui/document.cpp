@@ -62,8 +62,8 @@ QString deviceLabel(const Design& design, int device)
     const bool known = device >= 0 && static_cast<std::size_t>(device) < design.cluster.devices.size();
     const QString name =
         known ? QString::fromStdString(design.cluster.devices[static_cast<std::size_t>(device)].name) : QString();
-    const bool cpu = name.contains(QLatin1String("CPU"), Qt::CaseInsensitive) ||
-                     name.contains(QLatin1String("thread"), Qt::CaseInsensitive);
+    const bool cpu = name.contains(QLatin1String("CPU"), Qt::CaseInsensitive)
+                     || name.contains(QLatin1String("thread"), Qt::CaseInsensitive);
     return QStringLiteral("%1 %2").arg(cpu ? QStringLiteral("CPU") : QStringLiteral("GPU")).arg(device);
 }
 
@@ -170,8 +170,7 @@ void Document::apply(Design design, std::shared_ptr<Outcome> outcome)
     const auto inTray = [this](const Block& block) {
         return std::find(unplaced().begin(), unplaced().end(), block) != unplaced().end();
     };
-    const bool lostSelection =
-        m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
+    const bool lostSelection = m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
     if (lostSelection)
         m_selection.reset();
     Q_EMIT designChanged();
@@ -261,11 +260,8 @@ bool Document::eventFilter(QObject* watched, QEvent* event)
     case QEvent::ContextMenu:
     case QEvent::DragEnter:
     case QEvent::Drop:
-    case QEvent::Close:
-        settle();
-        break;
-    default:
-        break;
+    case QEvent::Close: settle(); break;
+    default: break;
     }
     return QObject::eventFilter(watched, event);
 }
@@ -317,7 +313,8 @@ void Document::select(std::optional<Block> block)
 void Document::setOverlay(const QString& tracePath, int step)
 {
     if (!prediction())
-        throw Error("overlay", "there is no prediction to lay a trace over", "resolve the conflicts of the schedule first");
+        throw Error("overlay", "there is no prediction to lay a trace over",
+                    "resolve the conflicts of the schedule first");
     const QString before = m_overlayPath;
     const int stepBefore = m_overlayStep;
     m_overlayPath = tracePath;
@@ -332,8 +329,8 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->lengths = stepLengths(overlay->steps);
         overlay->medianStep = trace.medianStep();
         overlay->step = m_overlayStep == medianStep ? overlay->medianStep : m_overlayStep;
-        overlay->measured = overlay->step == typicalStep ? std::move(variation.typical)
-                                                         : trace.timeline(program, overlay->step);
+        overlay->measured =
+            overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
         overlay->explanation = explain(program, m_design.costs, prediction()->timeline, overlay->measured);
         overlay->spread = std::move(variation.spread);

@@ -36,7 +36,10 @@ public:
     /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
     /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
     const Prediction* prediction() const { return m_outcome->prediction.get(); }
-    std::shared_ptr<const Prediction> sharedPrediction() const { return m_outcome->prediction; } ///< for work on other threads
+    std::shared_ptr<const Prediction> sharedPrediction() const
+    {
+        return m_outcome->prediction;
+    } ///< for work on other threads
     const Diagnostics& diagnostics() const { return m_outcome->diagnostics; }
     double evaluationMilliseconds() const { return m_outcome->milliseconds; }
     /// The prediction sorted for drawing; of the order alone where there is none. Made when first asked for.
@@ -77,8 +80,10 @@ public:
     Edit tryForgetTransfer(const Transfer& transfer) const; ///< back to where its data puts it
     // The same for work on other threads, where a Document must not be asked: of a copy of its design.
     static Edit rippled(const Design& design, const Block& block, int places);
-    static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text);
-    static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica = 0);
+    static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions,
+                          const QString& text);
+    static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device,
+                               int replica = 0);
     static Edit withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to);
     static Edit withBlockPlaced(const Design& design, const Block& block, int index);
     /// What a design gives, ready to be shown.
@@ -88,10 +93,10 @@ public:
         double milliseconds = 0; ///< that predicting took
         std::shared_ptr<const TimelineLayout> layout;
     };
-    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where it
-    /// is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
-    /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()), so
-    /// that no hand works on a design that is about to be another.
+    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where
+    /// it is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
+    /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()),
+    /// so that no hand works on a design that is about to be another.
     Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
     /// The same for an edit that takes long to be worked out, of a large design on another thread, too. What forbids it
     /// comes as editRefused(), then or at once.
@@ -128,11 +133,11 @@ public:
         std::vector<StepRecord> steps; ///< all that were recorded
         StepLengths lengths;
         int medianStep = 0;
-        int step = 0;          ///< the one that is shown; typicalStep
-        Timeline measured;     ///< of that step
+        int step = 0;      ///< the one that is shown; typicalStep
+        Timeline measured; ///< of that step
         Comparison comparison;
         Explanation explanation;
-        std::string resultJson; ///< what the run reported; empty when it did not finish
+        std::string resultJson;          ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
     };
     const Overlay* overlay() const { return m_overlay.get(); }
@@ -140,9 +145,9 @@ public:
     bool eventFilter(QObject* watched, QEvent* event) override;
 
 Q_SIGNALS:
-    void workingChanged();    ///< isWorking() did
+    void workingChanged();                            ///< isWorking() did
     void editRefused(const Diagnostics& diagnostics); ///< by commitLater()
-    void designChanged();     ///< design, prediction and diagnostics are all up to date when it is emitted
+    void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
     void selectionChanged();
     void overlayChanged();
     void pathChanged();
@@ -160,7 +165,7 @@ private:
     bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
     /// Sets, predicts where no outcome is given, emits; called by commands and reset().
     void apply(Design design, std::shared_ptr<Outcome> outcome = nullptr);
-    bool refreshOverlay();     ///< lays the trace over the present prediction; false when it does not fit
+    bool refreshOverlay(); ///< lays the trace over the present prediction; false when it does not fit
 
     Design m_design;
     std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
@@ -172,7 +177,7 @@ private:
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
     int m_overlayStep = medianStep; ///< as it was asked for
-    QString m_overlayPath; ///< kept while an edit makes the trace unfit, so that undoing shows it again
+    QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again
     QUndoStack m_undoStack;
     QString m_path;
 };

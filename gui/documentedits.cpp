@@ -39,9 +39,10 @@ Document::Edit checked(Document::Edit edit, const Design& present)
 
 Document::Edit Document::tryMoveBlock(const Block& block, int index) const
 {
-    return checked(editOf(m_design, pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips),
-                          tr("Move %1 on %2").arg(blockText(block), deviceLabel(m_design, find(m_design.schedule, block).device))),
-                   m_design);
+    return checked(
+        editOf(m_design, pipewright::moveBlock(m_design.schedule, block, index, m_design.dataflow.skips),
+               tr("Move %1 on %2").arg(blockText(block), deviceLabel(m_design, find(m_design.schedule, block).device))),
+        m_design);
 }
 
 Document::Edit Document::tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const
@@ -59,7 +60,8 @@ Document::Edit Document::tryPlaceBlock(const Block& block, int index) const
     return withBlockPlaced(m_design, block, index);
 }
 
-Document::Edit Document::reordered(const Design& design, int device, std::span<const std::uint32_t> positions, const QString& text)
+Document::Edit Document::reordered(const Design& design, int device, std::span<const std::uint32_t> positions,
+                                   const QString& text)
 {
     EditResult result = reorderDevice(design.schedule, device, positions, design.dataflow.skips);
     Edit edit{design, std::move(result.diagnostics), text};
@@ -68,7 +70,8 @@ Document::Edit Document::reordered(const Design& design, int device, std::span<c
     return checked(std::move(edit), design);
 }
 
-Document::Edit Document::withStageMoved(const Design& design, const Prediction* prediction, int stage, int device, int replica)
+Document::Edit Document::withStageMoved(const Design& design, const Prediction* prediction, int stage, int device,
+                                        int replica)
 {
     std::map<Block, Nanoseconds> starts;
     if (prediction) {
@@ -83,7 +86,8 @@ Document::Edit Document::withStageMoved(const Design& design, const Prediction* 
         return it == starts.end() ? Nanoseconds{0} : it->second;
     };
     EditResult result = pipewright::moveStage(design.schedule, stage, device, startOf, design.dataflow.skips, replica);
-    Edit edit{design, std::move(result.diagnostics), tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(design, device))};
+    Edit edit{design, std::move(result.diagnostics),
+              tr("Move stage %1 to %2").arg(stage).arg(deviceLabel(design, device))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(result.schedule);
     return checked(std::move(edit), design);
@@ -95,7 +99,8 @@ Document::Edit Document::withBlockPlaced(const Design& design, const Block& bloc
     Edit edit{design, std::move(result.diagnostics), tr("Place %1").arg(blockText(block))};
     if (!hasErrors(edit.diagnostics)) {
         edit.design.schedule = std::move(result.schedule);
-        edit.text = tr("Place %1 on %2").arg(blockText(block), deviceLabel(design, find(edit.design.schedule, block).device));
+        edit.text =
+            tr("Place %1 on %2").arg(blockText(block), deviceLabel(design, find(edit.design.schedule, block).device));
     }
     return checked(std::move(edit), design);
 }
@@ -116,14 +121,16 @@ Document::Edit Document::tryPin(const Block& block, Nanoseconds earliestStart) c
 Document::Edit Document::trySplitBackwards(const std::vector<Block>& blocks) const
 {
     return checked(editOf(m_design, splitBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
-                          blocks.size() == 1 ? tr("Split %1 into its halves").arg(blockText(blocks.front())) : tr("Split backwards into their halves")),
+                          blocks.size() == 1 ? tr("Split %1 into its halves").arg(blockText(blocks.front()))
+                                             : tr("Split backwards into their halves")),
                    m_design);
 }
 
 Document::Edit Document::tryMergeBackwards(const std::vector<Block>& blocks) const
 {
     return checked(editOf(m_design, mergeBackwards(m_design.schedule, blocks, m_design.dataflow.skips),
-                          blocks.size() == 1 ? tr("Merge %1 with its other half").arg(blockText(blocks.front())) : tr("Merge the halves of backwards")),
+                          blocks.size() == 1 ? tr("Merge %1 with its other half").arg(blockText(blocks.front()))
+                                             : tr("Merge the halves of backwards")),
                    m_design);
 }
 
@@ -143,7 +150,8 @@ Document::Edit Document::tryComplete() const
 {
     Completion completion = completeSchedule(m_design);
     Edit edit{m_design, std::move(completion.diagnostics),
-              completion.style.empty() ? tr("Complete the rest") : tr("Complete the rest as %1").arg(QString::fromStdString(completion.style))};
+              completion.style.empty() ? tr("Complete the rest")
+                                       : tr("Complete the rest as %1").arg(QString::fromStdString(completion.style))};
     if (!hasErrors(edit.diagnostics))
         edit.design.schedule = std::move(completion.schedule);
     return checked(std::move(edit), m_design);
@@ -156,7 +164,8 @@ Document::Edit Document::tryMoveTransfer(int device, int from, int to) const
     return withTransferMoved(m_design, *prediction(), device, from, to);
 }
 
-Document::Edit Document::withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to)
+Document::Edit Document::withTransferMoved(const Design& design, const Prediction& present, int device, int from,
+                                           int to)
 {
     const std::vector<IssuedTransfer> list = transfersOf(present.program, device);
     const bool known = from >= 0 && static_cast<std::size_t>(from) < list.size();
@@ -173,7 +182,10 @@ Document::Edit Document::withTransferMoved(const Design& design, const Predictio
 
 Document::Edit Document::tryForgetTransfer(const Transfer& transfer) const
 {
-    Edit edit{m_design, {}, tr("Let %1 to %2 go where its data puts it").arg(blockText(transfer.producer), deviceLabel(m_design, transfer.destination))};
+    Edit edit{m_design,
+              {},
+              tr("Let %1 to %2 go where its data puts it")
+                  .arg(blockText(transfer.producer), deviceLabel(m_design, transfer.destination))};
     edit.design.schedule = withoutStatedOrder(m_design.schedule, transfer);
     return edit;
 }

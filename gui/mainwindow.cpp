@@ -21,8 +21,8 @@
 #include "gui/panels/tray.h"
 #include "gui/panels/words.h"
 #include "gui/timeline/minimap.h"
-#include "gui/timeline/timelineview.h"
 #include "gui/timeline/timelinelayout.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/windowactions.h"
 
 #include <QAction>
@@ -61,12 +61,11 @@ QVBoxLayout* columnOf(QWidget* column, int width)
 } // namespace
 
 MainWindow::MainWindow(const Options& options, QWidget* parent)
-    : QWidget(parent)
-    , m_options(options)
-    , m_settings(options.settingsFile.isEmpty() ? std::make_unique<QSettings>()
-                                                : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat))
-    , m_recent(*m_settings)
-    , m_actions(new WindowActions(m_document.undoStack(), this))
+    : QWidget(parent), m_options(options),
+      m_settings(options.settingsFile.isEmpty()
+                     ? std::make_unique<QSettings>()
+                     : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat)),
+      m_recent(*m_settings), m_actions(new WindowActions(m_document.undoStack(), this))
 {
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
@@ -81,13 +80,15 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
                 m_numbers->setWarning(tr("autosave"), tr("failed: save to another place"), why);
                 m_numbers->setHint(why);
             });
-            connect(m_autosave.get(), &Autosave::written, m_numbers, [this] { m_numbers->setWarning(tr("autosave"), {}, {}); });
+            connect(m_autosave.get(), &Autosave::written, m_numbers,
+                    [this] { m_numbers->setWarning(tr("autosave"), {}, {}); });
         } catch (const Error& error) {
             m_numbers->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
         }
     }
     if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
-        resize(QSize(1480, 900).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame; Run stands at its right edge
+        resize(QSize(1480, 900).boundedTo(screen()->availableSize()
+                                          - QSize(0, 40))); // with its frame; Run stands at its right edge
 }
 
 MainWindow::~MainWindow()
@@ -101,9 +102,9 @@ MainWindow::~MainWindow()
 
 void MainWindow::build()
 {
-    const TopBar::Actions bar{m_actions->undo,      m_actions->redo,         m_actions->run,         m_actions->newSchedule,
-                              m_actions->shortcuts, m_actions->scheduleMenu, m_actions->exploreMenu, m_actions->overlayMenu,
-                              m_actions->allMenu};
+    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,        m_actions->run,
+                              m_actions->newSchedule, m_actions->shortcuts,   m_actions->scheduleMenu,
+                              m_actions->exploreMenu, m_actions->overlayMenu, m_actions->allMenu};
     m_topBar = new TopBar(m_document, bar, this);
     m_numbers = new NumberBar(this);
     auto* middle = new QHBoxLayout;
@@ -234,7 +235,8 @@ void MainWindow::connectViews()
             complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
     });
 
-    connect(m_actions->find, &QAction::triggered, m_topBar->searchField(), [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
+    connect(m_actions->find, &QAction::triggered, m_topBar->searchField(),
+            [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
@@ -243,14 +245,16 @@ void MainWindow::connectViews()
     };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
-    connect(m_families, &FamilyList::estimatesChanged, m_suggestions, [this] { m_suggestions->setEstimates(m_families->estimates()); });
+    connect(m_families, &FamilyList::estimatesChanged, m_suggestions,
+            [this] { m_suggestions->setEstimates(m_families->estimates()); });
     connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
     connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
     connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
-    connect(m_timeline, &TimelineView::lanesChanged, this, [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
+    connect(m_timeline, &TimelineView::lanesChanged, this,
+            [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
@@ -265,7 +269,8 @@ void MainWindow::connectViews()
         m_actions->completeRest->setEnabled(!complete);
         m_numbers->setHint({}); // what it said was of the schedule before
         const QString name = QString::fromStdString(m_document.design().name);
-        setWindowTitle((name.isEmpty() ? tr("untitled") : name) + QStringLiteral("[*]")); // the program's name follows by itself
+        setWindowTitle((name.isEmpty() ? tr("untitled") : name)
+                       + QStringLiteral("[*]")); // the program's name follows by itself
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
         alignCharts();
@@ -286,7 +291,8 @@ void MainWindow::connectViews()
             m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
-    connect(m_differences, &EditDifferences::changed, this, [this] { m_numbers->setChanges(m_differences->changes()); });
+    connect(m_differences, &EditDifferences::changed, this,
+            [this] { m_numbers->setChanges(m_differences->changes()); });
     connect(&m_document, &Document::workingChanged, this, [this] {
         m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
     });
@@ -302,7 +308,8 @@ void MainWindow::connectViews()
     });
     connect(m_runErrors, &RunErrors::reportRequested, this, &MainWindow::exportReport);
     connect(m_runErrors, &RunErrors::queryRequested, this, &MainWindow::queryOverlay);
-    connect(m_runErrors, &RunErrors::failed, this, [this](const QString& why) { complain(tr("That is not possible"), why); });
+    connect(m_runErrors, &RunErrors::failed, this,
+            [this](const QString& why) { complain(tr("That is not possible"), why); });
     m_actions->clearOverlay->setEnabled(false);
     m_actions->calibrate->setEnabled(false);
     refresh();
@@ -399,7 +406,8 @@ void MainWindow::findBlock(const QString& text, int direction)
         for (const LaneBlock& block : lanes[device].blocks())
             if (exact ? block.block == *exact : blockText(block.block).startsWith(begin))
                 hits.push_back({block.start, static_cast<int>(device), block.block});
-    std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
+    std::sort(hits.begin(), hits.end(),
+              [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
     if (hits.empty()) {
         // A block in the tray has no place in a lane, but it can be selected.
         const std::vector<Block>& tray = m_document.unplaced();
@@ -410,7 +418,8 @@ void MainWindow::findBlock(const QString& text, int direction)
         return;
     }
     const auto count = static_cast<int>(hits.size());
-    const auto now = std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
+    const auto now =
+        std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
     int index = direction > 0 ? 0 : count - 1;
     if (now != hits.end())
         index = (static_cast<int>(now - hits.begin()) + direction + count) % count;
@@ -423,7 +432,9 @@ void MainWindow::findBlock(const QString& text, int direction)
         return;
     }
     m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
-                           .arg(QString::fromStdString(toString(found))).arg(index + 1).arg(count));
+                           .arg(QString::fromStdString(toString(found)))
+                           .arg(index + 1)
+                           .arg(count));
 }
 
 void MainWindow::placeNext()

@@ -136,7 +136,7 @@ private:
     QWidget* buildCentre();
     QScrollArea* buildRight();
     void connectViews();
-    void refreshNumbers();   ///< of the drag's preview while there is one
+    void refreshNumbers(); ///< of the drag's preview while there is one
     void alignCharts();
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
@@ -166,7 +166,7 @@ private:
     Inspector* m_inspector = nullptr;
     SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
-    QWidget* m_left = nullptr;  ///< the columns beside the timeline
+    QWidget* m_left = nullptr; ///< the columns beside the timeline
     QScrollArea* m_right = nullptr;
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;

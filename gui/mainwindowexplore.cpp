@@ -38,8 +38,9 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
     // From each of them the others are as near as from the main window.
-    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment, m_actions->sharing, m_actions->search, m_actions->model,
-                        m_actions->history, m_actions->palette, m_actions->theme});
+    window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment,
+                        m_actions->sharing, m_actions->search, m_actions->model, m_actions->history, m_actions->palette,
+                        m_actions->theme});
     if (window != m_blockEditor) // which has steps of its own
         window->addActions({m_actions->undo, m_actions->redo});
 }
@@ -47,14 +48,16 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
 bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 {
     if (event->type() == QEvent::Hide)
-        m_settings->setValue(QStringLiteral("windows/") + watched->objectName(), static_cast<QWidget*>(watched)->saveGeometry());
+        m_settings->setValue(QStringLiteral("windows/") + watched->objectName(),
+                             static_cast<QWidget*>(watched)->saveGeometry());
     return QWidget::eventFilter(watched, event);
 }
 
 void MainWindow::rememberOpenWindows()
 {
     QStringList open;
-    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment, m_sharing, m_search, m_model, m_history})
+    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment,
+                                                           m_sharing, m_search, m_model, m_history})
         if (window && window->isVisible()) {
             open << window->objectName();
             window->hide();
@@ -65,9 +68,10 @@ void MainWindow::rememberOpenWindows()
 void MainWindow::restoreWindows()
 {
     const QStringList open = m_settings->value(openKey).toStringList();
-    const std::pair<const char*, QAction*> actions[] = {{"block", m_actions->buildingBlock}, {"compare", m_actions->compare},
-                                                        {"tradeoffs", m_actions->tradeOffs}, {"experiment", m_actions->experiment}, {"sharing", m_actions->sharing}, {"search", m_actions->search}, {"model", m_actions->model},
-                                                        {"history", m_actions->history}};
+    const std::pair<const char*, QAction*> actions[] = {
+        {"block", m_actions->buildingBlock},   {"compare", m_actions->compare}, {"tradeoffs", m_actions->tradeOffs},
+        {"experiment", m_actions->experiment}, {"sharing", m_actions->sharing}, {"search", m_actions->search},
+        {"model", m_actions->model},           {"history", m_actions->history}};
     for (const auto& [key, action] : actions)
         if (open.contains(QLatin1String(key)))
             action->trigger();
@@ -122,7 +126,8 @@ void MainWindow::showSharing()
 void MainWindow::showSearch()
 {
     if (!m_search) {
-        m_search = new SearchWindow(m_document, [this] { return m_timeline->selectedBlocks(); }, this);
+        m_search = new SearchWindow(
+            m_document, [this] { return m_timeline->selectedBlocks(); }, this);
         rememberWindow(m_search, QStringLiteral("search"));
     }
     bringUp(*m_search);

@@ -105,16 +105,14 @@ bool MainWindow::mayDiscard()
 {
     if (m_document.undoStack()->isClean())
         return true;
-    QMessageBox box(QMessageBox::Question, tr("Unsaved changes"), tr("Save the changes to %1?").arg(QString::fromStdString(m_document.design().name)),
+    QMessageBox box(QMessageBox::Question, tr("Unsaved changes"),
+                    tr("Save the changes to %1?").arg(QString::fromStdString(m_document.design().name)),
                     QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
     box.setDefaultButton(QMessageBox::Save);
     switch (box.exec()) {
-    case QMessageBox::Save:
-        return save();
-    case QMessageBox::Discard:
-        return true;
-    default:
-        return false;
+    case QMessageBox::Save: return save();
+    case QMessageBox::Discard: return true;
+    default: return false;
     }
 }
 
@@ -137,8 +135,9 @@ void MainWindow::open()
 {
     if (!mayDiscard())
         return;
-    const QString path = QFileDialog::getOpenFileName(this, tr("Open a design or a recording"), QFileInfo(m_document.path()).path(),
-                                                      tr("Designs and traces (*.json *.db *.gz *.sqlite);;All files (*)"));
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Open a design or a recording"), QFileInfo(m_document.path()).path(),
+                                     tr("Designs and traces (*.json *.db *.gz *.sqlite);;All files (*)"));
     if (!path.isEmpty())
         openFile(path);
 }
@@ -157,9 +156,11 @@ bool MainWindow::saveAs()
 
 void MainWindow::run()
 {
-    RunDialog dialog(m_document.design(), m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
+    RunDialog dialog(m_document.design(),
+                     m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
                      m_options.program, this);
-    connect(&dialog, &RunDialog::runFinished, this, [this, &dialog](const ChildResult& result) { takeRun(result, dialog.calibrateWanted()); });
+    connect(&dialog, &RunDialog::runFinished, this,
+            [this, &dialog](const ChildResult& result) { takeRun(result, dialog.calibrateWanted()); });
     dialog.exec();
     m_timeline->setFocus(); // what follows is reading the overlay
 }
@@ -201,7 +202,8 @@ void MainWindow::showGradients()
 void MainWindow::openOverlay()
 {
     const QString folder = m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder;
-    const QString path = QFileDialog::getOpenFileName(this, tr("Overlay a recorded run"), folder, tr("Recordings (*.db);;All files (*)"));
+    const QString path = QFileDialog::getOpenFileName(this, tr("Overlay a recorded run"), folder,
+                                                      tr("Recordings (*.db);;All files (*)"));
     if (path.isEmpty())
         return;
     try {
@@ -231,7 +233,8 @@ void MainWindow::exportReport()
 {
     if (!m_document.overlay())
         return;
-    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), QStringLiteral("report.html"), tr("HTML (*.html)"));
+    QString path =
+        QFileDialog::getSaveFileName(this, tr("Export report"), QStringLiteral("report.html"), tr("HTML (*.html)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())
@@ -248,10 +251,13 @@ bool MainWindow::reportTo(const QString& path)
         const WaitCursor wait;
         const std::string trace = overlay->path.toStdString();
         const bool typical = overlay->step == Document::typicalStep;
-        const MeasuredStep step{overlay->measured, typical ? "the typical step" : "step " + std::to_string(overlay->step),
+        const MeasuredStep step{overlay->measured,
+                                typical ? "the typical step" : "step " + std::to_string(overlay->step),
                                 typical ? -1 : overlay->step};
-        writeFileAtomically(path.toStdString(),
-                            runReport(m_document.design(), *m_document.prediction(), TraceReader(trace), trace, step, readNotes(trace)), true);
+        writeFileAtomically(
+            path.toStdString(),
+            runReport(m_document.design(), *m_document.prediction(), TraceReader(trace), trace, step, readNotes(trace)),
+            true);
         m_numbers->setHint(tr("%1 written").arg(path));
         return true;
     } catch (const std::exception& error) {
@@ -286,7 +292,8 @@ void MainWindow::exportPicture()
 {
     if (!m_document.prediction())
         return;
-    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"), tr("Pictures (*.svg *.png *.pdf)"));
+    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"),
+                                                      tr("Pictures (*.svg *.png *.pdf)"));
     if (!path.isEmpty())
         exportTo(path);
 }
@@ -343,10 +350,13 @@ void MainWindow::dropEvent(QDropEvent* event)
         return;
     event->acceptProposedAction();
     // Questions wait until the other program's drag has ended.
-    QMetaObject::invokeMethod(this, [this, path = urls.front().toLocalFile()] {
-        if (mayDiscard())
-            openFile(path);
-    }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(
+        this,
+        [this, path = urls.front().toLocalFile()] {
+            if (mayDiscard())
+                openFile(path);
+        },
+        Qt::QueuedConnection);
 }
 
 bool MainWindow::restoreFile()
@@ -376,7 +386,8 @@ void MainWindow::closeEvent(QCloseEvent* event)
         return;
     }
     m_settings->setValue(QStringLiteral("geometry"), saveGeometry());
-    m_settings->setValue(QStringLiteral("session/file"), m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());
+    m_settings->setValue(QStringLiteral("session/file"),
+                         m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());
     rememberOpenWindows();
     if (m_autosave)
         m_autosave->finish();

@@ -31,7 +31,9 @@ void paintAndWrite(const std::string& svg, const std::string& path, bool overwri
     const QSize size = renderer.defaultSize();
     const int longest = std::max(size.width(), size.height());
     if (size.isEmpty() || longest > longestSide)
-        throw Error(path, "a picture of " + std::to_string(size.width()) + " x " + std::to_string(size.height()) + " pixels cannot be made",
+        throw Error(path,
+                    "a picture of " + std::to_string(size.width()) + " x " + std::to_string(size.height())
+                        + " pixels cannot be made",
                     "at most 16384 a side; write .svg instead");
     const double scale = std::min(preferredScale, static_cast<double>(longestSide) / longest);
     QImage image(size * scale, QImage::Format_ARGB32_Premultiplied);
@@ -87,10 +89,12 @@ void paintSvg(const std::string& svg, QPagedPaintDevice& page)
         throw Error("picture", "the picture is no valid SVG");
     QPainter painter;
     if (!painter.begin(&page))
-        throw Error("picture", "the page cannot be painted on", "look at the printer, or whether the file can be written");
+        throw Error("picture", "the page cannot be painted on",
+                    "look at the printer, or whether the file can be written");
     const QRectF area(0, 0, painter.device()->width(), painter.device()->height());
     const QSizeF size = QSizeF(renderer.defaultSize()).scaled(area.size(), Qt::KeepAspectRatio);
-    renderer.render(&painter, QRectF(QPointF((area.width() - size.width()) / 2, (area.height() - size.height()) / 2), size));
+    renderer.render(&painter,
+                    QRectF(QPointF((area.width() - size.width()) / 2, (area.height() - size.height()) / 2), size));
     painter.end();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Vector pictures as PNG and on paper; PNG also where there is no screen: fonts come from Qt's offscreen platform when no
-// application exists yet. Twice the nominal size, so that hairlines and letters stay crisp.
+// Vector pictures as PNG and on paper; PNG also where there is no screen: fonts come from Qt's offscreen platform when
+// no application exists yet. Twice the nominal size, so that hairlines and letters stay crisp.
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ QStringList RecentFiles::list() const
 {
     QStringList present;
     const QStringList stored = m_settings.value(key).toStringList();
-    std::copy_if(stored.begin(), stored.end(), std::back_inserter(present), [](const QString& path) { return QFileInfo::exists(path); });
+    std::copy_if(stored.begin(), stored.end(), std::back_inserter(present),
+                 [](const QString& path) { return QFileInfo::exists(path); });
     return present;
 }
 

@@ -38,8 +38,11 @@ void collect(QtMsgType type, const QMessageLogContext& context, const QString& t
         return;
     }
     const QString reason = said->isEmpty() ? text.section(QLatin1Char('\n'), 0, 0) : *said;
-    const Diagnostic diagnostic{Severity::Error, {}, "the designer cannot reach a screen (" + triedScreen().toStdString() + "): " + reason.toStdString(),
-                                "log in graphically, use ssh -X, correct the variable, or use a command: pipewright --help"};
+    const Diagnostic diagnostic{
+        Severity::Error,
+        {},
+        "the designer cannot reach a screen (" + triedScreen().toStdString() + "): " + reason.toStdString(),
+        "log in graphically, use ssh -X, correct the variable, or use a command: pipewright --help"};
     std::fprintf(stderr, "%s\n", toString(diagnostic).c_str());
     std::fflush(stderr);
     std::_Exit(exitBadInput); // returning would abort, and nothing stands yet that would have to be taken down

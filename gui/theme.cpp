@@ -40,7 +40,8 @@ std::array<QColor, opCount> fillsOf(const PictureTheme& pictures)
 {
     std::array<QColor, opCount> fills;
     for (const Op op : allOps)
-        fills[indexOf(op)] = QColor(QLatin1String(pictures.colourOf(op).data(), qsizetype(pictures.colourOf(op).size())));
+        fills[indexOf(op)] =
+            QColor(QLatin1String(pictures.colourOf(op).data(), qsizetype(pictures.colourOf(op).size())));
     return fills;
 }
 
@@ -154,11 +155,16 @@ QProgressBar { background: @control; border: none; border-radius: 3px; text-alig
 QProgressBar::chunk { background: @accent; border-radius: 3px; }
 )");
     // Longer names first: @onAccent holds no other token, but @panel and @pressed share a letter only.
-    const std::pair<const char*, QString> tokens[] = {
-        {"@onAccent", name(theme.onAccent)}, {"@control", name(theme.control)}, {"@hairline", name(theme.hairline)},
-        {"@pressed", name(pressed)},         {"@accent", name(theme.accent)},   {"@panel", name(theme.panel)},
-        {"@hover", name(hover)},             {"@text", name(theme.text)},       {"@dim", name(theme.dim)},
-        {"@radius", QStringLiteral("%1px").arg(Theme::controlRadius)}};
+    const std::pair<const char*, QString> tokens[] = {{"@onAccent", name(theme.onAccent)},
+                                                      {"@control", name(theme.control)},
+                                                      {"@hairline", name(theme.hairline)},
+                                                      {"@pressed", name(pressed)},
+                                                      {"@accent", name(theme.accent)},
+                                                      {"@panel", name(theme.panel)},
+                                                      {"@hover", name(hover)},
+                                                      {"@text", name(theme.text)},
+                                                      {"@dim", name(theme.dim)},
+                                                      {"@radius", QStringLiteral("%1px").arg(Theme::controlRadius)}};
     for (const auto& [token, value] : tokens)
         sheet.replace(QLatin1String(token), value);
     return sheet;
@@ -191,7 +197,7 @@ const Theme& Theme::light()
 const Theme& Theme::of(const QPalette& palette)
 {
     return palette.color(QPalette::Window).lightnessF() < palette.color(QPalette::WindowText).lightnessF() ? dark()
-                                                                                                          : light();
+                                                                                                           : light();
 }
 
 const Theme& Theme::of(const QWidget&)

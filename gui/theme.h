@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The one table of colours, fonts and sizes per look, dark and light; those of the operations are the pictures'
-// (core/formats/picturetheme.h). No other file of the window spells a colour. A widget asks Theme::of(*this) whenever it paints and repaints on QEvent::PaletteChange, so the look is
-// switched at run time by Theme::apply() alone, and nothing has to be told which one is in force.
+// (core/formats/picturetheme.h). No other file of the window spells a colour. A widget asks Theme::of(*this) whenever
+// it paints and repaints on QEvent::PaletteChange, so the look is switched at run time by Theme::apply() alone, and
+// nothing has to be told which one is in force.
 #pragma once
 
 #include <QColor>

@@ -59,7 +59,7 @@ public:
     QMenu* exploreMenu;  ///< other schedules than the present one, and what they would give
     QMenu* overlayMenu;
     QMenu* viewMenu;
-    QMenu* allMenu;      ///< all of the above, for the menu button
+    QMenu* allMenu; ///< all of the above, for the menu button
 
     /// Lists a view's own actions in the View menu and in the shortcut list.
     void addView(const QString& name, QWidget* view);

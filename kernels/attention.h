@@ -50,6 +50,7 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
 void attentionInputGrad(AttentionShape shape, std::span<const float> query, std::span<const float> key,
                         std::span<const float> value, std::span<const float> probabilities,
                         std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
-                        std::span<float> scoresGrad, EarlierPieces earlier = {}, std::span<float> sequenceGradient = {});
+                        std::span<float> scoresGrad, EarlierPieces earlier = {},
+                        std::span<float> sequenceGradient = {});
 
 } // namespace pipewright::kernels

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 typedef struct PipewrightTensorCall {
-    int32_t operation;     /* pipewright::kernels::TensorOperation */
-    float number;          /* of Scale */
-    int64_t size[6];       /* what each means: tensoritems.h */
-    const float* in[5];    /* null: not used */
+    int32_t operation;  /* pipewright::kernels::TensorOperation */
+    float number;       /* of Scale */
+    int64_t size[6];    /* what each means: tensoritems.h */
+    const float* in[5]; /* null: not used */
     float* out;
-    float* scratch;        /* of Route: zeros, one per group and expert */
-    int32_t* whole;        /* of WholeNumbers instead of `out`; of FeatureBag the features, which are read */
+    float* scratch; /* of Route: zeros, one per group and expert */
+    int32_t* whole; /* of WholeNumbers instead of `out`; of FeatureBag the features, which are read */
 } PipewrightTensorCall;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What each operation of tensors.h computes: `count` says into how many items it falls apart, outer times inner, and
 // `run` does the items [begin, end) of one outer one. Items depend on none of the others, so they may be done in any
-// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs, where sums over rows
-// have an order of their own.
+// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs, where sums over
+// rows have an order of their own.
 #pragma once
 
 #include "kernels/tensors.h"
@@ -21,10 +21,12 @@ struct TensorItems {
     std::int64_t outer = 0, inner = 0;
 };
 
-template<TensorOperation> struct TensorItem;
+template<TensorOperation>
+struct TensorItem;
 
 #define PIPEWRIGHT_ITEM(name, outerCount, innerCount)                                                                  \
-    template<> struct TensorItem<TensorOperation::name> {                                                              \
+    template<>                                                                                                         \
+    struct TensorItem<TensorOperation::name> {                                                                         \
         PIPEWRIGHT_BOTH static TensorItems count([[maybe_unused]] const TensorCall& c)                                 \
         {                                                                                                              \
             return {(outerCount), (innerCount)};                                                                       \

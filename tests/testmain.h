@@ -35,8 +35,8 @@ int runTest(int argc, char** argv)
 
 } // namespace pipewright::testing
 
-#define PIPEWRIGHT_TEST(Test, Application) \
-    static const pipewright::testing::TestRegistration registration(__FILE__, [](int argc, char** argv) { \
-        using namespace pipewright::testing; \
-        return runTest<Test, Application>(argc, argv); \
+#define PIPEWRIGHT_TEST(Test, Application)                                                                             \
+    static const pipewright::testing::TestRegistration registration(__FILE__, [](int argc, char** argv) {              \
+        using namespace pipewright::testing;                                                                           \
+        return runTest<Test, Application>(argc, argv);                                                                 \
     });

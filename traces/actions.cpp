@@ -40,8 +40,7 @@ std::vector<PytorchAction> actionsOf(const std::string& name)
     if (name.starts_with("PP:")) {
         if (parsePytorchCell(std::string_view(name).substr(3), PytorchLetters::Current, actions))
             actions.clear();
-    } else if (const auto block = parseBlock(name);
-               block && block->replica == 0 && isPass(block->op)) {
+    } else if (const auto block = parseBlock(name); block && block->replica == 0 && isPass(block->op)) {
         PytorchAction action;
         action.type = computeType(block->op);
         action.stage = block->stage;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Blocks of a pipeline in another tool's trace. torch.distributed.pipelining puts every action into a range named
-// "PP:<action>" (PP:0F3, PP:1RECV_F0, PP:(0F4;7B1)OVERLAP_F_B); ranges of our own names ("F0.3") are known too. A block's
-// time is that of the device where the trace has it: from the first to the last kernel that was launched inside the
-// range, on its thread, or for a backward from a thread of autograd as well; NCCL's kernels count for transfers only.
-// Without kernels it is the range itself.
+// "PP:<action>" (PP:0F3, PP:1RECV_F0, PP:(0F4;7B1)OVERLAP_F_B); ranges of our own names ("F0.3") are known too. A
+// block's time is that of the device where the trace has it: from the first to the last kernel that was launched inside
+// the range, on its thread, or for a backward from a thread of autograd as well; NCCL's kernels count for transfers
+// only. Without kernels it is the range itself.
 #pragma once
 
 #include "traces/activitystore.h"

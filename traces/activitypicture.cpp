@@ -107,7 +107,8 @@ std::string activitySvg(const StoredActivities& trace, Nanoseconds from, Nanosec
         findVisible(*rows[r], from, to, static_cast<int>(plot), visible);
         std::map<std::string_view, std::string> paths;
         const auto xOf = [&](Nanoseconds time) {
-            return left + plot * static_cast<double>(std::clamp(time, from, to) - from) / static_cast<double>(to - from);
+            return left
+                   + plot * static_cast<double>(std::clamp(time, from, to) - from) / static_cast<double>(to - from);
         };
         for (const VisibleSlice& slice : visible) {
             const double x = xOf(slice.start);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Another tool's trace as a trace of ours: rows in tables whose columns carry Nsight's names (schema.h), for SQL, and
-// the same slices as packed arrays, for opening. The file appears whole or not at all. Ten million slices take about ten
-// seconds to write and well under one to open; bench_traces.cpp has the figures.
+// the same slices as packed arrays, for opening. The file appears whole or not at all. Ten million slices take about
+// ten seconds to write and well under one to open; bench_traces.cpp has the figures.
 #pragma once
 
 #include "core/predict/timeline.h"

@@ -26,9 +26,8 @@ std::vector<int> centralSteps(const TraceReader& trace, const std::string& trace
         throw Error(traceName, "the trace has no finished step", "let the run finish at least one step");
     if (steps.size() > 1)
         steps.erase(steps.begin());
-    std::stable_sort(steps.begin(), steps.end(), [](const StepRecord& a, const StepRecord& b) {
-        return a.end - a.start < b.end - b.start;
-    });
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const StepRecord& a, const StepRecord& b) { return a.end - a.start < b.end - b.start; });
     const std::size_t margin = steps.size() / 4;
     std::vector<int> central;
     for (std::size_t i = margin; i < steps.size() - margin; ++i)

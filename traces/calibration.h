@@ -16,7 +16,7 @@ namespace pipewright {
 struct CalibrationFit {
     Op op = Op::F;
     int stage = 0;
-    Nanoseconds value = 0;    ///< the mean, which the design gets
+    Nanoseconds value = 0;              ///< the mean, which the design gets
     Nanoseconds median = 0, spread = 0; ///< spread: median absolute deviation, in one and the same unit
     std::int64_t samples = 0;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Recordings of several ranks on one clock. Wall clocks agree to a millisecond or so; what ranks did together agrees to
 // the microsecond. Between two ranks that send to each other both ways the offset is half the difference of the two
-// medians of (arrival - departure), as in ping-pong measurements, so that equal latencies cancel out; otherwise ends of the
-// same collective coincide. Medians throughout, since a late one says nothing. Ranks without anything in common
+// medians of (arrival - departure), as in ping-pong measurements, so that equal latencies cancel out; otherwise ends of
+// the same collective coincide. Medians throughout, since a late one says nothing. Ranks without anything in common
 // with another keep their wall clock, or their beginning.
 #pragma once
 

@@ -54,19 +54,19 @@ Comparison compare(const Program& program, const Timeline& predicted, const Time
     Comparison result;
     result.predictedMakespan = predictedMetrics.makespan;
     result.measuredMakespan = measuredMetrics.makespan;
-    result.makespanError = relativeError(static_cast<double>(result.predictedMakespan),
-                                         static_cast<double>(result.measuredMakespan));
+    result.makespanError =
+        relativeError(static_cast<double>(result.predictedMakespan), static_cast<double>(result.measuredMakespan));
 
     for (std::size_t device = 0; device < program.devices.size(); ++device) {
         Comparison::Device entry;
         entry.predictedBusy = predictedMetrics.devices[device].busy;
         entry.measuredBusy = measuredMetrics.devices[device].busy;
-        entry.busyError = relativeError(static_cast<double>(entry.predictedBusy),
-                                        static_cast<double>(entry.measuredBusy));
+        entry.busyError =
+            relativeError(static_cast<double>(entry.predictedBusy), static_cast<double>(entry.measuredBusy));
         entry.predictedPeak = program.devices[device].peakBytes;
         entry.measuredPeak = device < measuredPeaks.size() ? measuredPeaks[device] : 0;
-        entry.peakError = relativeError(static_cast<double>(entry.predictedPeak),
-                                        static_cast<double>(entry.measuredPeak));
+        entry.peakError =
+            relativeError(static_cast<double>(entry.predictedPeak), static_cast<double>(entry.measuredPeak));
         result.devices.push_back(entry);
     }
 
@@ -91,8 +91,8 @@ Comparison compare(const Program& program, const Timeline& predicted, const Time
         block.task = task;
         if (result.measuredMakespan > 0)
             block.startError = static_cast<double>(startDifference) / static_cast<double>(result.measuredMakespan);
-        block.durationError = std::abs(
-            relativeError(static_cast<double>(predictedDuration), static_cast<double>(measuredDuration)));
+        block.durationError =
+            std::abs(relativeError(static_cast<double>(predictedDuration), static_cast<double>(measuredDuration)));
         block.contribution = measuredDuration - predictedDuration;
         startErrors.push_back(block.startError);
         durationErrors.push_back(block.durationError);

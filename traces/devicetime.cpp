@@ -65,7 +65,8 @@ struct HiddenTransfers {
         while (next < own.size() && all[own[next]].end <= start)
             ++next;
         for (std::size_t i = next; i < own.size() && all[own[i]].ready < end; ++i)
-            hidden[own[i]] += std::max<Nanoseconds>(0, std::min(end, all[own[i]].end) - std::max(start, all[own[i]].ready));
+            hidden[own[i]] +=
+                std::max<Nanoseconds>(0, std::min(end, all[own[i]].end) - std::max(start, all[own[i]].ready));
     }
 };
 
@@ -156,7 +157,7 @@ private:
     {
         if (gap.ended) {
             const Nanoseconds launched = m_launches.of(m_trace.tracks[gap.track], gap.slice);
-            gap.cause = launched > gap.start               ? DeviceTimeCause::HostGap
+            gap.cause = launched > gap.start                 ? DeviceTimeCause::HostGap
                         : until - gap.start <= backToBackGap ? DeviceTimeCause::BackToBack
                                                              : DeviceTimeCause::Waiting;
         }
@@ -280,8 +281,9 @@ std::string_view describe(DeviceTimeCause cause)
 
 double DeviceTime::overlap() const
 {
-    return communicating > 0 ? 1 - static_cast<double>(of(DeviceTimeCause::Communication)) / static_cast<double>(communicating)
-                             : 0;
+    return communicating > 0
+               ? 1 - static_cast<double>(of(DeviceTimeCause::Communication)) / static_cast<double>(communicating)
+               : 0;
 }
 
 std::vector<TraceStep> stepsOf(const StoredActivities& trace)
@@ -324,10 +326,9 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
     for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
         const Track& track = trace.tracks[t];
         const TraceLane& lane = trace.lanes[track.lane];
-        const bool works = lane.device >= 0
-                           && std::any_of(track.kind.begin(), track.kind.end(), [](ActivityKind kind) {
-                                  return classOf(kind, false) != Class::None;
-                              });
+        const bool works = lane.device >= 0 && std::any_of(track.kind.begin(), track.kind.end(), [](ActivityKind kind) {
+                               return classOf(kind, false) != Class::None;
+                           });
         if (works)
             tracks[{lane.rank, lane.device}].push_back(t);
     }
@@ -369,13 +370,14 @@ std::string verdict(const DeviceTimes& times)
     std::string device, link;
     if (times.straggler >= 0) {
         const DeviceTime& slow = times.devices[static_cast<std::size_t>(times.straggler)];
-        device = fmt::format("{} holds up the others: its own time is {:.2f} times the median device's, most of it {} ({} more)",
-                             slow.name, times.slowness, nameOf(times.reason), formatDuration(times.excess));
+        device = fmt::format(
+            "{} holds up the others: its own time is {:.2f} times the median device's, most of it {} ({} more)",
+            slow.name, times.slowness, nameOf(times.reason), formatDuration(times.excess));
     }
     if (times.slowLink >= 0) {
         const LinkTime& slow = times.links[static_cast<std::size_t>(times.slowLink)];
-        link = fmt::format("{} holds up the others: {:.2f} times the usual time, and {} more that no computing hides", slow.name,
-                           slow.slowness(), formatDuration(slow.excess));
+        link = fmt::format("{} holds up the others: {:.2f} times the usual time, and {} more that no computing hides",
+                           slow.name, slow.slowness(), formatDuration(slow.excess));
     }
     if (!device.empty() && !link.empty())
         return times.linkFirst() ? link + "; " + device : device + "; " + link;

@@ -20,8 +20,8 @@ namespace pipewright {
 
 enum class DeviceTimeCause : std::uint8_t { Computing, Communication, Copies, HostGap, BackToBack, Waiting };
 inline constexpr int deviceTimeCauses = 6;
-std::string_view nameOf(DeviceTimeCause cause);     ///< "host gap"
-std::string_view describe(DeviceTimeCause cause);   ///< one sentence
+std::string_view nameOf(DeviceTimeCause cause);   ///< "host gap"
+std::string_view describe(DeviceTimeCause cause); ///< one sentence
 
 struct TraceStep {
     std::string name; ///< "ProfilerStep#3"
@@ -33,7 +33,7 @@ std::vector<TraceStep> stepsOf(const StoredActivities& trace);
 
 struct DeviceTime {
     int rank = 0, device = 0;
-    std::string name;                                ///< "GPU 0", or "rank 1, GPU 0" where there are several ranks
+    std::string name;                                 ///< "GPU 0", or "rank 1, GPU 0" where there are several ranks
     std::array<Nanoseconds, deviceTimeCauses> time{}; ///< add up to the stretch
     Nanoseconds communicating = 0, copying = 0;       ///< hidden behind other work or not
     Nanoseconds finished = 0;                         ///< of the host gaps: after the last slice of the whole trace
@@ -49,7 +49,10 @@ struct DeviceTime {
     static constexpr std::size_t gapsKept = 20;
 
     Nanoseconds of(DeviceTimeCause cause) const { return time[static_cast<std::size_t>(cause)]; }
-    Nanoseconds idle() const { return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting); }
+    Nanoseconds idle() const
+    {
+        return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting);
+    }
     /// Share of the communication that computing hides; 0 without any.
     double overlap() const;
 };
@@ -58,28 +61,29 @@ struct LinkTime { ///< of one LinkTransfers::Link, of the transfers that end in 
     std::uint32_t link = 0;
     std::string name;
     std::int64_t transfers = 0;
-    Bytes bytes = 0;                   ///< of those that say theirs
-    Nanoseconds time = 0, usual = 0;   ///< summed; what the median link would have taken
-    Nanoseconds waited = 0;            ///< by the first for the last to come; nothing of the link's
-    Nanoseconds excess = 0;            ///< beyond the usual, as far as computing did not hide it
+    Bytes bytes = 0;                 ///< of those that say theirs
+    Nanoseconds time = 0, usual = 0; ///< summed; what the median link would have taken
+    Nanoseconds waited = 0;          ///< by the first for the last to come; nothing of the link's
+    Nanoseconds excess = 0;          ///< beyond the usual, as far as computing did not hide it
     double slowness() const { return usual > 0 ? static_cast<double>(time) / static_cast<double>(usual) : 1; }
 };
 
 struct DeviceTimes {
     Nanoseconds from = 0, to = 0;
     std::vector<DeviceTime> devices; ///< by rank, then device; those with a kernel or copy anywhere in the trace
-    int straggler = -1;              ///< the device that the others wait for, when its own time is a tenth above the median's
-    double slowness = 1;             ///< its own time against the median's
+    int straggler = -1;  ///< the device that the others wait for, when its own time is a tenth above the median's
+    double slowness = 1; ///< its own time against the median's
     DeviceTimeCause reason = DeviceTimeCause::Computing; ///< in what it differs most from the median device
     Nanoseconds excess = 0;                              ///< by how much
-    std::vector<LinkTime> links; ///< with a transfer in the stretch
-    int slowLink = -1;           ///< that with the largest excess, when half as slow again as usual and it matters
+    std::vector<LinkTime> links;                         ///< with a transfer in the stretch
+    int slowLink = -1; ///< that with the largest excess, when half as slow again as usual and it matters
 
     /// Whether the slow link explains more than the straggler.
     bool linkFirst() const;
 };
 
-/// "GPU 1 holds up the others: …" or "the link from rank 0 to rank 1 holds up …", the larger cause first; of a trace without either, what most of the devices' time goes to.
+/// "GPU 1 holds up the others: …" or "the link from rank 0 to rank 1 holds up …", the larger cause first; of a trace
+/// without either, what most of the devices' time goes to.
 std::string verdict(const DeviceTimes& times);
 
 /// Gaps no longer than this between two kernels are of the launching (Holistic Trace Analysis' default).

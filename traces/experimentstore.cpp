@@ -16,7 +16,10 @@ namespace {
 
 struct Column {
     std::string_view name, type;
-    bool needed() const { return type.find("NOT NULL") != std::string_view::npos || type.find("KEY") != std::string_view::npos; }
+    bool needed() const
+    {
+        return type.find("NOT NULL") != std::string_view::npos || type.find("KEY") != std::string_view::npos;
+    }
 };
 struct Table {
     const char* name;
@@ -86,15 +89,18 @@ void bringUpToDate(SQLite::Database& database, const Table& table)
         if (const auto found = present.find(column.name); found != present.end()) {
             present.erase(found);
         } else if (column.needed()) {
-            throw Error(database.getFilename(), fmt::format("its table {} has no column {}, so no experiment wrote it", table.name, column.name),
-                        "name a new file");
+            throw Error(
+                database.getFilename(),
+                fmt::format("its table {} has no column {}, so no experiment wrote it", table.name, column.name),
+                "name a new file");
         } else {
             database.exec(fmt::format("ALTER TABLE {} ADD COLUMN {} {}", table.name, column.name, column.type));
         }
     }
     for (const auto& [name, mustBeFilled] : present)
         if (mustBeFilled)
-            throw Error(database.getFilename(), fmt::format("its table {} wants a value for {}, which is not known here", table.name, name),
+            throw Error(database.getFilename(),
+                        fmt::format("its table {} wants a value for {}, which is not known here", table.name, name),
                         "name a new file, or use the version of Pipewright that wrote this one");
 }
 
@@ -130,8 +136,8 @@ void ExperimentStore::add(const ExperimentRecord& record)
         run.bind(++column, record.seed);
         for (const int number : {record.devices, record.stages, record.microbatchesPerUpdate})
             run.bind(++column, number);
-        for (const double number :
-             {record.finalLoss, record.heldBackLoss, record.heldBackAccuracy, record.updatesPerSecond, record.predictedUpdatesPerSecond})
+        for (const double number : {record.finalLoss, record.heldBackLoss, record.heldBackAccuracy,
+                                    record.updatesPerSecond, record.predictedUpdatesPerSecond})
             run.bind(++column, number);
         run.bind(++column, record.peakBytes);
         run.exec();

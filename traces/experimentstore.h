@@ -27,7 +27,8 @@ struct ExperimentRecord {
 
 class ExperimentStore {
 public:
-    /// Creates the file, or adds to one that an experiment made, also one of a version with fewer columns. Throws Error.
+    /// Creates the file, or adds to one that an experiment made, also one of a version with fewer columns. Throws
+    /// Error.
     explicit ExperimentStore(const std::string& path);
     ~ExperimentStore();
 

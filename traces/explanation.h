@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a measured step took longer, or less, than predicted. Every difference from the prediction belongs to a cause: blocks
-// that ran slower on a device, transfers of a link, waiting for a busy link, gaps in which a device could have run and
-// did not, waits for memory. What a cause cost is found by replaying the step with it put right (replay.h): the makespan
-// then says it, however the difference travelled through the pipeline. Since causes can hide behind each other, their
-// contributions need not add up; what putting all of them right leaves is said as well.
+// Why a measured step took longer, or less, than predicted. Every difference from the prediction belongs to a cause:
+// blocks that ran slower on a device, transfers of a link, waiting for a busy link, gaps in which a device could have
+// run and did not, waits for memory. What a cause cost is found by replaying the step with it put right (replay.h): the
+// makespan then says it, however the difference travelled through the pipeline. Since causes can hide behind each
+// other, their contributions need not add up; what putting all of them right leaves is said as well.
 #pragma once
 
 #include "core/program/costs.h"

@@ -56,7 +56,8 @@ void Handoffs::add(const Timeline& timeline)
 
 double Handoffs::Sums::seconds() const
 {
-    return (waitedCount > 0 ? waited / static_cast<double>(waitedCount) : copied / static_cast<double>(copiedCount)) * 1e-9;
+    return (waitedCount > 0 ? waited / static_cast<double>(waitedCount) : copied / static_cast<double>(copiedCount))
+           * 1e-9;
 }
 
 double Handoffs::Sums::weight() const

@@ -26,7 +26,12 @@ std::size_t sequenceAt(std::string_view text)
 {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned first = byte(0);
-    const std::size_t length = first < 0x80 ? 1 : first >= 0xf5 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+    const std::size_t length = first < 0x80    ? 1
+                               : first >= 0xf5 ? 0
+                               : first >= 0xf0 ? 4
+                               : first >= 0xe0 ? 3
+                               : first >= 0xc2 ? 2
+                                               : 0;
     if (length == 0 || length > text.size())
         return 0;
     for (std::size_t i = 1; i < length; ++i)

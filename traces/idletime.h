@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the time of every device went in a measured step, as Holistic Trace Analysis tells idle time by its cause, but with the
-// Program at hand: what a block waited for is known, not guessed from a threshold.
+// Where the time of every device went in a measured step, as Holistic Trace Analysis tells idle time by its cause, but
+// with the Program at hand: what a block waited for is known, not guessed from a threshold.
 #pragma once
 
 #include "traces/explanation.h"

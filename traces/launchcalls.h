@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// When the host made the call that launched a kernel or copy: found by process and correlation, which is unique within a
-// process only. Kernels of a CUDA graph share their launch's call. 16 bytes per call.
+// When the host made the call that launched a kernel or copy: found by process and correlation, which is unique within
+// a process only. Kernels of a CUDA graph share their launch's call. 16 bytes per call.
 #pragma once
 
 #include "traces/activitystore.h"
@@ -27,7 +27,7 @@ private:
         return std::uint64_t{m_process[lane]} << 32 | correlation;
     }
 
-    std::vector<std::uint32_t> m_process; ///< by lane: a number for its rank and process
+    std::vector<std::uint32_t> m_process;                       ///< by lane: a number for its rank and process
     std::vector<std::pair<std::uint64_t, Nanoseconds>> m_calls; ///< sorted
 };
 

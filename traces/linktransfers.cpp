@@ -22,8 +22,9 @@ public:
     {
         std::stable_sort(communications.begin(), communications.end(),
                          [](const Communication& a, const Communication& b) { return a.start < b.start; });
-        std::map<std::pair<int, int>, Series> sent, received;                             // by source and target
-        std::map<std::pair<std::string, std::string>, std::map<int, Series>> collectives; // by kind and group, then rank
+        std::map<std::pair<int, int>, Series> sent, received; // by source and target
+        std::map<std::pair<std::string, std::string>, std::map<int, Series>>
+            collectives; // by kind and group, then rank
         for (Communication& c : communications) {
             if (c.collective != "send" && c.collective != "recv") {
                 const std::pair key(c.collective, c.group);
@@ -37,7 +38,8 @@ public:
         for (const auto& [pair, sends] : sent)
             if (const auto receives = received.find(pair); receives != received.end()) {
                 const std::uint32_t link =
-                    add({pair.first, pair.second, fmt::format("the link from rank {} to rank {}", pair.first, pair.second), "send"});
+                    add({pair.first, pair.second,
+                         fmt::format("the link from rank {} to rank {}", pair.first, pair.second), "send"});
                 take(link, {&sends, &receives->second}, true);
             }
         for (const auto& [key, ofRank] : collectives) {
@@ -52,7 +54,8 @@ public:
             constexpr std::size_t named = 8;
             const std::string over = ranks.size() <= named ? fmt::format("ranks {}", fmt::join(ranks, ", "))
                                                            : fmt::format("{} ranks ({})", ranks.size(), key.second);
-            take(add({-1, -1, fmt::format("{} over {}", key.first, over), fmt::format("{} of {}", key.first, ranks.size())}),
+            take(add({-1, -1, fmt::format("{} over {}", key.first, over),
+                      fmt::format("{} of {}", key.first, ranks.size())}),
                  series, false);
         }
         findUsual();

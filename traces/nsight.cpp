@@ -425,8 +425,8 @@ private:
     TraceData m_data;
     NsightLanes m_lanes;
     NcclPayloads m_payloads;
-    std::vector<std::uint32_t> m_calls, m_ncclRanges, m_neverEnded; ///< activities
-    std::map<std::int64_t, std::pair<int, int>> m_rankOfProcess;    ///< and of how many
+    std::vector<std::uint32_t> m_calls, m_ncclRanges, m_neverEnded;             ///< activities
+    std::map<std::int64_t, std::pair<int, int>> m_rankOfProcess;                ///< and of how many
     std::map<std::pair<std::uint64_t, std::int32_t>, std::int64_t> m_processOf; ///< by communicator and rank in it
 };
 

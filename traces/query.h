@@ -24,8 +24,8 @@ struct QueryResult {
     bool cut = false; ///< there are more rows than were asked for
 };
 
-/// `path` is a trace of ours or any SQLite file (an export of Nsight, say). One statement. Throws Error with what SQLite
-/// says of it. `progress` is asked now and then whether to go on; its fraction says nothing.
+/// `path` is a trace of ours or any SQLite file (an export of Nsight, say). One statement. Throws Error with what
+/// SQLite says of it. `progress` is asked now and then whether to go on; its fraction says nothing.
 QueryResult queryTrace(const std::string& path, const std::string& sql, std::size_t rowLimit,
                        const WorkProgress& progress = {});
 

@@ -76,7 +76,8 @@ void addRates(HtmlPage& page, const std::vector<AchievedRate>& rates)
 
 void addReason(HtmlPage& page, const Explanation& e)
 {
-    const auto cause = std::find_if(e.causes.begin(), e.causes.end(), [](const Cause& c) { return c.contribution != 0; });
+    const auto cause =
+        std::find_if(e.causes.begin(), e.causes.end(), [](const Cause& c) { return c.contribution != 0; });
     if (cause == e.causes.end())
         page.paragraph("The step ran as predicted.", true);
     else
@@ -85,8 +86,9 @@ void addReason(HtmlPage& page, const Explanation& e)
                                             signedDuration(cause->contribution))),
                        true);
     if (e.straggler >= 0)
-        page.paragraph(fmt::format("Device {} is the slowest: its blocks take {:.2f} times what the median device's do.",
-                                   e.straggler, e.devices[static_cast<std::size_t>(e.straggler)].slowness));
+        page.paragraph(
+            fmt::format("Device {} is the slowest: its blocks take {:.2f} times what the median device's do.",
+                        e.straggler, e.devices[static_cast<std::size_t>(e.straggler)].slowness));
 }
 
 void addCauses(HtmlPage& page, const Program& program, const Explanation& e)
@@ -96,10 +98,12 @@ void addCauses(HtmlPage& page, const Program& program, const Explanation& e)
     for (const Cause& cause : e.causes)
         if (rows.size() < causesShown && cause.contribution != 0)
             rows.push_back({describe(cause), signedDuration(cause.contribution), signedDuration(cause.excess),
-                            std::to_string(cause.tasks.size()), cause.tasks.empty() ? "" : program.label(cause.tasks[0])});
+                            std::to_string(cause.tasks.size()),
+                            cause.tasks.empty() ? "" : program.label(cause.tasks[0])});
     page.table({"cause", "in the makespan", "in all tasks", "tasks", "largest"}, rows);
-    page.paragraph(fmt::format("Each is what the step would gain with that cause alone put right; with all of them it takes {}.",
-                               formatDuration(e.allRight)));
+    page.paragraph(
+        fmt::format("Each is what the step would gain with that cause alone put right; with all of them it takes {}.",
+                    formatDuration(e.allRight)));
 }
 
 void addDevices(HtmlPage& page, const Explanation& e)
@@ -141,8 +145,7 @@ void addBlocks(HtmlPage& page, const Program& program, const Explanation& e, con
 std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
                       const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes)
 {
-    const Comparison comparison =
-        compare(prediction.program, prediction.timeline, step.timeline, trace.peakBytes());
+    const Comparison comparison = compare(prediction.program, prediction.timeline, step.timeline, trace.peakBytes());
     const Explanation e = explain(prediction.program, design.costs, prediction.timeline, step.timeline);
     const StepLengths lengths = stepLengths(trace.steps());
     HtmlPage page(design.name, fmt::format("{}, {}: measured against predicted", fileName(tracePath), step.name));
@@ -157,8 +160,8 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
                 {"block starts, 95th percentile", "", "", share(comparison.startError.p95)},
                 {"block durations, median", "", "", share(comparison.durationError.median)}});
     if (lengths.steps > 1)
-        page.paragraph(fmt::format("{} steps after the first: {} to {}, median {}, eight of ten within {}.", lengths.steps,
-                                   formatDuration(lengths.shortest), formatDuration(lengths.longest),
+        page.paragraph(fmt::format("{} steps after the first: {} to {}, median {}, eight of ten within {}.",
+                                   lengths.steps, formatDuration(lengths.shortest), formatDuration(lengths.longest),
                                    formatDuration(lengths.median), formatDuration(lengths.spread)));
     PictureOptions picture;
     picture.measured = &step.timeline;
@@ -167,9 +170,10 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
     addNotes(page, notes);
     addCauses(page, prediction.program, e);
     addDevices(page, e);
-    page.paragraph(fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
-                               formatDuration(e.path.computing), formatDuration(e.path.transferring),
-                               formatDuration(e.path.waiting), e.criticalPath.size()));
+    page.paragraph(
+        fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
+                    formatDuration(e.path.computing), formatDuration(e.path.transferring),
+                    formatDuration(e.path.waiting), e.criticalPath.size()));
     addRates(page, achievedRates(design, prediction.program, step.timeline));
     addBlocks(page, prediction.program, e, comparison);
     return std::move(page).finish();
@@ -181,7 +185,8 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
     const LaunchCalls launches(trace);
     const DeviceTimes times = deviceTimes(trace, launches, 0, end);
     const std::string name = trace.source.empty() ? store : trace.source;
-    HtmlPage page(fileName(name), fmt::format("{}, {} slices, {} long", trace.tool, trace.slices(), formatDuration(end)));
+    HtmlPage page(fileName(name),
+                  fmt::format("{}, {} slices, {} long", trace.tool, trace.slices(), formatDuration(end)));
     page.paragraph(sentence(verdict(times)), true);
     page.picture(activitySvg(trace, 0, end), "Streams of the trace over time");
     addNotes(page, notes);
@@ -206,7 +211,8 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
         std::vector<std::vector<std::string>> rows;
         for (const LinkTime& link : times.links)
             rows.push_back({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
-                            fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess), formatDuration(link.waited)});
+                            fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess),
+                            formatDuration(link.waited)});
         page.table({"", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"}, rows);
     }
     if (const std::vector<TraceStep> steps = stepsOf(trace); !steps.empty()) {

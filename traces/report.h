@@ -22,6 +22,7 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
                       const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes);
 
 /// Another tool's trace; `store` is the imported file, for what only its tables hold. Throws Error.
-std::string activityReport(const StoredActivities& trace, const std::string& store, const std::vector<TraceNote>& notes);
+std::string activityReport(const StoredActivities& trace, const std::string& store,
+                           const std::vector<TraceNote>& notes);
 
 } // namespace pipewright

@@ -30,7 +30,8 @@ TaskKind kindOf(const std::string& name, const Task& task)
         return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
     if (name == nameOf(TaskKind::Update))
         return task.peer < 0 ? TaskKind::Update : task.peer == task.device ? TaskKind::SetOut : TaskKind::PutInPlace;
-    throw Error("TASKS", "\"" + name + "\" is no kind of task", "the trace was written by a newer version, or changed by hand");
+    throw Error("TASKS", "\"" + name + "\" is no kind of task",
+                "the trace was written by a newer version, or changed by hand");
 }
 
 bool sameWork(const Task& a, const Task& b)

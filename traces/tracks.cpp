@@ -62,7 +62,8 @@ public:
             if (m_fold.count > 0 && (crosses || limit != m_limit))
                 flush();
             if (crosses) {
-                m_visible.push_back({Track::sliceOf(entry.longest), slicesIn(i, i + 1, slicesEach), entry.start, entry.end});
+                m_visible.push_back(
+                    {Track::sliceOf(entry.longest), slicesIn(i, i + 1, slicesEach), entry.start, entry.end});
                 continue;
             }
             if (m_fold.count == 0) {
@@ -119,7 +120,8 @@ private:
 
 } // namespace
 
-std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)
+std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels,
+                        std::vector<VisibleSlice>& visible)
 {
     if (pixels <= 0 || to <= from || track.size() == 0)
         return 0;

@@ -39,7 +39,10 @@ public:
     {
         return level == 0 ? Entry{start[i], end[i], keyOf(i)} : m_levels[level - 1][i];
     }
-    Nanoseconds endOf(std::size_t level, std::size_t i) const { return level == 0 ? end[i] : m_levels[level - 1][i].end; }
+    Nanoseconds endOf(std::size_t level, std::size_t i) const
+    {
+        return level == 0 ? end[i] : m_levels[level - 1][i].end;
+    }
     static std::uint32_t sliceOf(std::uint64_t key) { return ~static_cast<std::uint32_t>(key); }
     /// Key of the longer of two slices, of the earlier when they are equally long.
     std::uint64_t longer(std::uint64_t a, std::uint64_t b) const
@@ -68,14 +71,15 @@ struct VisibleSlice {
 };
 
 /// The slices that a view of `pixels` columns over [from, to) shows, in order: those that reach beyond their pixel
-/// each for itself, the others folded per pixel. At most two entries per pixel; appended to `visible`. Where many slices
-/// fall into a pixel, some neighbours that together take less than half of one may stand for a slice that reaches
-/// beyond it. Returns how many entries of the track's levels it looked at: fewer than 64 per pixel.
+/// each for itself, the others folded per pixel. At most two entries per pixel; appended to `visible`. Where many
+/// slices fall into a pixel, some neighbours that together take less than half of one may stand for a slice that
+/// reaches beyond it. Returns how many entries of the track's levels it looked at: fewer than 64 per pixel.
 std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels,
                         std::vector<VisibleSlice>& visible);
 
 /// Lays the activities out in tracks, by lane and row. A slice that overlaps another without lying in it goes to
-/// the next free row and is counted as repaired in the report. Moves no activity; O(activities) when they come in order per lane, else O(n log n).
+/// the next free row and is counted as repaired in the report. Moves no activity; O(activities) when they come in order
+/// per lane, else O(n log n).
 struct TrackLayout {
     struct Row {
         std::uint32_t lane = 0;

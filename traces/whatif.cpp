@@ -120,8 +120,7 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
         throw Error("order", fmt::format("it has {} stages, what was measured has {}", other.stages, program.stages),
                     "the other order must be of the same stages and microbatches");
     const auto key = [](const Task& task) {
-        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch,
-                          task.replica);
+        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch, task.replica);
     };
     std::map<decltype(key(Task())), Nanoseconds> measured;
     std::map<std::pair<int, int>, std::vector<Nanoseconds>> links;

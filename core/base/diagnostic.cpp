@@ -11,12 +11,9 @@ namespace {
 std::string_view word(Severity severity)
 {
     switch (severity) {
-    case Severity::Note:
-        return "note";
-    case Severity::Warning:
-        return "warning";
-    case Severity::Error:
-        break;
+    case Severity::Note: return "note";
+    case Severity::Warning: return "warning";
+    case Severity::Error: break;
     }
     return "error";
 }
@@ -41,7 +38,8 @@ std::size_t printableLength(std::string_view text)
     if (first >= 0xe0 && first < 0xf0 && continues(1) && continues(2)) {
         const unsigned code = (first & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
         const bool surrogate = code >= 0xd800 && code < 0xe000;
-        const bool directs = (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f);
+        const bool directs = (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e)
+                             || (code >= 0x2060 && code <= 0x206f);
         return code >= 0x800 && !surrogate && !directs ? 3 : 0;
     }
     if (first >= 0xf0 && first < 0xf5 && continues(1) && continues(2) && continues(3)) {

@@ -28,8 +28,7 @@ public:
     JsonValue(std::string_view text);
     JsonValue(std::initializer_list<JsonValue> elements);
     template<class Number>
-        requires std::is_arithmetic_v<Number>
-    JsonValue(Number number)
+    requires std::is_arithmetic_v<Number> JsonValue(Number number)
     {
         if constexpr (std::is_same_v<Number, bool>)
             m_value = number;

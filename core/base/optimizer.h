@@ -41,14 +41,19 @@ constexpr std::size_t indexOf(Optimizer optimizer)
     }
     return noOptimizer;
 }
-static_assert([] {
-    for (std::size_t i = 0; i < optimizers.size(); ++i)
-        if (indexOf(optimizers[i].optimizer) != i || static_cast<std::size_t>(optimizers[i].optimizer) != i)
-            return false;
-    return indexOf(static_cast<Optimizer>(optimizers.size())) == noOptimizer;
-}(), "the table has a line for every optimizer, in the order of the enumeration");
+static_assert(
+    [] {
+        for (std::size_t i = 0; i < optimizers.size(); ++i)
+            if (indexOf(optimizers[i].optimizer) != i || static_cast<std::size_t>(optimizers[i].optimizer) != i)
+                return false;
+        return indexOf(static_cast<Optimizer>(optimizers.size())) == noOptimizer;
+    }(),
+    "the table has a line for every optimizer, in the order of the enumeration");
 
-constexpr const OptimizerFacts& factsOf(Optimizer optimizer) { return optimizers[indexOf(optimizer)]; }
+constexpr const OptimizerFacts& factsOf(Optimizer optimizer)
+{
+    return optimizers[indexOf(optimizer)];
+}
 constexpr std::string_view nameOf(Optimizer optimizer) ///< "sgd", "adam", …; empty for a number that is none
 {
     return indexOf(optimizer) < optimizers.size() ? factsOf(optimizer).name : std::string_view();
@@ -74,11 +79,14 @@ constexpr Optimizer inModel(Optimizer optimizer)
     }
     return optimizer;
 }
-static_assert([] {
-    for (const OptimizerFacts& facts : optimizers)
-        if (const OptimizerFacts& model = factsOf(inModel(facts.optimizer)); model.nameInModel.empty() || model.values != facts.values)
-            return false;
-    return true;
-}(), "a model's optimizer has a name in models, and the same state");
+static_assert(
+    [] {
+        for (const OptimizerFacts& facts : optimizers)
+            if (const OptimizerFacts& model = factsOf(inModel(facts.optimizer));
+                model.nameInModel.empty() || model.values != facts.values)
+                return false;
+        return true;
+    }(),
+    "a model's optimizer has a name in models, and the same state");
 
 } // namespace pipewright

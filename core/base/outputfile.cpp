@@ -130,7 +130,8 @@ Descriptor lockExisting(const std::string& path, const std::string& target)
     }
     if (!lock(descriptor, kind))
         refuseBusy(path);
-    struct stat mine {}, there {};
+    struct stat mine {
+    }, there{};
     if (::fstat(descriptor, &mine) != 0 || ::lstat(target.c_str(), &there) != 0 || mine.st_dev != there.st_dev
         || mine.st_ino != there.st_ino)
         return Descriptor(-1);

@@ -23,10 +23,12 @@ std::string_view withoutSpaces(std::string_view text)
     return text;
 }
 
-double parseRate(std::string_view text, std::string_view where, std::initializer_list<std::string_view> units, const char* example)
+double parseRate(std::string_view text, std::string_view where, std::initializer_list<std::string_view> units,
+                 const char* example)
 {
     const auto fail = [&](const char* what) {
-        throw Error(std::string(where), fmt::format("\"{}\" {}", text, what), fmt::format("write for example {}", example));
+        throw Error(std::string(where), fmt::format("\"{}\" {}", text, what),
+                    fmt::format("write for example {}", example));
     };
     const std::string_view trimmed = withoutSpaces(text);
     double value = 0;

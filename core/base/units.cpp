@@ -24,10 +24,17 @@ struct Unit {
 
 // Largest first, so that the formatters can take the first that fits.
 constexpr std::array durationUnits{Unit{"min", 60'000'000'000}, Unit{"s", 1'000'000'000}, Unit{"ms", 1'000'000},
-                                   Unit{"us", 1'000}, Unit{"µs", 1'000}, Unit{"ns", 1}};
-constexpr std::array sizeUnits{Unit{"TiB", std::int64_t(1) << 40}, Unit{"GiB", 1 << 30}, Unit{"MiB", 1 << 20},
-                               Unit{"KiB", 1 << 10}, Unit{"B", 1}, Unit{"TB", 1'000'000'000'000},
-                               Unit{"GB", 1'000'000'000}, Unit{"MB", 1'000'000}, Unit{"KB", 1'000}, Unit{"kB", 1'000}};
+                                   Unit{"us", 1'000},           Unit{"µs", 1'000},        Unit{"ns", 1}};
+constexpr std::array sizeUnits{Unit{"TiB", std::int64_t(1) << 40},
+                               Unit{"GiB", 1 << 30},
+                               Unit{"MiB", 1 << 20},
+                               Unit{"KiB", 1 << 10},
+                               Unit{"B", 1},
+                               Unit{"TB", 1'000'000'000'000},
+                               Unit{"GB", 1'000'000'000},
+                               Unit{"MB", 1'000'000},
+                               Unit{"KB", 1'000},
+                               Unit{"kB", 1'000}};
 constexpr std::size_t binarySizeUnits = 5; // the formatters use these only
 
 constexpr Nanoseconds longestDuration = std::int64_t(100) * 24 * 3'600 * 1'000'000'000;
@@ -66,9 +73,9 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
         fail(where, "a " + std::string(words.noun) + " cannot be negative, and " + inQuotes(text) + " is", example);
 
     std::size_t at = 0;
-    Wide digits = 0;      // all digits, the point left out
-    int afterPoint = 0;   // how many of them stood after it
-    int zeros = 0;        // trailing zeros after the point, added only when a digit follows
+    Wide digits = 0;    // all digits, the point left out
+    int afterPoint = 0; // how many of them stood after it
+    int zeros = 0;      // trailing zeros after the point, added only when a digit follows
     bool anyDigit = false, point = false;
     constexpr Wide enough = Wide(1'000'000'000'000'000'000) * 1'000'000; // 24 digits: beyond every limit
     for (; at < text.size() && (isDigit(text[at]) || (text[at] == '.' && !point)); ++at) {
@@ -155,8 +162,7 @@ std::string significantDigits(double value, int significant)
 
 Nanoseconds parseDuration(std::string_view text, std::string_view where)
 {
-    return parseQuantity(text, where, durationUnits, durationWords, longestDuration, "100 days",
-                         Fraction::MustBeWhole);
+    return parseQuantity(text, where, durationUnits, durationWords, longestDuration, "100 days", Fraction::MustBeWhole);
 }
 
 Nanoseconds toNanoseconds(double seconds)

@@ -16,11 +16,11 @@ namespace pipewright {
 struct Cluster;
 
 struct DeviceSpec {
-    std::string name;             ///< "H200 SXM"
-    Bytes memory = 0;             ///< 0: no limit known
-    double peakFlops = 0;         ///< FLOP/s, dense, at the workload's precision
-    double memoryBandwidth = 0;   ///< bytes/s
-    double efficiency = 0.5;      ///< share of peakFlops that large matrix products reach end to end
+    std::string name;           ///< "H200 SXM"
+    Bytes memory = 0;           ///< 0: no limit known
+    double peakFlops = 0;       ///< FLOP/s, dense, at the workload's precision
+    double memoryBandwidth = 0; ///< bytes/s
+    double efficiency = 0.5;    ///< share of peakFlops that large matrix products reach end to end
     /// Where devices of their own hold every stage of this one together; the numbers above are then what
     /// asOneDevice() makes of them.
     std::shared_ptr<const Cluster> group{};
@@ -58,7 +58,7 @@ struct CollectiveSpec {
 struct Cluster {
     std::string name;
     std::vector<DeviceSpec> devices;
-    LinkSpec link;                                     ///< between any two devices …
+    LinkSpec link;                                      ///< between any two devices …
     std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
     std::map<Collective, CollectiveSpec> collectives{}; ///< measured ones; the others follow from the links
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece

@@ -20,7 +20,7 @@ BlockReading readBuildingBlock(const LocatedJson& document, const nlohmann::json
                                Diagnostics& diagnostics);
 
 /// Elements of a list of whole numbers; one fault for each that is none or out of range.
-std::vector<int> readIntegers(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer, int low,
-                              int high, Diagnostics& diagnostics);
+std::vector<int> readIntegers(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer,
+                              int low, int high, Diagnostics& diagnostics);
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks and metrics as CSV, for spreadsheets and dataframes: one line per block or device, times in whole nanoseconds, the
-// measured columns empty where nothing was measured.
+// Blocks and metrics as CSV, for spreadsheets and dataframes: one line per block or device, times in whole nanoseconds,
+// the measured columns empty where nothing was measured.
 #pragma once
 
 #include "core/predict/timeline.h"

@@ -63,15 +63,15 @@ private:
         m_rows.resize(m_program.devices.size());
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            if (wasRun(t)
-                && (m_program.tasks[t].kind == TaskKind::Transfer || isReduction(m_program.tasks[t].kind)))
+            if (wasRun(t) && (m_program.tasks[t].kind == TaskKind::Transfer || isReduction(m_program.tasks[t].kind)))
                 moving.push_back(t);
         std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
         });
         for (const TaskId t : moving)
-            m_thread[t] = 1 + static_cast<int>(m_rows[static_cast<std::size_t>(deviceOf(t))].rowFor(
-                                  m_timeline.start[t], m_timeline.end[t]));
+            m_thread[t] = 1
+                          + static_cast<int>(m_rows[static_cast<std::size_t>(deviceOf(t))].rowFor(m_timeline.start[t],
+                                                                                                  m_timeline.end[t]));
     }
 
     std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }

@@ -196,7 +196,8 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
 {
     OrderedJson json;
     for (const SkipConnection& skip : dataflow.skips)
-        json["skips"].push_back({{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
+        json["skips"].push_back(
+            {{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
     for (const SharedParameter& shared : dataflow.shared)
         json["shared"].push_back(
             {{"root_stage", shared.rootStage}, {"other_stage", shared.otherStage}, {"bytes", exactSize(shared.bytes)}});
@@ -240,7 +241,8 @@ std::string designToJson(const Design& design)
 
 int LocatedDesign::lineOf(std::string_view where) const
 {
-    if (const int device = numberAtFront(where, "device "); device >= 0 && device < static_cast<int>(lineOfDevice.size()))
+    if (const int device = numberAtFront(where, "device ");
+        device >= 0 && device < static_cast<int>(lineOfDevice.size()))
         return lineOfDevice[static_cast<std::size_t>(device)];
     if (where.starts_with("stage"))
         return lineOfPlacement;

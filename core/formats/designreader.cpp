@@ -74,7 +74,8 @@ std::optional<Workload> readModel(Reading& reading, const Json& value)
 void readOrder(Reading& reading, const Json& order, Schedule& schedule)
 {
     if (order.size() > static_cast<std::size_t>(maxDevices)) {
-        reading.fault("/schedule/order", fmt::format("{} devices", order.size()), fmt::format("at most {}", maxDevices));
+        reading.fault("/schedule/order", fmt::format("{} devices", order.size()),
+                      fmt::format("at most {}", maxDevices));
         return;
     }
     std::int64_t blocks = 0;
@@ -82,7 +83,8 @@ void readOrder(Reading& reading, const Json& order, Schedule& schedule)
         const std::string pointer = fmt::format("/schedule/order/{}", device);
         std::vector<Block>& line = schedule.order.emplace_back();
         if (!order[device].is_array()) {
-            reading.fault(pointer, fmt::format("the order of device {} is not a list", device), "write [\"F0.0\", \"B0.0\"]");
+            reading.fault(pointer, fmt::format("the order of device {} is not a list", device),
+                          "write [\"F0.0\", \"B0.0\"]");
             continue;
         }
         blocks += static_cast<std::int64_t>(order[device].size());
@@ -93,22 +95,25 @@ void readOrder(Reading& reading, const Json& order, Schedule& schedule)
         line.reserve(order[device].size());
         for (std::size_t i = 0; i < order[device].size(); ++i) {
             const Json& element = order[device][i];
-            const std::string_view text = element.is_string() ? std::string_view(element.get_ref<const std::string&>()) : "";
+            const std::string_view text =
+                element.is_string() ? std::string_view(element.get_ref<const std::string&>()) : "";
             const std::size_t joint = std::min(text.find('&'), text.size());
             const auto block = parseBlock(text.substr(0, joint));
             const auto partner = joint < text.size() ? parseBlock(text.substr(joint + 1)) : block;
             const auto fault = [&](std::string what, std::string hint) {
-                reading.fault(fmt::format("{}/{}", pointer, i), fmt::format("device {}, position {}: {}", device, i, what),
-                              std::move(hint));
+                reading.fault(fmt::format("{}/{}", pointer, i),
+                              fmt::format("device {}, position {}: {}", device, i, what), std::move(hint));
             };
             if (!block || !partner) {
-                fault(fmt::format("{} is not a block", element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
+                fault(fmt::format("{} is not a block",
+                                  element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
                       "write operation, stage, dot, microbatch: \"F0.3\"; two that overlap: \"F0.3&B7.1\"");
                 continue;
             }
             for (const Block& found : {*block, *partner})
                 if (found.stage >= schedule.stages())
-                    fault(fmt::format("{} is of stage {}, but there are {} stages", toString(found), found.stage, schedule.stages()),
+                    fault(fmt::format("{} is of stage {}, but there are {} stages", toString(found), found.stage,
+                                      schedule.stages()),
                           "add the stage to \"placement\"");
             line.push_back(*block);
             if (joint < text.size()) {
@@ -140,7 +145,8 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
 void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
 {
     if (pairs.size() > static_cast<std::size_t>(maxBlocks)) {
-        reading.fault("/schedule/transfer_order", fmt::format("{} pairs", pairs.size()), fmt::format("at most {}", maxBlocks));
+        reading.fault("/schedule/transfer_order", fmt::format("{} pairs", pairs.size()),
+                      fmt::format("at most {}", maxBlocks));
         return;
     }
     for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -152,10 +158,12 @@ void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
             if (read)
                 transfer = *read;
             else if (!text.empty())
-                reader.fault(key, "this is not a transfer", "write the block that makes the value and the device it goes to: \"F0.3 to 1\"");
+                reader.fault(key, "this is not a transfer",
+                             "write the block that makes the value and the device it goes to: \"F0.3 to 1\"");
             if (read && (read->producer.stage >= schedule.stages() || read->destination >= schedule.devices()))
-                reader.fault(key, fmt::format("the schedule has {} stages on {} devices", schedule.stages(), schedule.devices()),
-                             "name a block of it and one of its devices, counted from 0");
+                reader.fault(
+                    key, fmt::format("the schedule has {} stages on {} devices", schedule.stages(), schedule.devices()),
+                    "name a block of it and one of its devices, counted from 0");
         };
         TransferPrecedence pair;
         readTransfer("transfer", pair.first);
@@ -171,13 +179,15 @@ void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size
     const std::vector<int>& placement = schedule.morePlacements[index];
     const std::string pointer = fmt::format("/schedule/replica_placements/{}", index);
     if (placement.size() != schedule.deviceOfStage.size())
-        reading.fault(pointer, fmt::format("{} stages are placed, \"placement\" has {}", placement.size(), schedule.deviceOfStage.size()),
-                      "every replica has all stages");
+        reading.fault(
+            pointer,
+            fmt::format("{} stages are placed, \"placement\" has {}", placement.size(), schedule.deviceOfStage.size()),
+            "every replica has all stages");
     for (std::size_t stage = 0; stage < placement.size(); ++stage)
         if (placement[stage] >= schedule.devices())
             reading.fault(fmt::format("{}/{}", pointer, stage),
-                          fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage, placement[stage],
-                                      schedule.devices()),
+                          fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
+                                      placement[stage], schedule.devices()),
                           "add the device's list to \"order\"");
 }
 
@@ -199,7 +209,8 @@ WeightPolicy readWeights(Reading& reading, const Json& value)
 void readTurns(Reading& reading, const Json& value, Schedule& schedule)
 {
     if (value.size() != schedule.deviceOfStage.size()) {
-        reading.fault("/schedule/in_turn", fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
+        reading.fault("/schedule/in_turn",
+                      fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
                       "list the devices of every stage");
         return;
     }
@@ -212,7 +223,8 @@ void readTurns(Reading& reading, const Json& value, Schedule& schedule)
             reading.fault(pointer, "no device works on this stage", "list one or more: [0, 1]");
         for (const int device : devices)
             if (device >= schedule.devices())
-                reading.fault(pointer, fmt::format("device {}, but \"order\" has {} devices", device, schedule.devices()),
+                reading.fault(pointer,
+                              fmt::format("device {}, but \"order\" has {} devices", device, schedule.devices()),
                               "add the device's list to \"order\"");
         schedule.inTurn.push_back(devices.empty() ? std::vector<int>{0} : std::move(devices));
     }
@@ -230,18 +242,21 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
         schedule.deviceOfStage = readIntegers(reading, *placement, "/schedule/placement", 0, maxDevices - 1);
     if (const Json* placements = reader.array("replica_placements")) {
         if (placements->size() > static_cast<std::size_t>(maxDevices))
-            reader.fault("replica_placements", fmt::format("{} replicas", placements->size()), fmt::format("at most {}", maxDevices));
+            reader.fault("replica_placements", fmt::format("{} replicas", placements->size()),
+                         fmt::format("at most {}", maxDevices));
         else
             for (std::size_t i = 0; i < placements->size(); ++i) {
                 const std::string pointer = fmt::format("/schedule/replica_placements/{}", i);
                 if ((*placements)[i].is_array())
-                    schedule.morePlacements.push_back(readIntegers(reading, (*placements)[i], pointer, 0, maxDevices - 1));
+                    schedule.morePlacements.push_back(
+                        readIntegers(reading, (*placements)[i], pointer, 0, maxDevices - 1));
                 else
                     reading.fault(pointer, "this is not a placement", "write the device of each stage: [3, 2, 1, 0]");
             }
     }
     reader.read("sequence_pieces", schedule.sequencePieces, 1, maxMicrobatches);
-    reader.readName<BackwardStyle>("backward", schedule.backward, {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
+    reader.readName<BackwardStyle>("backward", schedule.backward,
+                                   {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
     if (const Json* order = reader.array("order", presence)) {
         schedule.order.clear();
@@ -261,7 +276,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)
-                reader.fault(key, fmt::format("\"{}\" is not that of the building block, and there is no \"order\"", key),
+                reader.fault(key,
+                             fmt::format("\"{}\" is not that of the building block, and there is no \"order\"", key),
                              "leave it out, or change the building block");
         };
         mustAgree(schedule.microbatches == ofBlock.microbatches, "microbatches");
@@ -320,7 +336,8 @@ Costs readCosts(Reading& reading, const Json& value, int stages)
             entry.read("from", pair.first, 0, maxDevices - 1, Presence::Required);
             entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
             if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
-                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second), "keep one of them");
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
+                            "keep one of them");
             entry.finish();
         }
     }
@@ -328,7 +345,8 @@ Costs readCosts(Reading& reading, const Json& value, int stages)
     reader.readRate("overlap_factor", costs.overlapFactor);
     if (const Json* list = reader.array("microbatches")) {
         if (list->size() > static_cast<std::size_t>(maxMicrobatches))
-            reader.fault("microbatches", fmt::format("{} microbatches", list->size()), fmt::format("at most {}", maxMicrobatches));
+            reader.fault("microbatches", fmt::format("{} microbatches", list->size()),
+                         fmt::format("at most {}", maxMicrobatches));
         for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxMicrobatches)); ++i) {
             ObjectReader entry = reading.object((*list)[i], fmt::format("/costs/microbatches/{}", i));
             MicrobatchScale& scale = costs.microbatches.emplace_back();
@@ -344,7 +362,8 @@ Costs readCosts(Reading& reading, const Json& value, int stages)
             stage.finish();
         }
         if (static_cast<int>(list->size()) != stages)
-            reading.fault("/costs/stages", fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
+            reading.fault("/costs/stages",
+                          fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
                           "give one entry per stage of \"placement\"");
     }
     reader.finish();
@@ -386,15 +405,19 @@ void checkPartition(Reading& reading, const Design& design, bool modelGiven)
 {
     const std::string pointer = "/layers_per_stage";
     if (!modelGiven) {
-        reading.fault(pointer, "the model's layers are cut into stages, but no model is given", "add \"model\" or remove this");
+        reading.fault(pointer, "the model's layers are cut into stages, but no model is given",
+                      "add \"model\" or remove this");
         return;
     }
     if (static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
-        reading.fault(pointer, fmt::format("{} stages here, but {} are placed", design.layersPerStage.size(), design.schedule.stages()),
-                      "give one number per stage of \"placement\"");
+        reading.fault(
+            pointer,
+            fmt::format("{} stages here, but {} are placed", design.layersPerStage.size(), design.schedule.stages()),
+            "give one number per stage of \"placement\"");
     if (!design.workload)
         return; // its own faults are reported already
-    const std::int64_t sum = std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t(0));
+    const std::int64_t sum =
+        std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t(0));
     const auto layers = static_cast<std::int64_t>(design.workload->layers.size());
     if (sum != layers)
         reading.fault(pointer, fmt::format("the stages hold {} layers, but the model has {}", sum, layers),
@@ -411,10 +434,15 @@ void checkVersion(const LocatedJson& document)
         fail("", "this is not a Pipewright design", "a design begins with { \"pipewright\": 1 }");
     const Json& found = document.value["pipewright"];
     if (found.is_number_integer() && found > version)
-        fail("/pipewright", fmt::format("a newer Pipewright wrote this file: design version {}", found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
-             fmt::format("this program reads version {}: update it, or save an older version where the file was made", version));
+        fail("/pipewright",
+             fmt::format("a newer Pipewright wrote this file: design version {}",
+                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("this program reads version {}: update it, or save an older version where the file was made",
+                         version));
     if (!found.is_number_integer() || found != version)
-        fail("/pipewright", fmt::format("design version {} is unknown", found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+        fail("/pipewright",
+             fmt::format("design version {} is unknown",
+                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
              fmt::format("this program reads version {}", version));
 }
 
@@ -463,7 +491,8 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
         return document.value.contains("schedule") && document.value["schedule"].contains(key);
     };
     for (int device = 0; device < design.schedule.devices(); ++device)
-        result.lineOfDevice.push_back(document.lineOf(given("order") ? fmt::format("/schedule/order/{}", device) : "/building_block"));
+        result.lineOfDevice.push_back(
+            document.lineOf(given("order") ? fmt::format("/schedule/order/{}", device) : "/building_block"));
     result.lineOfSchedule = document.lineOf(document.value.contains("schedule") ? "/schedule" : "/building_block");
     result.lineOfPlacement = document.lineOf(given("placement") ? "/schedule/placement" : "/building_block/placement");
     result.lineOfCosts = document.lineOf("/costs");

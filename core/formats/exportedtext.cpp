@@ -28,14 +28,17 @@ void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
     if (dropped.empty())
         return;
     if (!schedule.inTurn.empty())
-        throw Error("schedule.in_turn", "a stage whose microbatches several devices work on in turn has no place in the other tools' schedules",
-                    "export a schedule with one device for each stage (for workers: --layout pipeline or single)");
+        throw Error(
+            "schedule.in_turn",
+            "a stage whose microbatches several devices work on in turn has no place in the other tools' schedules",
+            "export a schedule with one device for each stage (for workers: --layout pipeline or single)");
     schedule.weights = {};
-    diagnostics.push_back({Severity::Warning, "schedule.order",
-                           fmt::format("{} update blocks ({}{}) and the weight versions between them are left out",
-                                       dropped.size(), toString(dropped.front()), dropped.size() > 1 ? ", …" : ""),
-                           "the other tool updates every stage once, after the step's last microbatch: the order is the same, "
-                           "the training is not"});
+    diagnostics.push_back(
+        {Severity::Warning, "schedule.order",
+         fmt::format("{} update blocks ({}{}) and the weight versions between them are left out", dropped.size(),
+                     toString(dropped.front()), dropped.size() > 1 ? ", …" : ""),
+         "the other tool updates every stage once, after the step's last microbatch: the order is the same, "
+         "the training is not"});
 }
 
 } // namespace
@@ -61,7 +64,8 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
                                "add it to the training loop, after the step's last microbatch"});
     if (design.schedule.sequencePieces > 1)
         diagnostics.push_back({Severity::Warning, "schedule.sequence_pieces",
-                               fmt::format("the {} pieces of a sequence are written as microbatches of their own", design.schedule.sequencePieces),
+                               fmt::format("the {} pieces of a sequence are written as microbatches of their own",
+                                           design.schedule.sequencePieces),
                                "the other tool's stages must keep the keys and values of earlier pieces"});
     return result;
 }
@@ -69,8 +73,10 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
 void requireOneReplica(const Design& design, std::string_view tool)
 {
     if (design.schedule.replicas() > 1)
-        throw Error("schedule.replica_placements", fmt::format("{} has no word for the {} replicas of this schedule", tool, design.schedule.replicas()),
-                    "export a schedule of one replica, or pytorch-csv for the order alone");
+        throw Error(
+            "schedule.replica_placements",
+            fmt::format("{} has no word for the {} replicas of this schedule", tool, design.schedule.replicas()),
+            "export a schedule of one replica, or pytorch-csv for the order alone");
 }
 
 } // namespace pipewright

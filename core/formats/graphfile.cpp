@@ -31,8 +31,7 @@ constexpr std::int64_t longestDimension = std::int64_t(1) << 40;
 
 class GraphReader {
 public:
-    explicit GraphReader(std::shared_ptr<const LocatedJson> source)
-        : m_source(std::move(source)), m_document(*m_source)
+    explicit GraphReader(std::shared_ptr<const LocatedJson> source) : m_source(std::move(source)), m_document(*m_source)
     {
     }
 
@@ -350,9 +349,7 @@ std::string graphFileToJson(const GraphFile& file)
     for (const spmd::Node& node : file.graph.nodes()) {
         nlohmann::ordered_json entry{{"name", node.name}};
         if (node.leaf != Leaf::None) {
-            entry["op"] = node.leaf == Leaf::Input      ? "input"
-                          : node.leaf == Leaf::Received ? "received"
-                                                        : "parameter";
+            entry["op"] = node.leaf == Leaf::Input ? "input" : node.leaf == Leaf::Received ? "received" : "parameter";
             entry["shape"] = node.shape;
         } else {
             entry["op"] = spmd::operations()[static_cast<std::size_t>(node.operation)].name;

@@ -75,7 +75,8 @@ public:
         Schedule schedule;
         schedule.family = "custom";
         if (m_placed.empty()) {
-            m_faults.add(0, "there is no block in this file", "one line per device is expected, for example 0F0,0F1,0B0,0B1");
+            m_faults.add(0, "there is no block in this file",
+                         "one line per device is expected, for example 0F0,0F1,0B0,0B1");
             m_faults.raise();
         }
         for (std::size_t device = 0; device < m_imported.order.size(); ++device)
@@ -86,17 +87,19 @@ public:
             schedule.microbatches = std::max(schedule.microbatches, p.block.microbatch + 1);
         for (auto begin = m_placed.begin(); begin != m_placed.end();) {
             const int stage = begin->block.stage, replica = begin->block.replica;
-            const auto end = std::find_if(begin, m_placed.end(),
-                                          [&](const Placed& p) { return p.block.stage != stage || p.block.replica != replica; });
+            const auto end = std::find_if(begin, m_placed.end(), [&](const Placed& p) {
+                return p.block.stage != stage || p.block.replica != replica;
+            });
             const int share = schedule.microbatches / m_replicas;
             checkStage({begin, end}, replica * share, replica * share + share);
             if (replica > 0 && schedule.morePlacements.empty())
                 schedule.morePlacements.emplace_back();
             std::vector<int>& placement = replica == 0 ? schedule.deviceOfStage : schedule.morePlacements.front();
             if (const auto expected = static_cast<int>(placement.size()); stage > expected)
-                m_faults.add(placeOf(*begin).first,
-                             fmt::format("{}stage {} has blocks, stage {} has none", placeOf(*begin).second, stage, expected),
-                             "stages are numbered from 0 without gaps");
+                m_faults.add(
+                    placeOf(*begin).first,
+                    fmt::format("{}stage {} has blocks, stage {} has none", placeOf(*begin).second, stage, expected),
+                    "stages are numbered from 0 without gaps");
             placement.resize(static_cast<std::size_t>(stage) + 1, begin->device);
             begin = end;
         }
@@ -104,7 +107,8 @@ public:
         const auto count = [&](Op op) {
             return std::count_if(m_placed.begin(), m_placed.end(), [op](const Placed& p) { return p.block.op == op; });
         };
-        schedule.backward = count(Op::I) > 0 && count(Op::I) >= count(Op::B) ? BackwardStyle::Split : BackwardStyle::Full;
+        schedule.backward =
+            count(Op::I) > 0 && count(Op::I) >= count(Op::B) ? BackwardStyle::Split : BackwardStyle::Full;
         schedule.firstStageMaySplit = firstStageIsSplit();
         schedule.order = m_imported.order;
         schedule.overlaps = m_imported.overlaps;
@@ -118,7 +122,8 @@ private:
     {
         const auto device = static_cast<std::size_t>(p.device);
         return {m_imported.lines[device],
-                fmt::format("cell {} ({}): ", m_imported.cells[device][static_cast<std::size_t>(p.index)], toString(p.block))};
+                fmt::format("cell {} ({}): ", m_imported.cells[device][static_cast<std::size_t>(p.index)],
+                            toString(p.block))};
     }
 
     void fault(const Placed& p, const std::string& what, std::string hint)
@@ -142,7 +147,8 @@ private:
             const int microbatch = begin->block.microbatch;
             if (microbatch > next)
                 return missing(first, Op::F, next);
-            const auto end = std::find_if(begin, blocks.end(), [&](const Placed& p) { return p.block.microbatch != microbatch; });
+            const auto end =
+                std::find_if(begin, blocks.end(), [&](const Placed& p) { return p.block.microbatch != microbatch; });
             checkMicrobatch({begin, end});
             begin = end;
         }
@@ -152,9 +158,10 @@ private:
 
     void missing(const Placed& example, Op op, int microbatch)
     {
-        m_faults.add(m_imported.lines[static_cast<std::size_t>(example.device)],
-                     fmt::format("missing block {} ({})", toString({op, example.block.stage, microbatch}), describe(op)),
-                     op == Op::F ? "every stage has a forward and a backward for every microbatch" : m_lettersHint);
+        m_faults.add(
+            m_imported.lines[static_cast<std::size_t>(example.device)],
+            fmt::format("missing block {} ({})", toString({op, example.block.stage, microbatch}), describe(op)),
+            op == Op::F ? "every stage has a forward and a backward for every microbatch" : m_lettersHint);
     }
 
     /// The blocks of one microbatch on one stage, sorted by operation.
@@ -166,7 +173,8 @@ private:
             if (slot)
                 return fault(p, "the same block is placed twice",
                              fmt::format("it already stands in cell {}; remove one",
-                                         m_imported.cells[static_cast<std::size_t>(slot->device)][static_cast<std::size_t>(slot->index)]));
+                                         m_imported.cells[static_cast<std::size_t>(slot->device)]
+                                                         [static_cast<std::size_t>(slot->index)]));
             slot = &p;
         }
         const auto has = [&](Op op) { return of[indexOf(op)]; };

@@ -33,8 +33,8 @@ struct ImportedOrder {
 };
 
 /// Stages whose upper half runs the upper half of the microbatches and nothing else are a second replica, as
-/// pytorchCsv() writes it. A design with uniform costs of 1 ms per pass, validated. Faults that make it impossible are added to
-/// `faults` and thrown as Error; `hint` is added to those that a wrong reading of the letters would explain.
+/// pytorchCsv() writes it. A design with uniform costs of 1 ms per pass, validated. Faults that make it impossible are
+/// added to `faults` and thrown as Error; `hint` is added to those that a wrong reading of the letters would explain.
 Design designOf(ImportedOrder imported, CellFaults& faults, const std::string& lettersHint);
 
 /// "runs/zb.csv" gives "zb".

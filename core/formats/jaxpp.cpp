@@ -13,7 +13,10 @@ static_assert(passCount == 4, "how each pass is written is said here");
 
 namespace {
 
-bool isAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80; }
+bool isAlphanumeric(char c)
+{
+    return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80;
+}
 
 std::string classNameOf(const std::string& name)
 {
@@ -54,7 +57,8 @@ struct JaxppTask {
 
 /// The device's blocks with every I of stage 0 directly before its W, and in a schedule with split backwards every B
 /// as I and W, since JaxPP splits all stages or none. The tasks of an overlapped pair are fused, whatever they became.
-std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vector<Overlap>& overlaps, bool split, int& moved)
+std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vector<Overlap>& overlaps, bool split,
+                               int& moved)
 {
     std::vector<JaxppTask> tasks;
     tasks.reserve(order.size());
@@ -62,7 +66,8 @@ std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vecto
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Block& block = order[i];
         const bool second = pairBegin < order.size();
-        const bool first = !second && i + 1 < order.size() && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{block, order[i + 1]});
+        const bool first = !second && i + 1 < order.size()
+                           && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{block, order[i + 1]});
         if (first)
             pairBegin = tasks.size();
         if (split && block.op == Op::B) {
@@ -124,14 +129,15 @@ ExportedText jaxppSchedule(const Design& given)
     for (const std::vector<Block>& order : schedule.order)
         addActor(actors, tasksOf(order, schedule.overlaps, split, moved));
     if (moved > 0)
-        result.diagnostics.push_back({Severity::Warning, "stage 0",
-                                      fmt::format("{} input gradients are written next to their weight gradients", moved),
-                                      "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them"});
+        result.diagnostics.push_back(
+            {Severity::Warning, "stage 0",
+             fmt::format("{} input gradients are written next to their weight gradients", moved),
+             "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them"});
     const bool fused = !schedule.overlaps.empty();
     const std::string className = classNameOf(design.name);
     std::string& text = result.text;
-    text += fmt::format("\"\"\"Pipewright schedule {}: {} stages on {} actors, {} microbatches.\"\"\"\n\n", plain(design.name),
-                        schedule.stages(), schedule.devices(), schedule.microbatches);
+    text += fmt::format("\"\"\"Pipewright schedule {}: {} stages on {} actors, {} microbatches.\"\"\"\n\n",
+                        plain(design.name), schedule.stages(), schedule.devices(), schedule.microbatches);
     text += "from dataclasses import dataclass, field\n\n";
     text += fmt::format("from jaxpp.schedules import BaseSchedule, {}Task, TaskType\n\n", fused ? "FusedTask, " : "");
     text += fmt::format("MICROBATCHES = {}\n", schedule.microbatches);
@@ -154,12 +160,15 @@ ExportedText jaxppSchedule(const Design& given)
     text += fmt::format("    num_stages: int = {}\n", schedule.stages());
     text += fmt::format("    is_partial_bwd: bool = field(default={}, init=False)\n\n", split ? "True" : "False");
     text += "    def __post_init__(self):\n";
-    text += fmt::format("        if self.num_stages != {0}:\n            raise ValueError(\"this schedule has {0} stages\")\n\n", schedule.stages());
+    text += fmt::format(
+        "        if self.num_stages != {0}:\n            raise ValueError(\"this schedule has {0} stages\")\n\n",
+        schedule.stages());
     text += "    @staticmethod\n    def get_num_stages(num_tasks):\n        return len(ACTOR_OF_STAGE)\n\n";
     text += "    def get_mpmd_idx(self, stage_id):\n        return ACTOR_OF_STAGE[stage_id]\n\n";
     text += "    def tasks(self, n_mubatches):\n        if n_mubatches != MICROBATCHES:\n";
     text += "            raise ValueError(f\"this schedule is for {MICROBATCHES} microbatches, not {n_mubatches}\")\n";
-    text += fmt::format("        return [[{}(text) for text in tasks.split()] for tasks in TASKS_OF_ACTOR]\n", fused ? "_unit" : "_task");
+    text += fmt::format("        return [[{}(text) for text in tasks.split()] for tasks in TASKS_OF_ACTOR]\n",
+                        fused ? "_unit" : "_task");
     return result;
 }
 

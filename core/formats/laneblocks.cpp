@@ -130,7 +130,8 @@ std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, cons
     std::vector<Lane> lanes;
     lanes.reserve(tasksOf.size());
     for (std::vector<TaskId>& tasks : tasksOf) {
-        std::stable_sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) { return timeline.start[a] < timeline.start[b]; });
+        std::stable_sort(tasks.begin(), tasks.end(),
+                         [&](TaskId a, TaskId b) { return timeline.start[a] < timeline.start[b]; });
         lanes.push_back(laneOf(program, timeline, scale, tasks));
     }
     return lanes;

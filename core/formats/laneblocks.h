@@ -20,18 +20,18 @@ struct TimeScale {
 };
 
 struct LaneShape {
-    double from = 0, to = 0;   ///< pixels
-    TaskId task = none;        ///< none: a run of blocks narrower than a pixel
-    int colour = opCount;      ///< the Op, as a number; opCount: a reduction
-    bool joined = false;       ///< it overlaps with the one behind it: each is drawn in its half of the time
+    double from = 0, to = 0; ///< pixels
+    TaskId task = none;      ///< none: a run of blocks narrower than a pixel
+    int colour = opCount;    ///< the Op, as a number; opCount: a reduction
+    bool joined = false;     ///< it overlaps with the one behind it: each is drawn in its half of the time
 
     bool isReduction() const { return colour == opCount; }
     Op op() const { return static_cast<Op>(colour); }
 };
 
 struct Lane {
-    std::vector<LaneShape> shapes;                   ///< by time
-    std::vector<std::pair<double, double>> idle;     ///< gaps of at least three pixels, in pixels
+    std::vector<LaneShape> shapes;               ///< by time
+    std::vector<std::pair<double, double>> idle; ///< gaps of at least three pixels, in pixels
 };
 
 /// Lanes of the first `devices` devices. Tasks that were not run or took

@@ -26,15 +26,18 @@ std::vector<std::vector<std::string>> moduleNames(const Design& design, ModuleNa
 {
     const std::vector<int>& partition = design.layersPerStage;
     if (!design.workload || partition.empty()) {
-        diagnostics.push_back({Severity::Note, "model", "the design has no model, so which modules a stage holds is left out",
+        diagnostics.push_back({Severity::Note, "model",
+                               "the design has no model, so which modules a stage holds is left out",
                                "the framework then divides the layers itself"});
         return {};
     }
     const std::vector<Layer>& layers = design.workload->layers;
     if (std::accumulate(partition.begin(), partition.end(), std::int64_t{0}) != static_cast<std::int64_t>(layers.size())
         || partition.size() != design.schedule.deviceOfStage.size())
-        throw Error("layers_per_stage", fmt::format("the partition does not fit {} layers on {} stages", layers.size(), design.schedule.stages()),
-                    "state one number per stage, with embedding and head counted as layers");
+        throw Error(
+            "layers_per_stage",
+            fmt::format("the partition does not fit {} layers on {} stages", layers.size(), design.schedule.stages()),
+            "state one number per stage, with embedding and head counted as layers");
     if (design.workload->shape.architecture != Architecture::Decoder)
         diagnostics.push_back({Severity::Warning, "model", "the names of the modules are those of a decoder",
                                "replace them by the names in your model"});

@@ -39,7 +39,7 @@ inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", O
 static_assert(std::size(passKeys) == passCount, "one key for each pass");
 
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
-template <class Stage, class Visit>
+template<class Stage, class Visit>
 void forEachByteField(Stage& stage, Visit visit)
 {
     visit("saved_until_input_grad", stage.savedUntilInputGrad);

@@ -143,7 +143,7 @@ private:
         return &level.container->back();
     }
 
-    template <class Value>
+    template<class Value>
     bool add(Value&& value, int line)
     {
         insert(Json(std::forward<Value>(value)), line, false);

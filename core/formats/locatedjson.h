@@ -17,8 +17,8 @@ namespace pipewright {
 
 struct LocatedJson {
     nlohmann::json value;
-    std::string source;                             ///< names the text in diagnostics: "design.json"
-    std::unordered_map<std::string, int> lines;     ///< JSON pointer -> line, from 1
+    std::string source;                         ///< names the text in diagnostics: "design.json"
+    std::unordered_map<std::string, int> lines; ///< JSON pointer -> line, from 1
 
     /// Of the value at a JSON pointer ("/schedule/order/2"), or of the nearest container that is known.
     int lineOf(std::string_view pointer) const;

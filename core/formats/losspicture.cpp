@@ -111,7 +111,10 @@ private:
     }
 
     double xOf(double update) const { return plot.x + plot.width * update / m_updates; }
-    double yOf(double loss) const { return plot.bottom() - plot.height * (std::clamp(loss, m_low, m_high) - m_low) / (m_high - m_low); }
+    double yOf(double loss) const
+    {
+        return plot.bottom() - plot.height * (std::clamp(loss, m_low, m_high) - m_low) / (m_high - m_low);
+    }
 
     std::string_view colourOf(const LossSeries& curve, std::size_t index) const
     {
@@ -125,13 +128,15 @@ private:
         for (int i = 0; i <= ticks; ++i) {
             const double value = m_low + i * m_tick, y = yOf(value);
             m_svg.line(plot.x, y, plot.right(), y, m_theme.hairline);
-            m_svg.text(plot.x - 8, y + 4, fmt::format("{:.4g}", value), {.colour = m_theme.dim, .mono = true, .anchor = Anchor::End});
+            m_svg.text(plot.x - 8, y + 4, fmt::format("{:.4g}", value),
+                       {.colour = m_theme.dim, .mono = true, .anchor = Anchor::End});
         }
         const double step = std::max(1.0, tickOf(m_updates));
         for (double update = 0; update <= m_updates; update += step)
             m_svg.text(xOf(update), plot.bottom() + 18, fmt::format("{:.4g}", update),
                        {.colour = m_theme.dim, .mono = true, .anchor = Anchor::Middle});
-        m_svg.text(plot.x, 44, fmt::format("loss{}", m_window > 1 ? fmt::format(", mean of {} updates", m_window) : ""), {.colour = m_theme.dim});
+        m_svg.text(plot.x, 44, fmt::format("loss{}", m_window > 1 ? fmt::format(", mean of {} updates", m_window) : ""),
+                   {.colour = m_theme.dim});
         m_svg.text(plot.right(), plot.bottom() + 36, "updates", {.colour = m_theme.dim, .anchor = Anchor::End});
     }
 
@@ -171,14 +176,18 @@ private:
         std::vector<std::size_t> order(curves.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         const auto end = [&](std::size_t i) {
-            return m_shown[i].mean.empty() || !std::isfinite(m_shown[i].mean.back()) ? INFINITY : m_shown[i].mean.back();
+            return m_shown[i].mean.empty() || !std::isfinite(m_shown[i].mean.back()) ? INFINITY
+                                                                                     : m_shown[i].mean.back();
         };
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return end(a) > end(b); });
         double y = plot.y + 12;
         for (const std::size_t i : order) {
             const std::string_view dash = curves[i].reference ? "" : dashes[i / opCount % std::size(dashes)];
-            m_svg.line(plot.right() + 16, y - 4, plot.right() + 40, y - 4, colourOf(curves[i], i), curves[i].reference ? 2.5 : 1.5, dash);
-            m_svg.text(plot.right() + 48, y, fmt::format("{}  {}", std::isfinite(end(i)) ? fmt::format("{:.3f}", end(i)) : "diverged", curves[i].name),
+            m_svg.line(plot.right() + 16, y - 4, plot.right() + 40, y - 4, colourOf(curves[i], i),
+                       curves[i].reference ? 2.5 : 1.5, dash);
+            m_svg.text(plot.right() + 48, y,
+                       fmt::format("{}  {}", std::isfinite(end(i)) ? fmt::format("{:.3f}", end(i)) : "diverged",
+                                   curves[i].name),
                        {.colour = m_theme.text, .bold = curves[i].reference});
             y += 20;
         }
@@ -197,7 +206,8 @@ std::vector<double> movingAverage(const std::vector<double>& values, int window)
 {
     std::vector<double> smooth(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::size_t first = i + 1 > static_cast<std::size_t>(window) ? i + 1 - static_cast<std::size_t>(window) : 0;
+        const std::size_t first =
+            i + 1 > static_cast<std::size_t>(window) ? i + 1 - static_cast<std::size_t>(window) : 0;
         double sum = 0;
         for (std::size_t j = first; j <= i; ++j)
             sum += values[j];
@@ -206,7 +216,8 @@ std::vector<double> movingAverage(const std::vector<double>& values, int window)
     return smooth;
 }
 
-std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
+std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme,
+                        int window)
 {
     return Picture(title, curves, theme, window).finish();
 }

@@ -18,8 +18,8 @@ struct LossSeries {
 };
 
 /// `window`: updates of the moving average, 1 or more; 0: a thirtieth of the longest curve.
-std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme = lightTheme,
-                        int window = 0);
+std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves,
+                        const PictureTheme& theme = lightTheme, int window = 0);
 
 /// values[i] averaged with up to window - 1 values before it.
 std::vector<double> movingAverage(const std::vector<double>& values, int window);

@@ -198,12 +198,15 @@ ExportedText megatronLayout(const Design& given)
     ExportedText result;
     const Design design = exportable(given, result.diagnostics);
     if (!design.workload || design.layersPerStage.empty())
-        throw Error("model", "a layout says which layers a stage holds, and this design has no model", "give the design a model");
+        throw Error("model", "a layout says which layers a stage holds, and this design has no model",
+                    "give the design a model");
     const Schedule& schedule = design.schedule;
     const std::vector<Layer>& layers = design.workload->layers;
-    if (std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t{0}) != static_cast<std::int64_t>(layers.size())
+    if (std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t{0})
+            != static_cast<std::int64_t>(layers.size())
         || design.layersPerStage.size() != schedule.deviceOfStage.size())
-        throw Error("layers_per_stage", fmt::format("the partition does not fit {} layers on {} stages", layers.size(), schedule.stages()),
+        throw Error("layers_per_stage",
+                    fmt::format("the partition does not fit {} layers on {} stages", layers.size(), schedule.stages()),
                     "state one number per stage, with embedding and head counted as layers");
     std::vector<std::string> stages;
     std::size_t layer = 0;
@@ -216,7 +219,8 @@ ExportedText megatronLayout(const Design& given)
     const std::string layout = megatronLayoutText(stages);
     if (parseMegatronLayout(layout, "layout") != stages)
         throw Error("layout", "the layout does not read back as the partition", {});
-    result.text = fmt::format("--pipeline-model-parallel-size {}\n--pipeline-model-parallel-layout \"{}\"\n", schedule.devices(), layout);
+    result.text = fmt::format("--pipeline-model-parallel-size {}\n--pipeline-model-parallel-layout \"{}\"\n",
+                              schedule.devices(), layout);
     const std::optional<int> group = megatronGroup(schedule);
     if (group.value_or(0) > 0)
         result.text += fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}\n", *group);
@@ -225,10 +229,11 @@ ExportedText megatronLayout(const Design& given)
                                       "Megatron puts stage s on rank s mod p, the design does not",
                                       "its layers will stand on other ranks than drawn"});
     else if (!group)
-        result.diagnostics.push_back({Severity::Warning, "schedule.order",
-                                      fmt::format("the order is not Megatron's {}, which is what will run with this layout",
-                                                  schedule.chunks() > 1 ? "interleaved 1F1B" : "1F1B"),
-                                      "the layout carries the partition only; export pytorch-csv for the order"});
+        result.diagnostics.push_back(
+            {Severity::Warning, "schedule.order",
+             fmt::format("the order is not Megatron's {}, which is what will run with this layout",
+                         schedule.chunks() > 1 ? "interleaved 1F1B" : "1F1B"),
+             "the layout carries the partition only; export pytorch-csv for the order"});
     return result;
 }
 

@@ -14,18 +14,20 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
 
-const std::initializer_list<NamedValue<Architecture>> architectures{
-    {"decoder", Architecture::Decoder}, {"encoder", Architecture::Encoder}, {"vision", Architecture::Vision}, {"classifier", Architecture::Classifier}};
+const std::initializer_list<NamedValue<Architecture>> architectures{{"decoder", Architecture::Decoder},
+                                                                    {"encoder", Architecture::Encoder},
+                                                                    {"vision", Architecture::Vision},
+                                                                    {"classifier", Architecture::Classifier}};
 const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
-const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{
-    {"stored", AttentionMemory::Stored}, {"recomputed", AttentionMemory::Recomputed},
-    {"streamed", AttentionMemory::Streamed}};
+const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{{"stored", AttentionMemory::Stored},
+                                                                           {"recomputed", AttentionMemory::Recomputed},
+                                                                           {"streamed", AttentionMemory::Streamed}};
 const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
     {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
     {"grouped_reduce", Collective::GroupedReduce}, {"all_to_all", Collective::AllToAll}};
 
-template <class Value>
+template<class Value>
 std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value value)
 {
     for (const NamedValue<Value>& name : names)
@@ -35,7 +37,7 @@ std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value 
 }
 
 // Every field of a shape that is optional in a file, once for writing and reading alike.
-template <class Shape, class Visit>
+template<class Shape, class Visit>
 void forEachOption(Shape& shape, Visit visit)
 {
     visit("gated_mlp", shape.gatedMlp);
@@ -195,7 +197,8 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
         json["links"].push_back(std::move(entry));
     }
     for (const auto& [kind, spec] : cluster.collectives)
-        json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)}, {"bandwidth", plainNumber(spec.bandwidth)}};
+        json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)},
+                                                              {"bandwidth", plainNumber(spec.bandwidth)}};
     if (!cluster.groupedCollectives)
         json["grouped_collectives"] = false;
     for (const GpuShare& share : cluster.gpus) {
@@ -224,7 +227,8 @@ void readCollectives(ObjectReader& reader, Cluster& cluster)
     reader.read("grouped_collectives", cluster.groupedCollectives);
 }
 
-Cluster readCluster(const LocatedJson& document, const Json& value, const std::string& pointer, Diagnostics& diagnostics)
+Cluster readCluster(const LocatedJson& document, const Json& value, const std::string& pointer,
+                    Diagnostics& diagnostics)
 {
     Cluster cluster;
     ObjectReader reader(document, value, pointer, diagnostics);
@@ -249,7 +253,8 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
             entry.read("to", pair.second, 0, 1 << 20, Presence::Required);
             const LinkSpec link = readLink(entry);
             if (!cluster.linkOfPair.emplace(pair, link).second)
-                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second), "keep one of them");
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
+                            "keep one of them");
             entry.finish();
         }
     }

@@ -18,20 +18,14 @@ constexpr std::size_t mostDiagnostics = 32;
 std::string_view describeType(const Json& value)
 {
     switch (value.type()) {
-    case Json::value_t::object:
-        return "an object";
-    case Json::value_t::array:
-        return "a list";
-    case Json::value_t::string:
-        return "a text";
-    case Json::value_t::boolean:
-        return "true or false";
+    case Json::value_t::object: return "an object";
+    case Json::value_t::array: return "a list";
+    case Json::value_t::string: return "a text";
+    case Json::value_t::boolean: return "true or false";
     case Json::value_t::number_integer:
     case Json::value_t::number_unsigned:
-    case Json::value_t::number_float:
-        return "a number";
-    default:
-        return "null";
+    case Json::value_t::number_float: return "a number";
+    default: return "null";
     }
 }
 
@@ -83,7 +77,8 @@ void addBounded(Diagnostics& diagnostics, Diagnostic diagnostic)
         diagnostics.push_back(std::move(diagnostic));
 }
 
-ObjectReader::ObjectReader(const LocatedJson& document, const Json& value, std::string pointer, Diagnostics& diagnostics)
+ObjectReader::ObjectReader(const LocatedJson& document, const Json& value, std::string pointer,
+                           Diagnostics& diagnostics)
     : m_document(document), m_value(value), m_pointer(std::move(pointer)), m_diagnostics(diagnostics)
 {
     if (!value.is_object())
@@ -129,7 +124,8 @@ void ObjectReader::read(std::string_view key, bool& field, Presence presence)
         wrongType(key, *value, "true or false");
 }
 
-void ObjectReader::read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high, Presence presence)
+void ObjectReader::read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,
+                        Presence presence)
 {
     const Json* value = find(key, presence);
     if (!value)
@@ -138,11 +134,13 @@ void ObjectReader::read(std::string_view key, std::int64_t& field, std::int64_t 
         wrongType(key, *value, "a whole number");
         return;
     }
-    const bool tooLarge = value->is_number_unsigned() &&
-                          value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const bool tooLarge =
+        value->is_number_unsigned()
+        && value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const std::int64_t number = tooLarge ? std::numeric_limits<std::int64_t>::max() : value->get<std::int64_t>();
     if (tooLarge || number < low || number > high)
-        fault(key, fmt::format("\"{}\" is {}, out of range", key, value->dump()), fmt::format("between {} and {}", low, high));
+        fault(key, fmt::format("\"{}\" is {}, out of range", key, value->dump()),
+              fmt::format("between {} and {}", low, high));
     else
         field = number;
 }
@@ -215,7 +213,10 @@ int ObjectReader::indexOfName(std::string_view key, std::span<const std::string_
     const std::string& name = value->get_ref<const std::string&>();
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-        fault(key, fmt::format("\"{}\" cannot be {}", key, Json(name.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)), "one of " + joined(known));
+        fault(key,
+              fmt::format("\"{}\" cannot be {}", key,
+                          Json(name.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),
+              "one of " + joined(known));
         return -1;
     }
     return static_cast<int>(found - known.begin());
@@ -260,8 +261,10 @@ void ObjectReader::finish()
             continue;
         const std::string_view nearest = nearestName(key, m_known);
         // A key with a slash has an escaped pointer; its line is then the object's, which is near enough.
-        fault(key, fmt::format("unknown key {}", Json(key.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),
-              nearest.empty() ? "known here: " + joined(m_known) : fmt::format("did you mean \"{}\"?", nearest));
+        fault(
+            key,
+            fmt::format("unknown key {}", Json(key.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),
+            nearest.empty() ? "known here: " + joined(m_known) : fmt::format("did you mean \"{}\"?", nearest));
     }
 }
 

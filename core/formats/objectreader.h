@@ -19,7 +19,7 @@ namespace pipewright {
 
 enum class Presence { Required, Optional };
 
-template <class Value>
+template<class Value>
 struct NamedValue {
     std::string_view name;
     Value value;
@@ -34,20 +34,22 @@ public:
 
     void read(std::string_view key, std::string& field, Presence presence = Presence::Optional);
     void read(std::string_view key, bool& field, Presence presence = Presence::Optional);
-    void read(std::string_view key, int& field, std::int64_t low, std::int64_t high, Presence presence = Presence::Optional);
+    void read(std::string_view key, int& field, std::int64_t low, std::int64_t high,
+              Presence presence = Presence::Optional);
     void read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,
               Presence presence = Presence::Optional);
-    void readRate(std::string_view key, double& field, Presence presence = Presence::Optional); ///< finite, not negative
+    void readRate(std::string_view key, double& field,
+                  Presence presence = Presence::Optional); ///< finite, not negative
     void readDuration(std::string_view key, Nanoseconds& field, Presence presence = Presence::Optional);
     void readSize(std::string_view key, Bytes& field, Presence presence = Presence::Optional);
-    template <class Value>
+    template<class Value>
     void readName(std::string_view key, Value& field, std::initializer_list<NamedValue<Value>> names,
                   Presence presence = Presence::Optional)
     {
         readName(key, field, std::span(names.begin(), names.size()), presence);
     }
     /// Any value of an enumeration, by nameOf(), which has no name for the number behind the last one.
-    template <class Value>
+    template<class Value>
     void readName(std::string_view key, Value& field)
     {
         std::vector<NamedValue<Value>> names;
@@ -55,7 +57,7 @@ public:
             names.push_back({nameOf(static_cast<Value>(i)), static_cast<Value>(i)});
         readName(key, field, std::span<const NamedValue<Value>>(names), Presence::Optional);
     }
-    template <class Value>
+    template<class Value>
     void readName(std::string_view key, Value& field, std::span<const NamedValue<Value>> names, Presence presence)
     {
         std::vector<std::string_view> known;

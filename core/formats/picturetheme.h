@@ -12,8 +12,8 @@ namespace pipewright {
 
 struct PictureTheme {
     std::string_view background, panel, hairline, text, dim, accent, good, bad;
-    std::string_view ink;        ///< letters and textures on blocks
-    std::string_view persistent; ///< weights and optimizer state under the memory curve
+    std::string_view ink;                         ///< letters and textures on blocks
+    std::string_view persistent;                  ///< weights and optimizer state under the memory curve
     std::array<std::string_view, opCount> blocks; ///< by Op: F, B, I, W, U, R
     std::string_view reduction;
 
@@ -22,12 +22,31 @@ struct PictureTheme {
     std::string_view colourOf(Op op) const { return blocks[indexOf(op)]; }
 };
 
-inline constexpr PictureTheme darkTheme{
-    "#15171c", "#1c1f26", "#2c313b", "#dfe4ec", "#8d97a7", "#7aa2ff", "#58c99b", "#ff7a6b",
-    "#10141b", "#2f4a55", {"#4f9fe3", "#e5694a", "#e8a33d", "#3fae84", "#a88bf0", "#8aa0b4"}, "#8d97a7"};
-inline constexpr PictureTheme lightTheme{
-    "#f4f5f8", "#ffffff", "#dde1e8", "#1d2430", "#667085", "#2f62d9", "#12875a", "#c8392b",
-    "#1d2430", "#bcd5e4", {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#b59bf5", "#a3b5c6"}, "#98a2b3"};
-static_assert(!darkTheme.blocks.back().empty() && !lightTheme.blocks.back().empty(), "a colour for every operation, in both themes");
+inline constexpr PictureTheme darkTheme{"#15171c",
+                                        "#1c1f26",
+                                        "#2c313b",
+                                        "#dfe4ec",
+                                        "#8d97a7",
+                                        "#7aa2ff",
+                                        "#58c99b",
+                                        "#ff7a6b",
+                                        "#10141b",
+                                        "#2f4a55",
+                                        {"#4f9fe3", "#e5694a", "#e8a33d", "#3fae84", "#a88bf0", "#8aa0b4"},
+                                        "#8d97a7"};
+inline constexpr PictureTheme lightTheme{"#f4f5f8",
+                                         "#ffffff",
+                                         "#dde1e8",
+                                         "#1d2430",
+                                         "#667085",
+                                         "#2f62d9",
+                                         "#12875a",
+                                         "#c8392b",
+                                         "#1d2430",
+                                         "#bcd5e4",
+                                         {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#b59bf5", "#a3b5c6"},
+                                         "#98a2b3"};
+static_assert(!darkTheme.blocks.back().empty() && !lightTheme.blocks.back().empty(),
+              "a colour for every operation, in both themes");
 
 } // namespace pipewright

@@ -22,12 +22,9 @@ using Json = nlohmann::json;
 std::string_view folderOf(PresetKind kind)
 {
     switch (kind) {
-    case PresetKind::Model:
-        return "models";
-    case PresetKind::Device:
-        return "devices";
-    case PresetKind::Cluster:
-        break;
+    case PresetKind::Model: return "models";
+    case PresetKind::Device: return "devices";
+    case PresetKind::Cluster: break;
     }
     return "clusters";
 }
@@ -52,7 +49,8 @@ LocatedJson readPreset(const std::string& directory, PresetKind kind, std::strin
         const std::string_view nearest = nearestName(name, known);
         const std::string_view all = folderOf(kind);
         throw Error(fmt::format("{}", all), fmt::format("no preset is named \"{}\"", name.substr(0, 64)),
-                    nearest.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", nearest));
+                    nearest.empty() ? fmt::format("known: {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean \"{}\"?", nearest));
     }
     const std::string path = (folder / fmt::format("{}.json", name)).string();
     return parseLocatedJson(readTextFile(path), path);

@@ -22,7 +22,8 @@ std::string plain(const OrderedJson& value)
 
 bool isFlat(const OrderedJson& value)
 {
-    return std::none_of(value.begin(), value.end(), [](const OrderedJson& child) { return child.is_structured() && !child.empty(); });
+    return std::none_of(value.begin(), value.end(),
+                        [](const OrderedJson& child) { return child.is_structured() && !child.empty(); });
 }
 
 void appendOnOneLine(const OrderedJson& value, std::string& text)

@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 14> names = {
     "RECV_B", "WAIT_SEND_F", "WAIT_SEND_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
 static_assert(names.size() == static_cast<std::size_t>(Type::WaitReduceGrad) + 1);
 constexpr std::string_view overlapName = "OVERLAP_F_B";
-constexpr std::string_view example = "a cell is <stage><type><microbatch>, for example 0F3, 2SEND_F0 or (0F4;7B1)OVERLAP_F_B";
+constexpr std::string_view example =
+    "a cell is <stage><type><microbatch>, for example 0F3, 2SEND_F0 or (0F4;7B1)OVERLAP_F_B";
 
 std::optional<CellFault> typeOf(std::string_view name, PytorchLetters letters, Type& type)
 {
@@ -33,7 +34,8 @@ std::optional<CellFault> typeOf(std::string_view name, PytorchLetters letters, T
         if (name == "I")
             return CellFault{"the letter I does not exist among the legacy letters", "import without --legacy-letters"};
     } else if (name == "BW") {
-        return CellFault{"BW is a legacy letter", "import with --legacy-letters: B is then the input gradient and BW the full backward"};
+        return CellFault{"BW is a legacy letter",
+                         "import with --legacy-letters: B is then the input gradient and BW the full backward"};
     }
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
@@ -59,7 +61,8 @@ std::optional<CellFault> parseAction(std::string_view text, PytorchLetters lette
         action.microbatch = takeNumber(text, maxMicrobatches - 1);
         if (action.microbatch < 0)
             return CellFault{action.microbatch == -1 ? "has no microbatch number" : "microbatch number too large",
-                             action.microbatch == -1 ? std::string(example) : fmt::format("{} is the largest", maxMicrobatches - 1)};
+                             action.microbatch == -1 ? std::string(example)
+                                                     : fmt::format("{} is the largest", maxMicrobatches - 1)};
     }
     if (!text.empty())
         return CellFault{fmt::format("{} stands behind the action", inQuotes(text)), std::string(example)};
@@ -75,7 +78,8 @@ std::string_view withoutBlanks(std::string_view text)
     return text;
 }
 
-std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters letters, std::vector<PytorchAction>& actions)
+std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters letters,
+                                      std::vector<PytorchAction>& actions)
 {
     const std::size_t close = cell.find(')');
     if (close == std::string_view::npos)
@@ -109,7 +113,9 @@ std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters lett
 void append(std::string& text, const PytorchAction& action)
 {
     char digits[12];
-    const auto number = [&](int value) { text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr); };
+    const auto number = [&](int value) {
+        text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    };
     number(action.stage);
     text += names[static_cast<std::size_t>(action.type)];
     if (action.microbatch >= 0)
@@ -120,9 +126,11 @@ void append(std::string& text, const PytorchAction& action)
 
 Type computeType(Op op)
 {
-    static_assert(static_cast<int>(Op::F) == static_cast<int>(Type::F) && static_cast<int>(Op::W) == static_cast<int>(Type::W)
-                  && static_cast<int>(Op::B) == static_cast<int>(Type::B) && static_cast<int>(Op::I) == static_cast<int>(Type::I)
-                  && passCount == static_cast<int>(Type::W) + 1, "their first types are our passes");
+    static_assert(
+        static_cast<int>(Op::F) == static_cast<int>(Type::F) && static_cast<int>(Op::W) == static_cast<int>(Type::W)
+            && static_cast<int>(Op::B) == static_cast<int>(Type::B)
+            && static_cast<int>(Op::I) == static_cast<int>(Type::I) && passCount == static_cast<int>(Type::W) + 1,
+        "their first types are our passes");
     return static_cast<Type>(op);
 }
 
@@ -150,7 +158,8 @@ std::string toString(const PytorchAction& action)
     return text;
 }
 
-std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters, std::vector<PytorchAction>& actions)
+std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters,
+                                          std::vector<PytorchAction>& actions)
 {
     if (cell.starts_with('('))
         return parseOverlap(cell, letters, actions);

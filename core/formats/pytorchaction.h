@@ -23,7 +23,20 @@ enum class PytorchLetters {
 
 struct PytorchAction {
     enum class Type : std::uint8_t {
-        F, B, I, W, SendF, RecvF, SendB, RecvB, WaitSendF, WaitSendB, Unshard, Reshard, ReduceGrad, WaitReduceGrad
+        F,
+        B,
+        I,
+        W,
+        SendF,
+        RecvF,
+        SendB,
+        RecvB,
+        WaitSendF,
+        WaitSendB,
+        Unshard,
+        Reshard,
+        ReduceGrad,
+        WaitReduceGrad
     };
     Type type = Type::F;
     std::int32_t stage = 0;
@@ -55,6 +68,7 @@ struct CellFault {
 /// Appends the actions of one cell, which is not empty: one, or the members of an overlap in their order,
 /// all but the last of them `together`.
 /// Nothing is appended when the cell is at fault.
-std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters, std::vector<PytorchAction>& actions);
+std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters,
+                                          std::vector<PytorchAction>& actions);
 
 } // namespace pipewright

@@ -19,7 +19,7 @@ namespace {
 using Type = PytorchAction::Type;
 
 /// One entry per (kind, stage, microbatch).
-template <class Value, int kinds>
+template<class Value, int kinds>
 class PassTable {
 public:
     PassTable(int stages, int microbatches, Value initial)
@@ -38,7 +38,10 @@ private:
     std::vector<Value> m_values;
 };
 
-constexpr int gradientKind(bool gradient) { return gradient ? 1 : 0; }
+constexpr int gradientKind(bool gradient)
+{
+    return gradient ? 1 : 0;
+}
 
 /// The stage whose value a transfer carries: sender and receiver each name it by their own stage.
 int producerOf(const PytorchAction& action)
@@ -104,14 +107,17 @@ Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows
         for (const PytorchAction& action : rows[rank])
             if (action.isCompute())
                 instructions.push_back({InstructionKind::Compute,
-                                        computations.at(static_cast<int>(action.type), action.stage, action.microbatch), none});
-            else if (action.isTransfer())
-                instructions.push_back({action.isSend() ? InstructionKind::Send : InstructionKind::Receive,
-                                        transfers.at(gradientKind(action.carriesGradient()), producerOf(action), action.microbatch),
+                                        computations.at(static_cast<int>(action.type), action.stage, action.microbatch),
                                         none});
+            else if (action.isTransfer())
+                instructions.push_back(
+                    {action.isSend() ? InstructionKind::Send : InstructionKind::Receive,
+                     transfers.at(gradientKind(action.carriesGradient()), producerOf(action), action.microbatch),
+                     none});
             else if (action.isSendWait()) // a Free without a buffer waits for the transfer
-                instructions.push_back({InstructionKind::Free,
-                                        transfers.at(gradientKind(action.carriesGradient()), action.stage, action.microbatch), none});
+                instructions.push_back(
+                    {InstructionKind::Free,
+                     transfers.at(gradientKind(action.carriesGradient()), action.stage, action.microbatch), none});
     }
     return checkDeadlock(order, communication);
 }
@@ -148,7 +154,10 @@ private:
 
     int deviceOf(int stage) const { return m_schedule.deviceOfStage[static_cast<std::size_t>(stage)]; }
     bool exists(int stage) const { return stage >= 0 && stage < m_schedule.stages(); }
-    std::uint8_t& seen(Type type, int stage, int microbatch) { return m_seen.at(static_cast<int>(type), stage, microbatch); }
+    std::uint8_t& seen(Type type, int stage, int microbatch)
+    {
+        return m_seen.at(static_cast<int>(type), stage, microbatch);
+    }
 
     void fault(Place place, const std::string& what, std::string hint = {})
     {
@@ -181,12 +190,17 @@ private:
         const bool done = forward ? computed : backwardDone;
         const Type needs = forward ? Type::F : Type::B;
         if (a.isSend() && !done)
-            return fault(here, fmt::format("is sent before {} has made it", toString(PytorchAction{needs, a.stage, a.microbatch})),
-                         "a send stands behind the computation");
+            return fault(
+                here,
+                fmt::format("is sent before {} has made it", toString(PytorchAction{needs, a.stage, a.microbatch})),
+                "a send stands behind the computation");
         if (!a.isSend() && done)
-            return fault(here, fmt::format("is received after {} needed it", toString(PytorchAction{needs, a.stage, a.microbatch})),
-                         "a receive stands before the computation");
-        const auto pair = a.isSend() ? std::pair(static_cast<int>(rank), deviceOf(other)) : std::pair(deviceOf(other), static_cast<int>(rank));
+            return fault(
+                here,
+                fmt::format("is received after {} needed it", toString(PytorchAction{needs, a.stage, a.microbatch})),
+                "a receive stands before the computation");
+        const auto pair = a.isSend() ? std::pair(static_cast<int>(rank), deviceOf(other))
+                                     : std::pair(deviceOf(other), static_cast<int>(rank));
         (a.isSend() ? m_sends : m_receives)[pair].push_back(here);
     }
 
@@ -199,8 +213,9 @@ private:
         const int source = a.stage + (forward ? -1 : 1);
         const Type receive = forward ? Type::RecvF : Type::RecvB;
         if (exists(source) && deviceOf(source) != static_cast<int>(rank) && !seen(receive, a.stage, a.microbatch))
-            fault({rank, i}, fmt::format("its input has not been received: {} is missing before it",
-                                         toString(PytorchAction{receive, a.stage, a.microbatch})),
+            fault({rank, i},
+                  fmt::format("its input has not been received: {} is missing before it",
+                              toString(PytorchAction{receive, a.stage, a.microbatch})),
                   "PyTorch stops here with an assertion");
     }
 
@@ -209,7 +224,8 @@ private:
         for (const auto& [pair, receives] : m_receives)
             for (const Place& place : receives) {
                 const PytorchAction& a = m_rows[place.first][place.second];
-                const PytorchAction send{a.type == Type::RecvF ? Type::SendF : Type::SendB, producerOf(a), a.microbatch};
+                const PytorchAction send{a.type == Type::RecvF ? Type::SendF : Type::SendB, producerOf(a),
+                                         a.microbatch};
                 if (!seen(send.type, send.stage, send.microbatch))
                     fault(place, fmt::format("rank {} never sends it: {} is missing there", pair.first, toString(send)),
                           "the receive would wait for ever");
@@ -220,8 +236,9 @@ private:
                 const Type receive = a.type == Type::SendF ? Type::RecvF : Type::RecvB;
                 const int stage = a.stage + (a.type == Type::SendF ? 1 : -1);
                 if (!seen(receive, stage, a.microbatch))
-                    fault(place, fmt::format("rank {} never receives it: {} is missing there", pair.second,
-                                             toString(PytorchAction{receive, stage, a.microbatch})),
+                    fault(place,
+                          fmt::format("rank {} never receives it: {} is missing there", pair.second,
+                                      toString(PytorchAction{receive, stage, a.microbatch})),
                           "remove the send");
             }
     }
@@ -234,10 +251,13 @@ private:
             for (std::size_t i = 0; i < sends.size() && i < receives.size(); ++i) {
                 const PytorchAction& s = m_rows[sends[i].first][sends[i].second];
                 const PytorchAction& r = m_rows[receives[i].first][receives[i].second];
-                if (s.carriesGradient() != r.carriesGradient() || s.stage != producerOf(r) || s.microbatch != r.microbatch) {
-                    fault(receives[i], fmt::format("is number {} that rank {} receives from rank {}, which sends {} as its number {}",
-                                                   i + 1, pair.second, pair.first, toString(s), i + 1),
-                          "transfers between two ranks are matched by their order: use the same on both");
+                if (s.carriesGradient() != r.carriesGradient() || s.stage != producerOf(r)
+                    || s.microbatch != r.microbatch) {
+                    fault(
+                        receives[i],
+                        fmt::format("is number {} that rank {} receives from rank {}, which sends {} as its number {}",
+                                    i + 1, pair.second, pair.first, toString(s), i + 1),
+                        "transfers between two ranks are matched by their order: use the same on both");
                     break;
                 }
             }

@@ -69,7 +69,8 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
 void checkForm(const Reading& reading, std::optional<PytorchCsv> form, CellFaults& faults)
 {
     if (form == PytorchCsv::ComputeOnly && reading.transfers > 0)
-        faults.add(0, fmt::format("{} sends and receives in a file that should hold computations only", reading.transfers),
+        faults.add(0,
+                   fmt::format("{} sends and receives in a file that should hold computations only", reading.transfers),
                    "import it as pytorch-comms-csv");
     if (form == PytorchCsv::ComputeComms || reading.transfers > 0)
         for (const auto& [line, cell] : reading.idle)
@@ -80,13 +81,16 @@ void checkForm(const Reading& reading, std::optional<PytorchCsv> form, CellFault
 void remark(const Reading& reading, const std::string& source, Diagnostics& diagnostics)
 {
     if (reading.crowds > 0)
-        diagnostics.push_back({Severity::Warning, source,
-                               fmt::format("{} overlaps of more than two blocks run one after the other in the design", reading.crowds),
-                               "PyTorch does the same unless a function is registered for OVERLAP_F_B"});
+        diagnostics.push_back(
+            {Severity::Warning, source,
+             fmt::format("{} overlaps of more than two blocks run one after the other in the design", reading.crowds),
+             "PyTorch does the same unless a function is registered for OVERLAP_F_B"});
     if (reading.sharding > 0)
-        diagnostics.push_back({Severity::Note, source, fmt::format("{} UNSHARD and RESHARD actions are left out", reading.sharding), {}});
+        diagnostics.push_back(
+            {Severity::Note, source, fmt::format("{} UNSHARD and RESHARD actions are left out", reading.sharding), {}});
     if (reading.reductions > 0)
-        diagnostics.push_back({Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
+        diagnostics.push_back(
+            {Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
 }
 
 constexpr std::string_view lossHint = "let the last stage run its forwards in the order of their microbatches";
@@ -105,8 +109,10 @@ std::optional<Block> misplacedLoss(const Schedule& schedule)
 
 std::string misplacedLossText(const Block& block)
 {
-    return fmt::format("{} does not come in the order of the microbatches on the last stage, and PyTorch matches losses with backwards by "
-                       "that order: the step fails", toString(block));
+    return fmt::format("{} does not come in the order of the microbatches on the last stage, and PyTorch matches "
+                       "losses with backwards by "
+                       "that order: the step fails",
+                       toString(block));
 }
 
 bool isSplit(const PytorchRows& rows)
@@ -121,7 +127,8 @@ void requireBlocksEverywhere(const Design& design)
 {
     for (std::size_t device = 0; device < design.schedule.order.size(); ++device)
         if (design.schedule.order[device].empty())
-            throw Error(fmt::format("device {}", device), "holds no stage, and every line of the file is a rank with stages",
+            throw Error(fmt::format("device {}", device),
+                        "holds no stage, and every line of the file is a rank with stages",
                         "remove the device from the design");
 }
 
@@ -140,16 +147,19 @@ ExportedText pytorchCsv(const Design& given)
         for (std::size_t i = 0; i < order.size(); ++i) {
             const Block& block = order[i];
             row.push_back({computeType(block.op), block.stage + block.replica * schedule.stages(), block.microbatch});
-            row.back().together = i + 1 < order.size()
-                                  && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), Overlap{block, order[i + 1]});
+            row.back().together =
+                i + 1 < order.size()
+                && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), Overlap{block, order[i + 1]});
         }
     }
     result.text = csvOf(rows);
     if (schedule.replicas() > 1) {
-        result.diagnostics.push_back({Severity::Warning, "schedule.replica_placements",
-                                      fmt::format("stage s of replica r is written as stage s + {} r, and PyTorch would take that for one "
-                                                  "pipeline of {} stages", schedule.stages(), schedule.stages() * schedule.replicas()),
-                                      "PyTorch has no replicas: the file is for spreadsheets, and for import here"});
+        result.diagnostics.push_back(
+            {Severity::Warning, "schedule.replica_placements",
+             fmt::format("stage s of replica r is written as stage s + {} r, and PyTorch would take that for one "
+                         "pipeline of {} stages",
+                         schedule.stages(), schedule.stages() * schedule.replicas()),
+             "PyTorch has no replicas: the file is for spreadsheets, and for import here"});
         return result;
     }
     if (const auto block = misplacedLoss(design.schedule))
@@ -160,15 +170,16 @@ ExportedText pytorchCsv(const Design& given)
 ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
 {
     if (!given.dataflow.skips.empty())
-        throw Error("dataflow.skips", "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
+        throw Error("dataflow.skips",
+                    "PyTorch hands values only from one stage to the next, so skip connections cannot be exported",
                     "remove the skip connections, or export pytorch-csv for the order alone");
     requireOneReplica(given, "PyTorch");
     ExportedText result;
     const Design design = exportable(given, result.diagnostics);
     requireBlocksEverywhere(design);
     if (const auto block = misplacedLoss(design.schedule))
-        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)), misplacedLossText(*block),
-                    std::string(lossHint));
+        throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)),
+                    misplacedLossText(*block), std::string(lossHint));
     const Program program = compile(design.schedule, design.costs);
     PytorchRows rows = communicationOrder(program, design.costs);
     addBookkeeping(rows, design.schedule, version);
@@ -179,13 +190,15 @@ ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
     }
     result.text = csvOf(rows);
     if (version == PytorchVersion::V2_9 && isSplit(rows))
-        result.diagnostics.push_back({Severity::Warning, "schedule",
-                                      "PyTorch before 2.10 does not divide the gradients of split backwards by the number of microbatches",
-                                      "give the schedule scale_grads=False and divide the loss"});
+        result.diagnostics.push_back(
+            {Severity::Warning, "schedule",
+             "PyTorch before 2.10 does not divide the gradients of split backwards by the number of microbatches",
+             "give the schedule scale_grads=False and divide the loss"});
     return result;
 }
 
-Imported importPytorchCsv(std::string_view text, const std::string& source, PytorchLetters letters, std::optional<PytorchCsv> form)
+Imported importPytorchCsv(std::string_view text, const std::string& source, PytorchLetters letters,
+                          std::optional<PytorchCsv> form)
 {
     CellFaults faults(source);
     Reading reading;
@@ -214,10 +227,11 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
             faults.add(0, d.where + ": " + d.what, d.hint, certain ? Severity::Error : Severity::Warning);
         faults.raise();
         imported.diagnostics = faults.take();
-        imported.diagnostics.push_back({Severity::Note, source,
-                                        fmt::format("{} sends and receives{} agree with the computations and are left out",
-                                                    reading.transfers, reading.waits > 0 ? " and their waits" : ""),
-                                        "Pipewright derives them from the order"});
+        imported.diagnostics.push_back(
+            {Severity::Note, source,
+             fmt::format("{} sends and receives{} agree with the computations and are left out", reading.transfers,
+                         reading.waits > 0 ? " and their waits" : ""),
+             "Pipewright derives them from the order"});
     }
     if (const auto block = misplacedLoss(imported.design.schedule))
         imported.diagnostics.push_back({Severity::Warning, source, misplacedLossText(*block), std::string(lossHint)});

@@ -13,7 +13,8 @@ namespace {
 
 using Type = PytorchAction::Type;
 
-std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Schedule& schedule, PytorchVersion version)
+std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Schedule& schedule,
+                                     PytorchVersion version)
 {
     const auto stages = static_cast<std::size_t>(schedule.stages());
     std::vector<std::uint8_t> gathered(stages, 0), sendsForward(stages, 0);
@@ -54,7 +55,8 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
 /// The waits of one file.
 class WaitCheck {
 public:
-    WaitCheck(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines, CellFaults& faults)
+    WaitCheck(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,
+              CellFaults& faults)
         : m_rows(rows), m_cells(cells), m_lines(lines), m_faults(faults)
     {
         for (const std::vector<PytorchAction>& row : rows)
@@ -75,7 +77,8 @@ public:
 private:
     void fault(std::size_t rank, std::size_t i, const std::string& what, std::string hint)
     {
-        m_faults.add(m_lines[rank], fmt::format("cell {} ({}): {}", m_cells[rank][i], toString(m_rows[rank][i]), what), std::move(hint));
+        m_faults.add(m_lines[rank], fmt::format("cell {} ({}): {}", m_cells[rank][i], toString(m_rows[rank][i]), what),
+                     std::move(hint));
     }
 
     void sends(std::size_t rank)
@@ -93,7 +96,8 @@ private:
                       "a wait stands once, behind the send with its stage and microbatch");
         }
         for (const auto& entry : pending)
-            fault(rank, entry.second, "is never waited for", "add its WAIT_SEND_F or WAIT_SEND_B, at the end of the line for example");
+            fault(rank, entry.second, "is never waited for",
+                  "add its WAIT_SEND_F or WAIT_SEND_B, at the end of the line for example");
     }
 
     void reductions(std::size_t rank)
@@ -112,7 +116,8 @@ private:
                 pending = i;
             } else if (a.type == Type::WaitReduceGrad) {
                 if (!underWay || row[pending].stage != a.stage)
-                    fault(rank, i, "this reduction is not under way", "a wait stands behind the REDUCE_GRAD of its stage");
+                    fault(rank, i, "this reduction is not under way",
+                          "a wait stands behind the REDUCE_GRAD of its stage");
                 pending = row.size();
             }
         }
@@ -140,7 +145,8 @@ void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion 
         row = completed(row, schedule, version);
 }
 
-void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines, CellFaults& faults)
+void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,
+                CellFaults& faults)
 {
     WaitCheck(rows, cells, lines, faults).run();
 }

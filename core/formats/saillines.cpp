@@ -25,7 +25,10 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     std::string_view rest = text.text;
     const std::size_t letters = std::min(rest.find_first_of("0123456789"), rest.size());
     const std::string_view name = rest.substr(0, letters);
-    const std::string_view upper = name == "F" || name == "f" ? "F" : name == "B" || name == "b" ? "B" : name == "W" || name == "w" ? "W" : "";
+    const std::string_view upper = name == "F" || name == "f"   ? "F"
+                                   : name == "B" || name == "b" ? "B"
+                                   : name == "W" || name == "w" ? "W"
+                                                                : "";
     if (name == "BW" || name == "bw")
         cell.op = Op::B;
     else if (upper == "F")
@@ -43,7 +46,9 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     cell.microbatch = takeNumber(rest, maxMicrobatches - 1);
     cell.number = text.number;
     if (cell.microbatch < 0 || !rest.empty()) {
-        faults.add(line.number, text, cell.microbatch == -2 ? "microbatch number too large" : "a microbatch number is expected after the letter",
+        faults.add(line.number, text,
+                   cell.microbatch == -2 ? "microbatch number too large"
+                                         : "a microbatch number is expected after the letter",
                    std::string(exampleOfACell));
         return false;
     }
@@ -87,7 +92,8 @@ Imported importSailLines(std::string_view text, const std::string& source)
         }
     }
     if (lines.size() > static_cast<std::size_t>(maxDevices))
-        faults.add(0, fmt::format("{} lines", lines.size()), fmt::format("at most {} devices are possible", maxDevices));
+        faults.add(0, fmt::format("{} lines", lines.size()),
+                   fmt::format("at most {} devices are possible", maxDevices));
     faults.raise();
 
     const bool lowerIsSecond = lowerBackwardIsSecondChunk(lines);
@@ -104,9 +110,11 @@ Imported importSailLines(std::string_view text, const std::string& source)
     Imported imported;
     imported.design = designOf(std::move(blocks), faults, "B is the input gradient and BW the full backward");
     if (vShape)
-        imported.diagnostics.push_back({Severity::Note, source,
+        imported.diagnostics.push_back({Severity::Note,
+                                        source,
                                         fmt::format("two stages per device in a V; {} backwards are the second chunk's",
-                                                    lowerIsSecond ? "lower-case" : "upper-case"), {}});
+                                                    lowerIsSecond ? "lower-case" : "upper-case"),
+                                        {}});
     return imported;
 }
 

@@ -25,20 +25,11 @@ std::string escaped(std::string_view text)
     std::string result;
     for (const char c : text) {
         switch (c) {
-        case '&':
-            result += "&amp;";
-            break;
-        case '<':
-            result += "&lt;";
-            break;
-        case '>':
-            result += "&gt;";
-            break;
-        case '"':
-            result += "&quot;";
-            break;
-        default:
-            result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        case '&': result += "&amp;"; break;
+        case '<': result += "&lt;"; break;
+        case '>': result += "&gt;"; break;
+        case '"': result += "&quot;"; break;
+        default: result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
         }
     }
     return result;
@@ -85,27 +76,32 @@ void appendNumber(std::string& text, double value)
 
 SvgWriter::SvgWriter(double width, double height, std::string_view title)
 {
-    m_text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n<title>{2}</title>\n",
+    m_text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+                         "{1}\">\n<title>{2}</title>\n",
                          number(width), number(height), escaped(title));
 }
 
 void SvgWriter::fill(const Rectangle& area, std::string_view colour, double radius, double opacity)
 {
-    m_text += fmt::format("<rect {} fill=\"{}\"{}/>\n", geometry(area, radius), colour, optional("fill-opacity", opacity));
+    m_text +=
+        fmt::format("<rect {} fill=\"{}\"{}/>\n", geometry(area, radius), colour, optional("fill-opacity", opacity));
 }
 
-void SvgWriter::outline(const Rectangle& area, std::string_view colour, double strokeWidth, double radius, std::string_view dashes)
+void SvgWriter::outline(const Rectangle& area, std::string_view colour, double strokeWidth, double radius,
+                        std::string_view dashes)
 {
-    m_text += fmt::format("<rect {} fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"", geometry(area, radius), colour, number(strokeWidth));
+    m_text += fmt::format("<rect {} fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"", geometry(area, radius), colour,
+                          number(strokeWidth));
     if (!dashes.empty())
         m_text += fmt::format(" stroke-dasharray=\"{}\"", dashes);
     m_text += "/>\n";
 }
 
-void SvgWriter::line(double x1, double y1, double x2, double y2, std::string_view colour, double strokeWidth, std::string_view dashes)
+void SvgWriter::line(double x1, double y1, double x2, double y2, std::string_view colour, double strokeWidth,
+                     std::string_view dashes)
 {
-    m_text += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"", number(x1), number(y1),
-                          number(x2), number(y2), colour, number(strokeWidth));
+    m_text += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"", number(x1),
+                          number(y1), number(x2), number(y2), colour, number(strokeWidth));
     if (!dashes.empty())
         m_text += fmt::format(" stroke-dasharray=\"{}\"", dashes);
     m_text += "/>\n";
@@ -114,18 +110,18 @@ void SvgWriter::line(double x1, double y1, double x2, double y2, std::string_vie
 void SvgWriter::text(double x, double baseline, std::string_view text, const TextStyle& style)
 {
     constexpr std::string_view anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    m_text += fmt::format("<text x=\"{}\" y=\"{}\" font-family=\"{}\" font-size=\"{}\"{}{} fill=\"{}\"{}>{}</text>\n", number(x),
-                          number(baseline), style.mono ? "monospace" : "sans-serif", number(style.size),
-                          style.bold ? " font-weight=\"bold\"" : "", anchors[static_cast<int>(style.anchor)], style.colour,
-                          optional("fill-opacity", style.opacity), escaped(text));
+    m_text += fmt::format("<text x=\"{}\" y=\"{}\" font-family=\"{}\" font-size=\"{}\"{}{} fill=\"{}\"{}>{}</text>\n",
+                          number(x), number(baseline), style.mono ? "monospace" : "sans-serif", number(style.size),
+                          style.bold ? " font-weight=\"bold\"" : "", anchors[static_cast<int>(style.anchor)],
+                          style.colour, optional("fill-opacity", style.opacity), escaped(text));
 }
 
 void SvgWriter::strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity,
                             std::string_view dashes)
 {
     if (!data.empty())
-        m_text += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}{}/>\n", data, colour, number(strokeWidth),
-                              optional("stroke-opacity", opacity),
+        m_text += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}{}/>\n", data, colour,
+                              number(strokeWidth), optional("stroke-opacity", opacity),
                               dashes.empty() ? std::string() : fmt::format(" stroke-dasharray=\"{}\"", dashes));
 }
 
@@ -144,7 +140,8 @@ std::string SvgWriter::finish() &&
 void appendRectangle(std::string& data, const Rectangle& area)
 {
     appendPoint(data, 'M', area.x, area.y);
-    for (const auto& [command, step] : {std::pair{'h', area.width}, std::pair{'v', area.height}, std::pair{'h', -area.width}}) {
+    for (const auto& [command, step] :
+         {std::pair{'h', area.width}, std::pair{'v', area.height}, std::pair{'h', -area.width}}) {
         data += command;
         appendNumber(data, step);
     }

@@ -12,7 +12,10 @@ namespace {
 constexpr std::size_t shownAtMost = 32;
 constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
 
-bool isBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool isBlank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
 
 std::string_view trimmed(std::string_view text)
 {
@@ -31,7 +34,7 @@ std::string_view withoutQuotes(std::string_view text)
     return text;
 }
 
-template <class SplitLine>
+template<class SplitLine>
 std::vector<TextLine> splitLines(std::string_view text, SplitLine splitLine)
 {
     if (text.starts_with(byteOrderMark))
@@ -88,8 +91,8 @@ void CellFaults::add(int line, std::string what, std::string hint, Severity seve
     if (severity == Severity::Error)
         ++m_errors;
     if (m_diagnostics.size() < shownAtMost)
-        m_diagnostics.push_back({severity, line > 0 ? fmt::format("{}:{}", m_source, line) : m_source, std::move(what),
-                                 std::move(hint)});
+        m_diagnostics.push_back(
+            {severity, line > 0 ? fmt::format("{}:{}", m_source, line) : m_source, std::move(what), std::move(hint)});
     else
         ++m_left;
 }

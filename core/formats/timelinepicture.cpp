@@ -58,7 +58,8 @@ Scene makeScene(const Design& design, const Prediction& prediction, const Pictur
     if (options.width < 480 || options.width > 20'000)
         throw Error("picture width", fmt::format("{} pixels", options.width), "between 480 and 20000");
     if (options.measured && options.measured->start.size() != prediction.program.tasks.size())
-        throw Error("picture", "the measurement is of another program than the prediction", "record a run of this design");
+        throw Error("picture", "the measurement is of another program than the prediction",
+                    "record a run of this design");
 
     Scene scene{design, prediction, options, options.dark ? darkTheme : lightTheme};
     const int all = static_cast<int>(prediction.program.devices.size());
@@ -92,19 +93,12 @@ void drawTexture(const Scene& scene, SvgWriter& svg, const Rectangle& area, Op o
     if (inner.width < 4)
         return;
     switch (op) {
-    case Op::I:
-        svg.strokedPath(hatch(inner, 9, true), scene.theme.ink, 1, 0.3);
-        break;
-    case Op::B:
-        svg.strokedPath(hatch(inner, 11, true) + hatch(inner, 11, false), scene.theme.ink, 1, 0.2);
-        break;
-    case Op::W:
-        svg.filledPath(dots(inner, 7, 1.6), scene.theme.ink, 0.33);
-        break;
+    case Op::I: svg.strokedPath(hatch(inner, 9, true), scene.theme.ink, 1, 0.3); break;
+    case Op::B: svg.strokedPath(hatch(inner, 11, true) + hatch(inner, 11, false), scene.theme.ink, 1, 0.2); break;
+    case Op::W: svg.filledPath(dots(inner, 7, 1.6), scene.theme.ink, 0.33); break;
     case Op::F:
     case Op::U:
-    case Op::R:
-        break;
+    case Op::R: break;
     }
 }
 
@@ -113,7 +107,8 @@ void drawLetters(const Scene& scene, SvgWriter& svg, const Rectangle& area, cons
 {
     const std::string number = isUpdate(task.kind) ? std::string() : std::to_string(task.microbatch);
     const double middle = area.x + area.width / 2;
-    const bool both = !number.empty() && area.height >= 30 && area.width >= std::max(11.0, 6.7 * static_cast<double>(number.size()) + 3);
+    const bool both = !number.empty() && area.height >= 30
+                      && area.width >= std::max(11.0, 6.7 * static_cast<double>(number.size()) + 3);
     TextStyle style{both ? 12.0 : 11.0, scene.theme.ink, false, true, Anchor::Middle};
     const double centre = area.y + area.height / 2;
     if (both) {
@@ -142,7 +137,8 @@ void drawLane(const Scene& scene, SvgWriter& svg, const Lane& lane, double top)
     const double inset = scene.laneHeight >= 40 ? 7 : scene.laneHeight >= 20 ? 3 : 1.5;
     const Rectangle band{0, top + inset, 0, scene.laneHeight - 2 * inset};
     for (const auto& [from, to] : lane.idle)
-        svg.strokedPath(hatch({from + 1, band.y + 2, to - from - 2, band.height - 4}, 8, false), scene.theme.hairline, 1);
+        svg.strokedPath(hatch({from + 1, band.y + 2, to - from - 2, band.height - 4}, 8, false), scene.theme.hairline,
+                        1);
     // What is too narrow for corners, texture and letters goes into one path per colour.
     std::string plain[opCount + 1], slower;
     for (const LaneShape& shape : lane.shapes) {
@@ -177,7 +173,8 @@ void drawPredictedOutlines(const Scene& scene, SvgWriter& svg, const Lane& lane,
     const double inset = scene.laneHeight >= 40 ? 4.5 : 1;
     for (const LaneShape& shape : lane.shapes)
         if (shape.task != none && shape.to - shape.from >= 3)
-            svg.outline({shape.from, top + inset, shape.to - shape.from, scene.laneHeight - 2 * inset}, scene.theme.dim, 1, 3, "3 2");
+            svg.outline({shape.from, top + inset, shape.to - shape.from, scene.laneHeight - 2 * inset}, scene.theme.dim,
+                        1, 3, "3 2");
 }
 
 std::string stagesOn(const Scene& scene, int device)
@@ -201,13 +198,15 @@ void drawLaneLabel(const Scene& scene, SvgWriter& svg, int device, double top)
 {
     const PictureTheme& theme = scene.theme;
     if (scene.laneHeight < 40) {
-        svg.text(16, top + scene.laneHeight / 2 + 4, fmt::format("device {}", device), {scene.laneHeight < 20 ? 9.0 : 11.0, theme.text});
+        svg.text(16, top + scene.laneHeight / 2 + 4, fmt::format("device {}", device),
+                 {scene.laneHeight < 20 ? 9.0 : 11.0, theme.text});
         return;
     }
     svg.text(16, top + 20, fmt::format("Device {}", device), {13, theme.text, false, true});
     svg.text(16, top + 34, stagesOn(scene, device), {11, theme.dim});
     const Bytes peak = scene.peakOf(device), limit = scene.limitOf(device);
-    std::string memory = fmt::format("{:.3g} x act.", scene.prediction.program.devices[static_cast<std::size_t>(device)].peakActivations);
+    std::string memory = fmt::format(
+        "{:.3g} x act.", scene.prediction.program.devices[static_cast<std::size_t>(device)].peakActivations);
     if (peak > 0)
         memory = formatSize(peak);
     const bool over = limit > 0 && peak > limit;
@@ -243,9 +242,11 @@ void drawAxis(const Scene& scene, SvgWriter& svg)
         const double x = std::floor(scene.scale.x(time)) + 0.5;
         svg.line(x, scene.lanesTop() - 6, x, bottom, scene.theme.hairline, 0.6);
         if (scene.memoryHeight > 0)
-            svg.line(x, scene.memoryTop(), x, scene.memoryTop() + scene.devices * scene.memoryHeight, scene.theme.hairline, 0.6);
+            svg.line(x, scene.memoryTop(), x, scene.memoryTop() + scene.devices * scene.memoryHeight,
+                     scene.theme.hairline, 0.6);
         const bool atEnd = x + 24 > scene.width();
-        svg.text(atEnd ? scene.width() - 4 : x, scene.lanesTop() - 12, fmt::format("{:g} {}", static_cast<double>(time) / unit, name),
+        svg.text(atEnd ? scene.width() - 4 : x, scene.lanesTop() - 12,
+                 fmt::format("{:g} {}", static_cast<double>(time) / unit, name),
                  {11, scene.theme.dim, true, false, atEnd ? Anchor::End : Anchor::Middle});
     }
 }
@@ -258,10 +259,11 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
     if (title.empty())
         title = schedule.family.empty() ? "Schedule" : schedule.family;
     svg.text(16, 22, title, {15, theme.text, false, true});
-    svg.text(16, 39, fmt::format("{}{}, {}, {}", schedule.family.empty() ? "" : schedule.family + ", ",
-                                 plural(static_cast<int>(scene.prediction.program.devices.size()), "device"),
-                                 plural(scene.prediction.program.stages, "stage"),
-                                 plural(scene.prediction.program.microbatches, "microbatch")),
+    svg.text(16, 39,
+             fmt::format("{}{}, {}, {}", schedule.family.empty() ? "" : schedule.family + ", ",
+                         plural(static_cast<int>(scene.prediction.program.devices.size()), "device"),
+                         plural(scene.prediction.program.stages, "stage"),
+                         plural(scene.prediction.program.microbatches, "microbatch")),
              {11, theme.dim});
 
     std::set<Op> present;
@@ -285,8 +287,8 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
 }
 
 // The curve as steps, at most two points per pixel: in each pixel the highest value, then the last.
-std::string stepPath(const Scene& scene, const std::vector<MemorySample>& samples, const Rectangle& area, double top, Nanoseconds end,
-                     bool closed)
+std::string stepPath(const Scene& scene, const std::vector<MemorySample>& samples, const Rectangle& area, double top,
+                     Nanoseconds end, bool closed)
 {
     std::string path;
     const auto y = [&](Bytes bytes) { return area.bottom() - static_cast<double>(bytes) / top * area.height; };
@@ -345,19 +347,24 @@ void drawMemory(const Scene& scene, SvgWriter& svg, int device, double rowTop)
     const Nanoseconds predictedEnd = endOf(predicted);
     if (index < predicted.memory.size()) {
         svg.filledPath(stepPath(scene, predicted.memory[index], area, top, predictedEnd, true), theme.accent, 0.22);
-        const double persistent = static_cast<double>(scene.prediction.program.devices[index].persistentBytes) / top * area.height;
+        const double persistent =
+            static_cast<double>(scene.prediction.program.devices[index].persistentBytes) / top * area.height;
         if (persistent >= 1)
-            svg.fill({area.x, area.bottom() - persistent, scene.scale.x(predictedEnd) - area.x, persistent}, theme.persistent, 0, 0.8);
+            svg.fill({area.x, area.bottom() - persistent, scene.scale.x(predictedEnd) - area.x, persistent},
+                     theme.persistent, 0, 0.8);
         svg.strokedPath(stepPath(scene, predicted.memory[index], area, top, predictedEnd, false), theme.accent, 1.3);
     }
     if (scene.options.measured && index < scene.options.measured->memory.size())
-        svg.strokedPath(stepPath(scene, scene.options.measured->memory[index], area, top, endOf(*scene.options.measured), false), theme.text, 1);
+        svg.strokedPath(
+            stepPath(scene, scene.options.measured->memory[index], area, top, endOf(*scene.options.measured), false),
+            theme.text, 1);
     if (limitFits) {
         const double y = area.bottom() - static_cast<double>(limit) / top * area.height;
         svg.line(area.x, y, area.right(), y, theme.bad, 1, "4 3");
     }
     if (scene.memoryHeight < 40) {
-        svg.text(16, rowTop + scene.memoryHeight / 2 + 4, fmt::format("device {}", device), {scene.memoryHeight < 20 ? 9.0 : 11.0, theme.dim});
+        svg.text(16, rowTop + scene.memoryHeight / 2 + 4, fmt::format("device {}", device),
+                 {scene.memoryHeight < 20 ? 9.0 : 11.0, theme.dim});
         return;
     }
     svg.text(16, rowTop + 22, fmt::format("Device {}", device), {12, theme.text});
@@ -372,7 +379,8 @@ void drawFooter(const Scene& scene, SvgWriter& svg)
     const double top = scene.footerTop();
     svg.fill({0, top, scene.width(), footerHeight}, theme.panel);
     svg.line(0, top + 0.5, scene.width(), top + 0.5, theme.hairline);
-    const Metrics metrics = scene.options.measured ? measure(scene.prediction.program, *scene.options.measured) : scene.prediction.metrics;
+    const Metrics metrics =
+        scene.options.measured ? measure(scene.prediction.program, *scene.options.measured) : scene.prediction.metrics;
 
     double x = 16;
     const double baseline = top + 24;
@@ -386,8 +394,10 @@ void drawFooter(const Scene& scene, SvgWriter& svg)
     if (scene.options.measured) {
         const Nanoseconds measured = endOf(*scene.options.measured);
         const Nanoseconds predicted = scene.prediction.metrics.makespan;
-        const double error = measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0;
-        makespan = fmt::format("{} measured, {} predicted ({:+.1f} %)", formatDuration(measured), formatDuration(predicted), error);
+        const double error =
+            measured > 0 ? 100.0 * static_cast<double>(predicted - measured) / static_cast<double>(measured) : 0;
+        makespan = fmt::format("{} measured, {} predicted ({:+.1f} %)", formatDuration(measured),
+                               formatDuration(predicted), error);
     }
     add("makespan", makespan);
     add("bubble", fmt::format("{:.1f} % (span {:.1f} %)", 100 * metrics.rateMakespan, 100 * metrics.rateSpan));
@@ -402,7 +412,8 @@ void drawFooter(const Scene& scene, SvgWriter& svg)
         }
         activations = std::max(activations, each.peakActivations);
     }
-    add("peak", peak > 0 ? fmt::format("{} on device {}", formatSize(peak), fullest) : fmt::format("{:.3g} microbatches", activations));
+    add("peak", peak > 0 ? fmt::format("{} on device {}", formatSize(peak), fullest)
+                         : fmt::format("{:.3g} microbatches", activations));
     std::string source = "costs " + scene.design.costs.source;
     if (!scene.options.measuredSource.empty())
         source = scene.options.measuredSource + ", " + source;
@@ -424,7 +435,8 @@ std::string timelineSvg(const Design& design, const Prediction& prediction, cons
 
     const std::vector<Lane> lanes = lanesOf(prediction.program, scene.shown(), scene.scale, scene.devices);
     const std::vector<Lane> predicted =
-        options.measured ? lanesOf(prediction.program, prediction.timeline, scene.scale, scene.devices) : std::vector<Lane>{};
+        options.measured ? lanesOf(prediction.program, prediction.timeline, scene.scale, scene.devices)
+                         : std::vector<Lane>{};
     for (int device = 0; device < scene.devices; ++device) {
         const double top = scene.lanesTop() + device * scene.laneHeight;
         svg.line(0, top + 0.5, scene.width(), top + 0.5, scene.theme.hairline);
@@ -440,7 +452,8 @@ std::string timelineSvg(const Design& design, const Prediction& prediction, cons
             drawMemory(scene, svg, device, scene.memoryTop() + device * scene.memoryHeight);
     }
     if (scene.hiddenDevices > 0)
-        svg.text(16, scene.footerTop() - 12, fmt::format("and {} more devices", scene.hiddenDevices), {11, scene.theme.dim});
+        svg.text(16, scene.footerTop() - 12, fmt::format("and {} more devices", scene.hiddenDevices),
+                 {11, scene.theme.dim});
     drawFooter(scene, svg);
     return std::move(svg).finish();
 }

@@ -12,12 +12,12 @@ namespace pipewright {
 
 struct PictureOptions {
     bool dark = false;
-    int width = 1400;                    ///< pixels, at least 480
-    std::string title;                   ///< the design's name when empty
-    const Timeline* measured = nullptr;  ///< drawn filled, with the prediction as dashed outlines
-    std::string measuredSource;          ///< "run 7", for the footer
-    double spread = 0.05;                ///< a measured block slower by more than this share gets a red foot
-    bool memory = true;                  ///< memory curves, where the design knows any bytes
+    int width = 1400;                   ///< pixels, at least 480
+    std::string title;                  ///< the design's name when empty
+    const Timeline* measured = nullptr; ///< drawn filled, with the prediction as dashed outlines
+    std::string measuredSource;         ///< "run 7", for the footer
+    double spread = 0.05;               ///< a measured block slower by more than this share gets a red foot
+    bool memory = true;                 ///< memory curves, where the design knows any bytes
 };
 
 /// Up to 128 devices are drawn, and a line says how many more there are. `measured`, when given, must be of

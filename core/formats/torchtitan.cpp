@@ -30,16 +30,19 @@ void warnAboutPlacement(const Schedule& schedule, std::string_view framework, Di
 {
     for (int stage = 0; stage < schedule.stages(); ++stage)
         if (schedule.deviceOfStage[static_cast<std::size_t>(stage)] != stage % schedule.devices()) {
-            diagnostics.push_back({Severity::Warning, "schedule.placement",
-                                   fmt::format("{} puts stage {} on rank {}, the design on device {}: with a CSV it builds stages in a loop",
-                                               framework, stage, stage % schedule.devices(),
-                                               schedule.deviceOfStage[static_cast<std::size_t>(stage)]),
-                                   "build the stages by a placement of your own (for a V: rank r holds r and 2p-1-r)"});
+            diagnostics.push_back(
+                {Severity::Warning, "schedule.placement",
+                 fmt::format(
+                     "{} puts stage {} on rank {}, the design on device {}: with a CSV it builds stages in a loop",
+                     framework, stage, stage % schedule.devices(),
+                     schedule.deviceOfStage[static_cast<std::size_t>(stage)]),
+                 "build the stages by a placement of your own (for a V: rank r holds r and 2p-1-r)"});
             return;
         }
     if (schedule.stages() % schedule.devices() != 0)
         diagnostics.push_back({Severity::Warning, "schedule.placement",
-                               fmt::format("{} stages are not the same number on each of {} ranks", schedule.stages(), schedule.devices()),
+                               fmt::format("{} stages are not the same number on each of {} ranks", schedule.stages(),
+                                           schedule.devices()),
                                fmt::format("{} expects as many stages on every rank", framework)});
 }
 
@@ -76,7 +79,8 @@ ExportedText torchtitanConfig(const Design& given, const std::string& csv)
     std::string& text = result.text;
     text = heading(design);
     text += "\n[training]\n";
-    text += fmt::format("local_batch_size = {}  # {} microbatches\n", size * schedule.microbatches, schedule.microbatches);
+    text +=
+        fmt::format("local_batch_size = {}  # {} microbatches\n", size * schedule.microbatches, schedule.microbatches);
     text += "\n[parallelism]\n";
     text += fmt::format("pipeline_parallel_degree = {}\n", schedule.devices());
     text += fmt::format("pipeline_parallel_microbatch_size = {}\n", size);
@@ -109,7 +113,8 @@ ExportedText automodelConfig(const Design& given, const std::string& csv)
     text += "  pp_schedule: PipelineScheduleMulti\n";
     text += fmt::format("  pp_schedule_csv: {}\n", quotedText(csv));
     text += fmt::format("  pp_microbatch_size: {}\n", size);
-    text += fmt::format("  pp_batch_size: {}  # {} microbatches\n", size * schedule.microbatches, schedule.microbatches);
+    text +=
+        fmt::format("  pp_batch_size: {}  # {} microbatches\n", size * schedule.microbatches, schedule.microbatches);
     if (!modules.empty()) {
         text += "  module_fqns_per_model_part:\n";
         for (const auto& stage : modules)

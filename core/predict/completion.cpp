@@ -18,8 +18,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::int64_t searchedBlocks = 4'000; // more than this, and families that search for long (a few tries are none) take too long to ask
-constexpr std::size_t oneInSo = 8;             // of the placed blocks, at most one in so many may depart from a family
+constexpr std::int64_t searchedBlocks =
+    4'000; // more than this, and families that search for long (a few tries are none) take too long to ask
+constexpr std::size_t oneInSo = 8; // of the placed blocks, at most one in so many may depart from a family
 
 struct Model {
     Schedule schedule;
@@ -33,9 +34,10 @@ std::vector<Model> modelsFor(const Design& design)
     std::vector<Model> models;
     const Schedule& wanted = design.schedule;
     const auto add = [&](Schedule schedule, std::string title, bool own) {
-        if (!hasUpdates(schedule) && schedule.deviceOfStage == wanted.deviceOfStage && schedule.morePlacements == wanted.morePlacements
-            && schedule.microbatches == wanted.microbatches && schedule.sequencePieces == wanted.sequencePieces
-            && schedule.devices() == wanted.devices() && schedule.backward == wanted.backward)
+        if (!hasUpdates(schedule) && schedule.deviceOfStage == wanted.deviceOfStage
+            && schedule.morePlacements == wanted.morePlacements && schedule.microbatches == wanted.microbatches
+            && schedule.sequencePieces == wanted.sequencePieces && schedule.devices() == wanted.devices()
+            && schedule.backward == wanted.backward)
             models.push_back({std::move(schedule), std::move(title), own});
     };
     if (design.buildingBlock) {
@@ -49,7 +51,8 @@ std::vector<Model> modelsFor(const Design& design)
     const std::int64_t blocks = wanted.blocks() + static_cast<std::int64_t>(unplacedBlocks(wanted).size());
     for (const Family& family : families()) {
         if ((!family.chunksSelectable && family.defaultChunks != wanted.chunks())
-            || (family.search >= FamilySearch::Placed && blocks > searchedBlocks) || (!family.cutsSequences && wanted.sequencePieces > 1))
+            || (family.search >= FamilySearch::Placed && blocks > searchedBlocks)
+            || (!family.cutsSequences && wanted.sequencePieces > 1))
             continue;
         FamilyParameters parameters;
         parameters.devices = wanted.devices();
@@ -180,8 +183,11 @@ Completion completeSchedule(const Design& design)
     if (unplacedBlocks(placed).empty())
         return {placed, {}, {}};
     if (hasUpdates(placed))
-        return {placed, {}, {{Severity::Error, "schedule", "it updates its weights amid the run, and where the missing blocks stand decides what they read",
-                              "place them by hand, or undo"}}};
+        return {placed,
+                {},
+                {{Severity::Error, "schedule",
+                  "it updates its weights amid the run, and where the missing blocks stand decides what they read",
+                  "place them by hand, or undo"}}};
     struct Candidate {
         Model model;
         Fit fit;

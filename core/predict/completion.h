@@ -20,7 +20,8 @@ struct Completion {
 };
 
 /// Of several families that fit, the one that continues most of what stands at the beginning of the lanes counts,
-/// then a person's own building block, then the one that needs least memory. Families that search are asked for small schedules only. O(families x blocks).
+/// then a person's own building block, then the one that needs least memory. Families that search are asked for small
+/// schedules only. O(families x blocks).
 Completion completeSchedule(const Design& design);
 
 } // namespace pipewright

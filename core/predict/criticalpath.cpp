@@ -52,7 +52,8 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
             if (timeline.start[p] == notRun || when == When::Started)
                 return;
             // A transfer that has left the shared link may still be under way.
-            const Nanoseconds reached = when == When::LinkFree ? std::min(timeline.end[p], timeline.start[last]) : timeline.end[p];
+            const Nanoseconds reached =
+                when == When::LinkFree ? std::min(timeline.end[p], timeline.start[last]) : timeline.end[p];
             if (latest == none || reached > latestReached) {
                 latest = p;
                 latestReached = reached;

@@ -126,7 +126,8 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
     shape.sequencePieces = pieces;
-    return makeWorkload(shape, updates ? inModel(request.optimizer.value_or(family->usualOptimizer)) : Optimizer::AdamW, source);
+    return makeWorkload(shape, updates ? inModel(request.optimizer.value_or(family->usualOptimizer)) : Optimizer::AdamW,
+                        source);
 }
 
 /// A device alone stands in the cluster preset that is made of it, for its links.

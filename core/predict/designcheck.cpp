@@ -24,7 +24,8 @@ std::vector<MemoryPeak> crossedLimits(const Design& design, const Prediction& pr
         const DeviceSpec& spec = design.cluster.devices[device];
         if (spec.memory <= 0 || prediction.program.devices[device].peakBytes <= spec.memory)
             continue;
-        MemoryPeak& peak = crossed.emplace_back(memoryPeak(prediction.program, prediction.timeline, static_cast<int>(device)));
+        MemoryPeak& peak =
+            crossed.emplace_back(memoryPeak(prediction.program, prediction.timeline, static_cast<int>(device)));
         peak.deviceName = spec.name;
         peak.limit = spec.memory;
     }
@@ -34,9 +35,10 @@ std::vector<MemoryPeak> crossedLimits(const Design& design, const Prediction& pr
 Diagnostic explain(const MemoryPeak& peak)
 {
     return {Severity::Error, fmt::format("device {}", peak.device),
-            fmt::format("needs {} at {}{}, {} more than the {} of {}: {}", formatSize(peak.peak), formatDuration(peak.time),
-                        peak.during.empty() ? "" : " (" + peak.during + ")", formatSize(peak.peak - peak.limit),
-                        formatSize(peak.limit), peak.deviceName.empty() ? "the device" : peak.deviceName, describeParts(peak)),
+            fmt::format("needs {} at {}{}, {} more than the {} of {}: {}", formatSize(peak.peak),
+                        formatDuration(peak.time), peak.during.empty() ? "" : " (" + peak.during + ")",
+                        formatSize(peak.peak - peak.limit), formatSize(peak.limit),
+                        peak.deviceName.empty() ? "the device" : peak.deviceName, describeParts(peak)),
             remedy(peak)};
 }
 

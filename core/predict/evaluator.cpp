@@ -78,7 +78,8 @@ Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Time
     case Program::ExtraDependency::When::Ended: return timeline.end[extra.after];
     case Program::ExtraDependency::When::Started: return timeline.start[extra.after];
     case Program::ExtraDependency::When::LinkFree:
-        return timeline.end[extra.after] - m_latency[static_cast<std::size_t>(&extra - m_program.extraDependencies.data())];
+        return timeline.end[extra.after]
+               - m_latency[static_cast<std::size_t>(&extra - m_program.extraDependencies.data())];
     }
     return 0;
 }

@@ -204,8 +204,7 @@ private:
 
     std::size_t cell(const Block& b) const
     {
-        return (indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages())
-                + static_cast<std::size_t>(b.stage))
+        return (indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages()) + static_cast<std::size_t>(b.stage))
                    * static_cast<std::size_t>(m_schedule.microbatches)
                + static_cast<std::size_t>(b.microbatch);
     }

@@ -169,10 +169,15 @@ std::string remedy(const MemoryPeak& peak)
     const Bytes room = peak.limit - peak.persistent - others; // for saved activations
     if (saved >= others) {
         // Activations differ in size where stages do; in proportion is as near as one number can be.
-        const auto fit = room <= 0 ? 0 : static_cast<int>(static_cast<double>(room) / static_cast<double>(saved) * peak.savedActivations());
+        const auto fit =
+            room <= 0
+                ? 0
+                : static_cast<int>(static_cast<double>(room) / static_cast<double>(saved) * peak.savedActivations());
         if (fit > 0)
-            return fmt::format("about {} of its {} saved activations fit: keep fewer microbatches alive (a family of lower peak, "
-                               "--memory-limit), use smaller microbatches, or {}", fit, peak.savedActivations(), more);
+            return fmt::format(
+                "about {} of its {} saved activations fit: keep fewer microbatches alive (a family of lower peak, "
+                "--memory-limit), use smaller microbatches, or {}",
+                fit, peak.savedActivations(), more);
     }
     return "use smaller microbatches, or " + more;
 }

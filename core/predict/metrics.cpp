@@ -80,7 +80,8 @@ Metrics measure(const Program& program, const Timeline& timeline)
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Transfer && !isReduction(task.kind))
-            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
+            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute,
+                                                             extras);
     }
     return summarize(program, timeline, lanes, begin, finish);
 }
@@ -120,7 +121,8 @@ Metrics summarize(const Program& program, const Timeline& timeline, std::span<co
         causes.coolDown = lane.previousEnd < 0 ? 0 : finish - lane.previousEnd;
     }
     if (metrics.makespan > 0 && devices > 0)
-        metrics.rateMakespan = 1.0 - static_cast<double>(compute) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
+        metrics.rateMakespan =
+            1.0 - static_cast<double>(compute) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
     if (metrics.span > 0)
         metrics.rateSpan = static_cast<double>(metrics.span - workOfLongestSpan) / static_cast<double>(metrics.span);
     if (metrics.ideal > 0)

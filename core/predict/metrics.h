@@ -19,7 +19,7 @@ struct DeviceMetrics {
 
 /// Where a device's idle time goes; the parts sum to idle.
 struct IdleCauses {
-    Nanoseconds warmUp = 0;        ///< before its first block
+    Nanoseconds warmUp = 0;         ///< before its first block
     Nanoseconds waitActivation = 0; ///< before an F whose input was still being computed
     Nanoseconds waitGradient = 0;   ///< before a B, I or W whose gradient was still being computed
     Nanoseconds transfer = 0;       ///< the input was computed, and on its way

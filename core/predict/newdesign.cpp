@@ -14,7 +14,8 @@ void applyFormula(Design& design)
 {
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.dataflow = {};
-    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &design.dataflow);
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
+                                &design.dataflow);
 }
 
 } // namespace
@@ -40,7 +41,8 @@ Design makeDesign(const NewDesign& choice)
         std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
         for (int d = 0; d < devices; ++d)
             deviceOfStage[static_cast<std::size_t>(d)] = d;
-        const Costs plain = formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
+        const Costs plain =
+            formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
         takeWork(parameters, plain);
     }
     Schedule schedule = makeSchedule(choice.family, parameters);

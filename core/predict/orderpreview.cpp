@@ -42,10 +42,12 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
         }
     }
     for (std::size_t d = 0; d < devices; ++d)
-        m_possible = m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pieces, blocking transfers, stated orders of transfers, versions of weights and shared links tie tasks together in other ways than a chain.
-    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers && design.schedule.transferOrder.empty()
-                 && !program.versioned();
+        m_possible =
+            m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
+    // Pieces, blocking transfers, stated orders of transfers, versions of weights and shared links tie tasks together
+    // in other ways than a chain.
+    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers
+                 && design.schedule.transferOrder.empty() && !program.versioned();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && !isReduction(program.tasks[extra.task].kind)
                      && extra.when != Program::ExtraDependency::When::LinkFree;
@@ -132,7 +134,8 @@ void OrderPreview::eachLocalInput(const Block& block, Use use) const
     }
 }
 
-bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to, Diagnostics* why) const
+bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to,
+                                   Diagnostics* why) const
 {
     const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(m_device)];
     const auto blockAt = [&](std::size_t position) { return m_present.program.tasks[lane[position]].block(); };
@@ -145,7 +148,8 @@ bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std
     };
     const auto refuse = [&](std::size_t i, std::string what, std::string hint) {
         if (why != nullptr)
-            *why = {{Severity::Error, fmt::format("device {}, position {} ({})", m_device, i, toString(blockAt(positions[i]))),
+            *why = {{Severity::Error,
+                     fmt::format("device {}, position {} ({})", m_device, i, toString(blockAt(positions[i]))),
                      std::move(what), std::move(hint)}};
         return false;
     };
@@ -159,7 +163,9 @@ bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std
                 late = input;
         });
         if (late >= 0)
-            return refuse(i, fmt::format("it needs {}, which comes later on the same device", toString(blockAt(static_cast<std::size_t>(late)))),
+            return refuse(i,
+                          fmt::format("it needs {}, which comes later on the same device",
+                                      toString(blockAt(static_cast<std::size_t>(late)))),
                           fmt::format("move it behind position {}", newPosition(late)));
         if (block.op != Op::I || block.stage != 0 || m_design.schedule.firstStageMaySplit)
             continue;
@@ -211,7 +217,8 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
 
     const auto count = static_cast<TaskId>(m_nodes.size());
     const TaskId first = from < to ? lane[from] : count;
-    const auto restore = [](const std::vector<Nanoseconds>& source, std::vector<Nanoseconds>& target, TaskId begin, TaskId end) {
+    const auto restore = [](const std::vector<Nanoseconds>& source, std::vector<Nanoseconds>& target, TaskId begin,
+                            TaskId end) {
         std::copy(source.begin() + begin, source.begin() + end, target.begin() + begin);
     };
     if (m_unchanged < first) {
@@ -326,7 +333,8 @@ bool OrderPreview::run(TaskId first, TaskId last)
 void OrderPreview::runRest(TaskId first)
 {
     const auto& extras = m_result.program.extraDependencies;
-    auto extra = std::lower_bound(extras.begin(), extras.end(), first, [](const auto& e, TaskId t) { return e.task < t; });
+    auto extra =
+        std::lower_bound(extras.begin(), extras.end(), first, [](const auto& e, TaskId t) { return e.task < t; });
     Nanoseconds* start = m_result.timeline.start.data();
     Nanoseconds* end = m_result.timeline.end.data();
     const auto count = static_cast<TaskId>(m_nodes.size());
@@ -344,7 +352,9 @@ TaskId OrderPreview::unfinishedInput(TaskId task, TaskId first) const
 {
     TaskId missing = none;
     const Node& node = m_nodes[task];
-    const auto unfinished = [&](TaskId input) { return input != task && input >= first && m_result.timeline.end[input] < 0; };
+    const auto unfinished = [&](TaskId input) {
+        return input != task && input >= first && m_result.timeline.end[input] < 0;
+    };
     // Data first: it says more than the order of a device.
     if (unfinished(node.after[1]))
         return node.after[1];
@@ -377,11 +387,13 @@ Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
         if (i == 0)
             story = toString(task.block());
         story += behind ? fmt::format("{} stands behind {}", i == 0 ? "" : ", which", toString(input.block()))
-                        : fmt::format("{} waits for {} of device {}", i == 0 ? "" : ", which", toString(input.block()), input.device);
+                        : fmt::format("{} waits for {} of device {}", i == 0 ? "" : ", which", toString(input.block()),
+                                      input.device);
     }
     const Task& task = program.tasks[path.front()];
     return {{Severity::Error, fmt::format("device {} ({})", task.device, toString(task.block())),
-             fmt::format("the orders of the devices wait for each other: {}", story), "choose a place within the marked range"}};
+             fmt::format("the orders of the devices wait for each other: {}", story),
+             "choose a place within the marked range"}};
 }
 
 OrderPreview::Range OrderPreview::legalRange(int device, int position)

@@ -77,8 +77,10 @@ private:
     Nanoseconds reached(const Program::ExtraDependency& extra) const;
     void chooseDevice(int device);
     void splitInstructions();
-    template<typename Use> void eachLocalInput(const Block& block, Use use) const;
-    bool keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to, Diagnostics* why) const;
+    template<typename Use>
+    void eachLocalInput(const Block& block, Use use) const;
+    bool keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to,
+                         Diagnostics* why) const;
     void chain(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     bool run(TaskId first, TaskId last);
     bool attempt(TaskId task, TaskId first);
@@ -103,7 +105,7 @@ private:
         m_extraBegin;              ///< per task and one more, into its extraDependencies; empty: there are none
     std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
     std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
-    TaskId m_unchanged = 0; ///< m_result's times before this task are the present ones
+    TaskId m_unchanged = 0;        ///< m_result's times before this task are the present ones
     std::vector<TaskId> m_waiter, m_nextWaiter, m_stack;
 
     // The tasks that keep a device busy, in present order, and the sums over them at their present times, kept
@@ -120,8 +122,8 @@ private:
     // Of the chosen device.
     int m_device = -1;
     std::map<Block, int> m_positionOf;
-    std::vector<Bytes> m_kept, m_workspace; ///< per instruction
-    std::vector<Segment> m_segments;        ///< per block
+    std::vector<Bytes> m_kept, m_workspace;     ///< per instruction
+    std::vector<Segment> m_segments;            ///< per block
     std::size_t m_movedFrom = 0, m_movedTo = 0; ///< blocks whose instructions do not stand as at present
 };
 

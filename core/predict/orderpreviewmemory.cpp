@@ -60,7 +60,8 @@ void OrderPreview::splitInstructions()
         }
         // Before a send its channel's older sends are waited for and their buffers freed.
         atStart = false;
-        const bool own = block != none && instruction.kind == InstructionKind::Send && program.afterData[instruction.task] == block;
+        const bool own =
+            block != none && instruction.kind == InstructionKind::Send && program.afterData[instruction.task] == block;
         settle(own);
         frees.push_back(i);
         settle(own);

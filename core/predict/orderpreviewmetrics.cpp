@@ -42,7 +42,8 @@ Metrics OrderPreview::measureFrom(TaskId first) const
     ExtraCursor extras(m_result.program);
     for (std::size_t i = kept * stride; i < m_metered.size(); ++i) {
         const Metered& metered = m_metered[i];
-        sums[metered.device].add(m_result.program, m_result.timeline, m_sequence[metered.task], metered.computes, extras);
+        sums[metered.device].add(m_result.program, m_result.timeline, m_sequence[metered.task], metered.computes,
+                                 extras);
     }
     // A transfer comes after what made its value and before what needs it, so it is neither first nor last.
     Nanoseconds begin = std::numeric_limits<Nanoseconds>::max(), finish = 0;

@@ -16,7 +16,7 @@ namespace pipewright {
 struct ComparablePolicy {
     std::string_view family;
     std::string_view title;
-    bool single = false; ///< an update per microbatch
+    bool single = false;  ///< an update per microbatch
     bool flushes = false; ///< nothing is stale: the pipeline runs empty before every update
 };
 

@@ -64,7 +64,8 @@ void applyFormula(Design& design)
 {
     Dataflow dataflow = design.dataflow;
     dataflow.shared.clear();
-    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &dataflow);
+    design.costs =
+        formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &dataflow);
     design.dataflow = std::move(dataflow);
 }
 
@@ -89,10 +90,12 @@ Design withSequencePieces(const Design& base, int pieces)
     const auto share = [&](std::int64_t& value) { value = value * before / pieces; };
     for (StageCosts& stage : design.costs.stages) {
         static_assert(opCount == 6, "all times but that of the update, which does not depend on the microbatch");
-        for (Nanoseconds* time : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
+        for (Nanoseconds* time :
+             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
             share(*time);
-        for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
-                             &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward})
+        for (Bytes* bytes :
+             {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
+              &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward})
             share(*bytes);
     }
     if (!design.workload)
@@ -177,8 +180,10 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
     if (!base.workload || base.layersPerStage.empty())
         throw Error("partition", "there is no model to cut", "make the design from a model");
     if (layersPerStage.size() != base.layersPerStage.size())
-        throw Error("partition", fmt::format("{} stages where the schedule has {}", layersPerStage.size(), base.layersPerStage.size()),
-                    "give one number per stage");
+        throw Error(
+            "partition",
+            fmt::format("{} stages where the schedule has {}", layersPerStage.size(), base.layersPerStage.size()),
+            "give one number per stage");
     Design design = base;
     design.layersPerStage = std::move(layersPerStage);
     if (isFormula(base)) {
@@ -205,7 +210,8 @@ std::vector<int> withBorderMoved(std::vector<int> layersPerStage, std::size_t bo
 Design withCluster(const Design& base, Cluster cluster)
 {
     if (cluster.devices.size() != base.cluster.devices.size())
-        throw Error("cluster", fmt::format("{} devices in place of {}", cluster.devices.size(), base.cluster.devices.size()),
+        throw Error("cluster",
+                    fmt::format("{} devices in place of {}", cluster.devices.size(), base.cluster.devices.size()),
                     "another number of devices is another schedule: make a new one");
     Design design = base;
     design.cluster = std::move(cluster);

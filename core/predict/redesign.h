@@ -37,7 +37,8 @@ struct FamilyChoice {
 
 /// The same model, cluster and microbatch count under another family. `stop` ends a family's search early, with the
 /// best it has so far.
-Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {}, std::function<bool()> stop = {});
+Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {},
+                  std::function<bool()> stop = {});
 
 /// Another cut of the model's layers into as many stages as there are. Needs a model.
 Design withPartition(const Design& base, std::vector<int> layersPerStage);

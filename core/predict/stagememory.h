@@ -23,10 +23,10 @@ struct StageMemory {
 struct DeviceMemory {
     int device = 0;
     Bytes weights = 0, gradients = 0, optimizer = 0, activations = 0; ///< sums over its stages
-    Bytes buffers = 0;   ///< values received or to be sent
-    Bytes workspace = 0; ///< of the instruction at the peak
-    Bytes peak = 0;      ///< the sum of all
-    Bytes limit = 0;     ///< 0: not known
+    Bytes buffers = 0;                                                ///< values received or to be sent
+    Bytes workspace = 0;                                              ///< of the instruction at the peak
+    Bytes peak = 0;                                                   ///< the sum of all
+    Bytes limit = 0;                                                  ///< 0: not known
     Nanoseconds time = 0;
     bool operator==(const DeviceMemory&) const = default;
 };

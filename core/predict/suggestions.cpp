@@ -12,8 +12,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr int nearby = 6;      // places that a block is tried earlier and later
-constexpr int fillers = 12;    // blocks behind idle time that are tried inside it
+constexpr int nearby = 6;   // places that a block is tried earlier and later
+constexpr int fillers = 12; // blocks behind idle time that are tried inside it
 constexpr int chainLength = 20;
 constexpr std::size_t beam = 4; // edits that are continued with a further move
 
@@ -50,8 +50,8 @@ bool lower(const Peak& a, const Peak& b)
 TaskId taskOf(const Program& program, const Block& block)
 {
     for (TaskId t = 0; t < program.tasks.size(); ++t)
-        if ((program.tasks[t].kind == TaskKind::Compute || isUpdate(program.tasks[t].kind)) &&
-            program.tasks[t].block() == block)
+        if ((program.tasks[t].kind == TaskKind::Compute || isUpdate(program.tasks[t].kind))
+            && program.tasks[t].block() == block)
             return t;
     return none;
 }
@@ -166,7 +166,8 @@ private:
         const Program::Device& lane = m_program.devices[static_cast<std::size_t>(device)];
         if (lane.liveBytes.empty())
             return group;
-        auto at = static_cast<std::size_t>(std::max_element(lane.liveBytes.begin(), lane.liveBytes.end()) - lane.liveBytes.begin());
+        auto at = static_cast<std::size_t>(std::max_element(lane.liveBytes.begin(), lane.liveBytes.end())
+                                           - lane.liveBytes.begin());
         while (at > 0 && lane.instructions[at].kind != InstructionKind::Compute)
             --at;
         if (lane.instructions[at].kind != InstructionKind::Compute)
@@ -203,12 +204,14 @@ struct Tried {
 
 class Search {
 public:
-    Search(const Design& design, const Block& subject, const SuggestionLimits& limits, const std::function<bool()>& cancelled)
+    Search(const Design& design, const Block& subject, const SuggestionLimits& limits,
+           const std::function<bool()>& cancelled)
         : m_design(design), m_subject(subject), m_cancelled(cancelled), m_base(predictPlaced(design)),
           m_peak(highestPeak(m_base.metrics)), m_overAlready(isOver(m_base.metrics))
     {
         const std::int64_t blocks = std::max<std::int64_t>(1, design.schedule.blocks());
-        m_left = static_cast<int>(std::min<std::int64_t>(limits.evaluations, std::max<std::int64_t>(12, limits.work / blocks)));
+        m_left = static_cast<int>(
+            std::min<std::int64_t>(limits.evaluations, std::max<std::int64_t>(12, limits.work / blocks)));
         m_steps = limits.steps;
     }
 
@@ -253,16 +256,16 @@ private:
             if (all[i].moves.size() == moves && all[i].makespan <= makespan())
                 result.push_back(i);
         std::stable_sort(result.begin(), result.end(), [&all](std::size_t a, std::size_t b) {
-            return std::tie(all[a].makespan, all[a].subjectStart, all[a].peak.bytes) <
-                   std::tie(all[b].makespan, all[b].subjectStart, all[b].peak.bytes);
+            return std::tie(all[a].makespan, all[a].subjectStart, all[a].peak.bytes)
+                   < std::tie(all[b].makespan, all[b].subjectStart, all[b].peak.bytes);
         });
         if (result.size() > beam)
             result.resize(beam);
         return result;
     }
 
-    void extend(const std::vector<BlockMove>& before, const Schedule& schedule, const Prediction& prediction, int budget,
-                std::vector<Tried>& all)
+    void extend(const std::vector<BlockMove>& before, const Schedule& schedule, const Prediction& prediction,
+                int budget, std::vector<Tried>& all)
     {
         const TaskId subject = taskOf(prediction.program, m_subject);
         const Surroundings surroundings(schedule, prediction);
@@ -275,7 +278,8 @@ private:
             }
             const Position from = find(schedule, candidate.block);
             // Moved twice, a block would better have been moved once.
-            const bool again = std::any_of(before.begin(), before.end(), [&](const BlockMove& m) { return m.block == candidate.block; });
+            const bool again = std::any_of(before.begin(), before.end(),
+                                           [&](const BlockMove& m) { return m.block == candidate.block; });
             if (again || candidate.index == from.index || candidate.index == from.index + 1)
                 continue;
             EditResult edit = moveBlock(schedule, candidate.block, candidate.index, m_design.dataflow.skips);
@@ -340,16 +344,19 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
     const Tried* leaner = nullptr;
     for (const Tried& tried : all) {
         byTime.push_back(&tried);
-        const bool affordable = static_cast<double>(tried.makespan) <= static_cast<double>(makespan) * (1 + limits.slower);
+        const bool affordable =
+            static_cast<double>(tried.makespan) <= static_cast<double>(makespan) * (1 + limits.slower);
         if (!affordable || !lower(tried.peak, peak))
             continue;
-        const auto key = [](const Tried& t) { return std::make_tuple(t.makespan, t.moves.size(), t.peak.bytes, t.peak.activations); };
+        const auto key = [](const Tried& t) {
+            return std::make_tuple(t.makespan, t.moves.size(), t.peak.bytes, t.peak.activations);
+        };
         if (!leaner || key(tried) < key(*leaner))
             leaner = &tried;
     }
     std::stable_sort(byTime.begin(), byTime.end(), [](const Tried* a, const Tried* b) {
-        return std::make_tuple(a->makespan, a->moves.size(), a->peak.bytes) <
-               std::make_tuple(b->makespan, b->moves.size(), b->peak.bytes);
+        return std::make_tuple(a->makespan, a->moves.size(), a->peak.bytes)
+               < std::make_tuple(b->makespan, b->moves.size(), b->peak.bytes);
     });
     for (const Tried* tried : byTime) {
         if (tried->makespan >= makespan || result.size() >= limits.most)
@@ -362,7 +369,8 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
             add(*tried);
     }
     if (leaner && limits.most > 0) {
-        const bool shown = std::any_of(result.begin(), result.end(), [&](const Suggestion& s) { return s.schedule == leaner->schedule; });
+        const bool shown = std::any_of(result.begin(), result.end(),
+                                       [&](const Suggestion& s) { return s.schedule == leaner->schedule; });
         if (!shown) {
             if (result.size() >= limits.most)
                 result.resize(limits.most - 1);

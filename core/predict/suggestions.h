@@ -32,11 +32,11 @@ struct Suggestion {
 };
 
 struct SuggestionLimits {
-    std::size_t most = 3;           ///< suggestions returned
-    int evaluations = 900;          ///< predictions made at most …
-    std::int64_t work = 6'000'000;  ///< … and blocks predicted in all of them (but always a dozen predictions)
-    int steps = 3;                  ///< moves in one suggestion
-    double slower = 0.02;           ///< share of the makespan that less memory may cost
+    std::size_t most = 3;          ///< suggestions returned
+    int evaluations = 900;         ///< predictions made at most …
+    std::int64_t work = 6'000'000; ///< … and blocks predicted in all of them (but always a dozen predictions)
+    int steps = 3;                 ///< moves in one suggestion
+    double slower = 0.02;          ///< share of the makespan that less memory may cost
 };
 
 /// Best first: those that shorten the step by most, then one that lowers the peak. Edits that put a device

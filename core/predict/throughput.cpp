@@ -7,7 +7,8 @@ double tokensPerSecond(const Design& design, Nanoseconds makespan)
 {
     if (!design.workload || makespan <= 0)
         return 0;
-    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9 / static_cast<double>(makespan);
+    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9
+           / static_cast<double>(makespan);
 }
 
 double modelFlops(const Design& design)

@@ -10,10 +10,10 @@ namespace pipewright {
 
 struct ToyOptimizer {
     double learningRate = 0.125;
-    double momentum = 0.5, dampening = 0;         ///< SGD: v = momentum v + (1 - dampening) g
-    double beta1 = 0.9, beta2 = 0.999;            ///< Adam, AdamW
-    double smoothing = 0.99;                      ///< RMSProp, of the squared gradient
-    double epsilon = 1e-8, weightDecay = 0;       ///< the decay (AdamW) is no part of a prediction
+    double momentum = 0.5, dampening = 0;   ///< SGD: v = momentum v + (1 - dampening) g
+    double beta1 = 0.9, beta2 = 0.999;      ///< Adam, AdamW
+    double smoothing = 0.99;                ///< RMSProp, of the squared gradient
+    double epsilon = 1e-8, weightDecay = 0; ///< the decay (AdamW) is no part of a prediction
 };
 
 struct ToyModel {

@@ -59,7 +59,8 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
     try {
         if (stopped())
             return result;
-        const Design design = withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
+        const Design design =
+            withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
         if (stopped())
             return result;
         const Metrics metrics = predict(design).metrics;

@@ -26,8 +26,8 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base);
 struct TradeOff {
     TradeOffCandidate candidate;
     bool possible = false;
-    std::string reason;         ///< why not
-    double bubble = 0;          ///< rate_makespan
+    std::string reason; ///< why not
+    double bubble = 0;  ///< rate_makespan
     Nanoseconds makespan = 0;
     Bytes peakBytes = 0;        ///< of the fullest device
     double peakActivations = 0; ///< the same in microbatches on one device

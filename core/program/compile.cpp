@@ -23,14 +23,15 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
 {
     Diagnostics diagnostics;
     if (costs.stages.size() != static_cast<std::size_t>(schedule.stages()))
-        diagnostics.push_back({Severity::Error, "costs.stages",
-                               fmt::format("costs of {} stages for a schedule of {}", costs.stages.size(), schedule.stages()),
-                               "give one entry per stage"});
+        diagnostics.push_back(
+            {Severity::Error, "costs.stages",
+             fmt::format("costs of {} stages for a schedule of {}", costs.stages.size(), schedule.stages()),
+             "give one entry per stage"});
     for (std::size_t s = 0; s < costs.stages.size(); ++s) {
         const StageCosts& c = costs.stages[s];
         if (std::any_of(allOps.begin(), allOps.end(), [&](Op op) { return c.*timeField(op) < 0; }))
-            diagnostics.push_back({Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time",
-                                   "times are 0 or more"});
+            diagnostics.push_back(
+                {Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time", "times are 0 or more"});
     }
     if (!costs.microbatches.empty() && costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
         diagnostics.push_back({Severity::Error, "costs.microbatches",
@@ -39,18 +40,21 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
                                "give one entry per microbatch, or none"});
     for (const MicrobatchScale& scale : costs.microbatches)
         if (!(scale.time >= 0 && scale.time <= 1e6 && scale.bytes >= 0 && scale.bytes <= 1e6))
-            diagnostics.push_back({Severity::Error, "costs.microbatches",
-                                   fmt::format("a microbatch {} times as long and {} times as large", scale.time, scale.bytes),
-                                   "scales are between 0 and 1e6; 1 is the usual microbatch"});
+            diagnostics.push_back(
+                {Severity::Error, "costs.microbatches",
+                 fmt::format("a microbatch {} times as long and {} times as large", scale.time, scale.bytes),
+                 "scales are between 0 and 1e6; 1 is the usual microbatch"});
     if (!(costs.overlapFactor >= 0 && costs.overlapFactor <= 1e6))
         diagnostics.push_back({Severity::Error, "costs.overlap_factor", fmt::format("{}", costs.overlapFactor),
                                "1: as long as one after the other; 0.5: both in the time of one"});
     for (const SharedParameter& shared : dataflow.shared)
         if (std::min(shared.rootStage, shared.otherStage) < 0
-            || std::max(shared.rootStage, shared.otherStage) >= schedule.stages() || shared.rootStage == shared.otherStage)
-            diagnostics.push_back({Severity::Error, "dataflow.shared",
-                                   fmt::format("a parameter shared by stages {} and {}", shared.rootStage, shared.otherStage),
-                                   "name two different stages of the schedule"});
+            || std::max(shared.rootStage, shared.otherStage) >= schedule.stages()
+            || shared.rootStage == shared.otherStage)
+            diagnostics.push_back(
+                {Severity::Error, "dataflow.shared",
+                 fmt::format("a parameter shared by stages {} and {}", shared.rootStage, shared.otherStage),
+                 "name two different stages of the schedule"});
     return diagnostics;
 }
 
@@ -58,10 +62,11 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
 void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
 {
     if (!dataflow.shared.empty())
-        throw Error("dataflow.shared",
-                    fmt::format("stages {} and {} share a parameter, and the schedule updates its stages one by one",
-                                dataflow.shared.front().rootStage, dataflow.shared.front().otherStage),
-                    "use a model whose output head is its own (\"tied_head\": false), or a schedule without update blocks");
+        throw Error(
+            "dataflow.shared",
+            fmt::format("stages {} and {} share a parameter, and the schedule updates its stages one by one",
+                        dataflow.shared.front().rootStage, dataflow.shared.front().otherStage),
+            "use a model whose output head is its own (\"tied_head\": false), or a schedule without update blocks");
     if (!schedule.transferOrder.empty())
         throw Error("schedule.transfer_order", "the order of transfers is stated, and the schedule has update blocks",
                     "let transfers go where the data puts them: remove \"transfer_order\"");
@@ -76,7 +81,8 @@ void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int mi
     };
     for (std::uint32_t k = 0; k < dataflow.shared.size(); ++k)
         for (int m = 0; m < microbatches; ++m) {
-            const BlockIndex root = last(dataflow.shared[k].rootStage, m), other = last(dataflow.shared[k].otherStage, m);
+            const BlockIndex root = last(dataflow.shared[k].rootStage, m),
+                             other = last(dataflow.shared[k].otherStage, m);
             if (root != noBlock && other != noBlock)
                 graph.skipInputs.push_back({root, other, k, OrderGraph::SkipInput::Kind::SharedGradient});
         }
@@ -124,7 +130,8 @@ public:
 
     Nanoseconds of(const Block& block) const
     {
-        const std::size_t at = m_stages * static_cast<std::size_t>(block.replica) + static_cast<std::size_t>(block.stage);
+        const std::size_t at =
+            m_stages * static_cast<std::size_t>(block.replica) + static_cast<std::size_t>(block.stage);
         return block.op == Op::F ? m_activation[at] : m_gradient[at];
     }
 
@@ -163,8 +170,8 @@ public:
     const OrderGraph& graph() const { return m_graph; }
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
-    /// Blocks that take no time keep the order in which they ran, which need not repeat itself, and versions of weights are
-    /// counted through the step.
+    /// Blocks that take no time keep the order in which they ran, which need not repeat itself, and versions of weights
+    /// are counted through the step.
     bool mayRepeat() const
     {
         return !m_weights.versioned()
@@ -188,7 +195,8 @@ public:
         program.weightPolicy = m_schedule.weights;
         buildTaskSequence(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
         applyTransferOrder(program, m_schedule.transferOrder, m_costs);
-        projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends), projectionThreads(program));
+        projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends),
+                           projectionThreads(program));
         return program;
     }
 
@@ -228,15 +236,16 @@ private:
     OrderRun m_run;
 };
 
-/// How long a shortened schedule should be at least, in repetitions: until all devices have fallen into step, and then as
-/// long as anything is needed. What stages keep of a microbatch is needed until its backward.
+/// How long a shortened schedule should be at least, in repetitions: until all devices have fallen into step, and then
+/// as long as anything is needed. What stages keep of a microbatch is needed until its backward.
 int usefulRepetitions(int underWay, bool keepsActivations)
 {
     return keepsActivations ? underWay * 3 / 2 + 6 : underWay + 3;
 }
 
 /// From a shorter schedule, where this one repeats itself and so do its start times.
-std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
+std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
+                                         const CompileOptions& options)
 {
     if (!costs.microbatches.empty())
         return std::nullopt;
@@ -247,7 +256,9 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
         return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad}) > 0;
     });
     int repetitions = usefulRepetitions(steady->underWay, keeps);
-    const auto savesHalf = [&] { return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches; };
+    const auto savesHalf = [&] {
+        return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches;
+    };
     try {
         while (savesHalf()) {
             const ShortenedSchedule shortened = shorten(schedule, *steady, repetitions);
@@ -261,7 +272,8 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
                 continue;
             }
             if (together == 1)
-                if (std::optional<Program> program = repeatSteadyState(compilation.program(), shortened, compilation.start()))
+                if (std::optional<Program> program =
+                        repeatSteadyState(compilation.program(), shortened, compilation.start()))
                     return program;
             repetitions *= 2; // uneven stages take longer to fall into step
         }

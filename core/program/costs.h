@@ -30,7 +30,8 @@ struct StageCosts {
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
     Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
-    Bytes sequenceGradient = 0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
+    Bytes sequenceGradient =
+        0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
@@ -78,8 +79,8 @@ struct Costs {
     std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
     bool blockingTransfers = false; ///< sends and receives hold up the compute stream on both devices
     double overlapFactor = 1;       ///< an overlapped pair takes this times the sum of its two blocks
-    Nanoseconds reduce = 0;  ///< one reduction of a shared parameter's gradient after the loop
-    std::string source = "given"; ///< "given", "formula: …", "measured: run.db"; shown beside numbers
+    Nanoseconds reduce = 0;         ///< one reduction of a shared parameter's gradient after the loop
+    std::string source = "given";   ///< "given", "formula: …", "measured: run.db"; shown beside numbers
 
     Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
     Nanoseconds duration(Op op, int stage, int microbatch) const;

@@ -34,7 +34,10 @@ public:
             m_next[position[edge.first]++] = edge.second;
     }
 
-    std::span<const TaskId> after(TaskId t) const { return {m_next.data() + m_begin[t], m_next.data() + m_begin[t + 1]}; }
+    std::span<const TaskId> after(TaskId t) const
+    {
+        return {m_next.data() + m_begin[t], m_next.data() + m_begin[t + 1]};
+    }
     std::size_t size() const { return m_begin.size() - 1; }
 
 private:

@@ -17,8 +17,8 @@ namespace pipewright {
 
 struct Design {
     std::string name;
-    std::optional<Workload> workload;  ///< absent when costs were given by hand
-    std::vector<int> layersPerStage;   ///< partition; sums to the workload's layers (embedding and head included)
+    std::optional<Workload> workload; ///< absent when costs were given by hand
+    std::vector<int> layersPerStage;  ///< partition; sums to the workload's layers (embedding and head included)
     Cluster cluster;
     Schedule schedule;
     std::optional<RepeatedBlock> buildingBlock; ///< a person's own, of which the schedule was made; the schedule counts

@@ -55,8 +55,8 @@ GlobalOrder sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest
     keyed.reserve(run.sequence.size());
     const Divisor divide(unit);
     const auto add = [&](BlockIndex block) { keyed.push_back({static_cast<Start>(divide(run.start[block])), block}); };
-    // Among equal starts first the blocks that take no time, as they ran, since one may wait for another; then the others,
-    // device after device.
+    // Among equal starts first the blocks that take no time, as they ran, since one may wait for another; then the
+    // others, device after device.
     const auto takesTime = [&run](BlockIndex block) { return run.end[block] != run.start[block]; };
     std::size_t timeless = 0;
     for (BlockIndex block = 0; block < run.start.size(); ++block)

@@ -41,7 +41,7 @@ public:
         std::int32_t destination = 0;
         std::uint32_t firstConsumer = none; ///< rank in the global order
         std::uint32_t lastValue = none;     ///< none: there is one only
-        Nanoseconds due = 0; ///< blocking transfers: not before, unless the consumer is next
+        Nanoseconds due = 0;                ///< blocking transfers: not before, unless the consumer is next
         Value first{};
     };
 
@@ -51,7 +51,8 @@ public:
              Arrival* chain, std::uint64_t skipKey = 0)
     {
         m_firstConsumer = std::min(m_firstConsumer, consumer);
-        if (!m_transfers.empty() && m_transfers.back().producer == producer && join(producer, destination, consumer, source, chain, skipKey))
+        if (!m_transfers.empty() && m_transfers.back().producer == producer
+            && join(producer, destination, consumer, source, chain, skipKey))
             return;
         Transfer& transfer = m_transfers.emplace_back();
         transfer.producer = producer;
@@ -70,10 +71,12 @@ public:
     template<typename Emit>
     void take(Nanoseconds until, Emit emit)
     {
-        // Sorted by keys, since a transfer is large to move and compare. Producers are numbered in the order of deciding.
+        // Sorted by keys, since a transfer is large to move and compare. Producers are numbered in the order of
+        // deciding.
         m_order.clear();
         for (std::uint32_t t = 0; t < m_transfers.size(); ++t)
-            m_order.push_back({(std::uint64_t{m_transfers[t].firstConsumer} << 32) | m_transfers[t].producer, m_transfers[t].destination, t});
+            m_order.push_back({(std::uint64_t{m_transfers[t].firstConsumer} << 32) | m_transfers[t].producer,
+                               m_transfers[t].destination, t});
         std::sort(m_order.begin(), m_order.end(), [](const Leaving& a, const Leaving& b) {
             return a.key != b.key ? a.key < b.key : a.destination < b.destination;
         });
@@ -102,7 +105,8 @@ public:
 
 private:
     /// Adds the value to its producer's transfer to that device; false when there is none yet.
-    bool join(TaskId producer, std::int32_t destination, std::uint32_t consumer, BufferId source, Arrival* chain, std::uint64_t skipKey)
+    bool join(TaskId producer, std::int32_t destination, std::uint32_t consumer, BufferId source, Arrival* chain,
+              std::uint64_t skipKey)
     {
         for (std::size_t t = m_transfers.size(); t-- > 0 && m_transfers[t].producer == producer;) {
             Transfer& transfer = m_transfers[t];
@@ -134,9 +138,9 @@ private:
         std::uint32_t transfer;
     };
     std::vector<Transfer> m_transfers;
-    std::vector<Transfer> m_kept;   ///< while some are taken
-    std::vector<Leaving> m_order;   ///< likewise
-    std::vector<Value> m_values; ///< behind the first of their transfer
+    std::vector<Transfer> m_kept; ///< while some are taken
+    std::vector<Leaving> m_order; ///< likewise
+    std::vector<Value> m_values;  ///< behind the first of their transfer
     std::uint32_t m_firstConsumer = none;
 };
 

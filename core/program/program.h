@@ -68,12 +68,13 @@ constexpr bool isUpdate(TaskKind kind)
 
 struct Task {
     TaskKind kind = TaskKind::Compute;
-    Op op = Op::F;            ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
+    Op op = Op::F; ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
     std::uint16_t replica = 0;
-    std::int32_t stage = 0;   ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
+    std::int32_t stage = 0; ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
     std::int32_t microbatch = 0; ///< reductions: the other owner's stage
-    std::int32_t device = 0;  ///< where it runs; a transfer's source; the reduction's root
-    std::int32_t peer = -1;   ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights' owner
+    std::int32_t device = 0;     ///< where it runs; a transfer's source; the reduction's root
+    std::int32_t peer =
+        -1; ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights' owner
 
     Block block() const { return {op, stage, microbatch, replica}; }
     bool operator==(const Task&) const = default;
@@ -109,7 +110,7 @@ struct Buffer {
     std::uint16_t replica = 0;
     std::int32_t device = 0;
     std::int32_t stage = 0;
-    std::int32_t microbatch = 0; ///< -1 for persistent buffers; weights: their version
+    std::int32_t microbatch = 0;     ///< -1 for persistent buffers; weights: their version
     std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
     bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
 
@@ -172,8 +173,8 @@ public:
             LinkFree ///< `after` has left the shared link: it is still under way for the link's latency
         };
         TaskId task = none;
-        TaskId after = none;            ///< none: only the time counts
-        Nanoseconds earliestStart = 0;  ///< a pin
+        TaskId after = none;           ///< none: only the time counts
+        Nanoseconds earliestStart = 0; ///< a pin
         When when = When::Ended;
 
         bool operator==(const ExtraDependency&) const = default;
@@ -186,16 +187,16 @@ public:
     };
     std::vector<Overlap> overlaps;
 
-    /// Persistent ones first: Parameters, Gradients and OptimizerState of replica 0's stage 0, stage 1, …, replica 1's … Saved
-    /// and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.
+    /// Persistent ones first: Parameters, Gradients and OptimizerState of replica 0's stage 0, stage 1, …, replica 1's
+    /// … Saved and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.
     std::vector<Buffer> buffers;
 
     struct Device {
         std::vector<Instruction> instructions;
         std::vector<Bytes> liveBytes; ///< per instruction: live on the device while it runs, persistent included
-        Bytes persistentBytes = 0;     ///< parameters, gradients, optimizer state
-        Bytes peakBytes = 0;           ///< highest live total over the instruction list, persistent included
-        double peakActivations = 0;    ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
+        Bytes persistentBytes = 0;    ///< parameters, gradients, optimizer state
+        Bytes peakBytes = 0;          ///< highest live total over the instruction list, persistent included
+        double peakActivations = 0;   ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
 
         bool operator==(const Device&) const = default;
     };
@@ -209,13 +210,14 @@ public:
     bool versioned() const { return !weights.empty(); }
 
     int stages = 0;
-    int chunks = 1;       ///< v: stages per device that make one activation unit
+    int chunks = 1; ///< v: stages per device that make one activation unit
     int microbatches = 0;
     int replicas = 1;
-    int sequencePieces = 1; ///< consecutive microbatch numbers that are one sequence
+    int sequencePieces = 1;         ///< consecutive microbatch numbers that are one sequence
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
-    bool shardedStates = false;     ///< as in the Schedule: of a stage's devices only the one that updates it keeps its weights
-    std::vector<int> deviceOfStage; ///< of replica 0
+    bool shardedStates =
+        false; ///< as in the Schedule: of a stage's devices only the one that updates it keeps its weights
+    std::vector<int> deviceOfStage;               ///< of replica 0
     std::vector<std::vector<int>> morePlacements; ///< of replica 1, …, as in the Schedule
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them

@@ -30,8 +30,10 @@ struct BufferUse {
 class Projector {
 public:
     /// `partner`: see overlapPartners().
-    Projector(const Program& program, const std::vector<TaskId>& partner, int firstDevice, int endDevice, int outstandingSends)
-        : m_program(program), m_partner(partner), m_firstDevice(firstDevice), m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
+    Projector(const Program& program, const std::vector<TaskId>& partner, int firstDevice, int endDevice,
+              int outstandingSends)
+        : m_program(program), m_partner(partner), m_firstDevice(firstDevice),
+          m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
           m_outstanding(static_cast<std::size_t>(outstandingSends)), m_lanes(m_devices)
     {
     }
@@ -136,7 +138,8 @@ private:
                 ++here->expected;
             if (there != nullptr)
                 ++there->expected;
-            const BufferId *operand = operands + m_program.operandBegin[t], *const split = operands + m_program.operandSplit[t],
+            const BufferId *operand = operands + m_program.operandBegin[t],
+                           *const split = operands + m_program.operandSplit[t],
                            *const end = operands + m_program.operandBegin[t + 1];
             if (task.kind == TaskKind::Transfer) {
                 for (; here != nullptr && operand != split; ++operand)
@@ -246,8 +249,8 @@ private:
     /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs. The fields
     /// are written where they stay: copying a just-built Instruction reads it in other pieces than it was
     /// written in, which the processor's store buffer cannot forward; that took half of the whole walk.
-    [[gnu::always_inline]] static inline void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer, Bytes kept = 0,
-                                                  Bytes workspace = 0)
+    [[gnu::always_inline]] static inline void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer,
+                                                  Bytes kept = 0, Bytes workspace = 0)
     {
         lane.live += kept;
         Instruction& instruction = lane.instructions.emplace_back();
@@ -354,7 +357,8 @@ private:
     void closeSendsBefore(Lane& source, TaskId block)
     {
         for (std::size_t c = 0; c < source.channels.size(); ++c)
-            for (std::size_t& first = source.channels[c].first; first < source.channels[c].open.size() && source.channels[c].open[first] < block;)
+            for (std::size_t& first = source.channels[c].first;
+                 first < source.channels[c].open.size() && source.channels[c].open[first] < block;)
                 close(source, source.channels[c].open[first++]);
     }
 
@@ -415,7 +419,8 @@ int projectionThreads(const Program& program)
     constexpr std::size_t most = 4;                            // each walks over all tasks
     if (program.tasks.size() < 2 * worthAThread)
         return 1;
-    return static_cast<int>(std::min({most, program.tasks.size() / worthAThread, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
+    return static_cast<int>(std::min(
+        {most, program.tasks.size() / worthAThread, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
 }
 
 void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads)

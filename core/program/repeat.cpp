@@ -50,7 +50,9 @@ public:
         const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
         const auto moveTask = [this](TaskId t, std::uint32_t times) { return later(t, times); };
         const auto moveBuffer = [this](BufferId b, std::uint32_t times) { return laterBuffer(b, times); };
-        const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) { return position + times * m_step.operands; };
+        const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) {
+            return position + times * m_step.operands;
+        };
         const std::array<std::function<void()>, 2> halves{
             [&] {
                 extend(whole.tasks, tasks, move);
@@ -66,7 +68,8 @@ public:
                 extend(whole.buffers, buffers, move);
                 for (std::size_t d = 0; d < whole.devices.size(); ++d) {
                     extend(whole.devices[d].instructions, m_instructions[d], move);
-                    extend(whole.devices[d].liveBytes, m_instructions[d], [](Bytes live, std::uint32_t) { return live; });
+                    extend(whole.devices[d].liveBytes, m_instructions[d],
+                           [](Bytes live, std::uint32_t) { return live; });
                 }
             }};
         eachAtOnce(halves.size(), [&](std::size_t i) { halves[i](); });
@@ -82,7 +85,8 @@ private:
         std::vector<T> whole;
         const auto append = [&](std::size_t begin, std::size_t end, std::uint32_t by) {
             const std::size_t first = whole.size();
-            whole.insert(whole.end(), list.begin() + static_cast<std::ptrdiff_t>(begin), list.begin() + static_cast<std::ptrdiff_t>(end));
+            whole.insert(whole.end(), list.begin() + static_cast<std::ptrdiff_t>(begin),
+                         list.begin() + static_cast<std::ptrdiff_t>(end));
             for (std::size_t i = first; i < whole.size(); ++i)
                 whole[i] = move(whole[i], by);
         };
@@ -100,7 +104,10 @@ private:
         return b == none || b < m_persistent ? b : b + times * m_step.buffers;
     }
 
-    static bool isOfAMicrobatch(const Task& task) { return task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer; }
+    static bool isOfAMicrobatch(const Task& task)
+    {
+        return task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
+    }
 
     // The same so many repetitions later.
     Task moved(Task task, std::uint32_t times) const
@@ -125,7 +132,10 @@ private:
         extra.after = later(extra.after, times);
         return extra;
     }
-    Program::Overlap moved(Program::Overlap pair, std::uint32_t times) const { return {later(pair.first, times), later(pair.second, times)}; }
+    Program::Overlap moved(Program::Overlap pair, std::uint32_t times) const
+    {
+        return {later(pair.first, times), later(pair.second, times)};
+    }
 
     /// Are buffers numbered in the order in which tasks define them? Notes where each task's begin.
     bool buffersInOrder()
@@ -195,7 +205,8 @@ private:
     template<typename T>
     static std::size_t before(const std::vector<T>& list, TaskId task)
     {
-        const auto end = std::lower_bound(list.begin(), list.end(), task, [](const T& item, TaskId t) { return taskOf(item) < t; });
+        const auto end =
+            std::lower_bound(list.begin(), list.end(), task, [](const T& item, TaskId t) { return taskOf(item) < t; });
         return static_cast<std::size_t>(end - list.begin());
     }
     static TaskId taskOf(const Program::ExtraDependency& extra) { return extra.task; }
@@ -237,7 +248,8 @@ private:
                 seeBuffer(instructions[i].buffer);
             }
         }
-        const auto of = std::upper_bound(m_bufferBegin.begin(), m_bufferBegin.end(), buffer); // behind the task that defines it
+        const auto of =
+            std::upper_bound(m_bufferBegin.begin(), m_bufferBegin.end(), buffer); // behind the task that defines it
         m_oldest = std::min(task, static_cast<TaskId>(of - m_bufferBegin.begin() - 1));
     }
 
@@ -266,20 +278,22 @@ private:
         for (TaskId t = m_cut - m_step.tasks; t < m_cut; ++t) {
             const TaskId earlier = t - m_step.tasks;
             if (later(m_program.afterOnDevice[earlier], 1) != m_program.afterOnDevice[t]
-                || later(m_program.afterData[earlier], 1) != m_program.afterData[t] || !same(m_program.reads(earlier), m_program.reads(t)))
+                || later(m_program.afterData[earlier], 1) != m_program.afterData[t]
+                || !same(m_program.reads(earlier), m_program.reads(t)))
                 return false;
         }
         const auto identical = [](Bytes live, std::uint32_t) { return live; };
         const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
-        bool repeats = endRepeats(m_program.extraDependencies, m_extra, move) && endRepeats(m_program.overlaps, m_overlaps, move);
+        bool repeats =
+            endRepeats(m_program.extraDependencies, m_extra, move) && endRepeats(m_program.overlaps, m_overlaps, move);
         for (std::size_t d = 0; repeats && d < m_program.devices.size(); ++d)
             repeats = endRepeats(m_program.devices[d].instructions, m_instructions[d], move)
                       && endRepeats(m_program.devices[d].liveBytes, m_instructions[d], identical);
         return repeats && asManyGoAsCome();
     }
 
-    /// Of each device's buffers, in the last repetition; else there are more and more of them, as of sent ones until a send
-    /// has to be waited for.
+    /// Of each device's buffers, in the last repetition; else there are more and more of them, as of sent ones until a
+    /// send has to be waited for.
     bool asManyGoAsCome() const
     {
         std::vector<std::ptrdiff_t> more(m_program.devices.size(), 0);
@@ -316,7 +330,7 @@ private:
     const Program& m_program;
     const ShortenedSchedule& m_shortened;
     Step m_step;
-    BufferId m_persistent = 0; ///< how many there are
+    BufferId m_persistent = 0;           ///< how many there are
     std::vector<BufferId> m_bufferBegin; ///< per task: its first, or the next one's
     std::vector<Nanoseconds> m_start;    ///< per task, of those that are blocks
     Nanoseconds m_duration = 0;          ///< of one repetition
@@ -327,7 +341,8 @@ private:
 };
 
 /// The earliest start of a block that one needs which starts at `from` or later.
-Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>& start, Nanoseconds from, bool keepsActivations)
+Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>& start, Nanoseconds from,
+                         bool keepsActivations)
 {
     Nanoseconds oldest = from;
     const auto need = [&](BlockIndex block) {
@@ -345,12 +360,14 @@ Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>
     return oldest;
 }
 
-/// Do all blocks start one repetition after those of the repetition before, from one repetition after the oldest that the
-/// last repetition or anything behind it needs?
-bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start, bool keepsActivations)
+/// Do all blocks start one repetition after those of the repetition before, from one repetition after the oldest that
+/// the last repetition or anything behind it needs?
+bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start,
+                  bool keepsActivations)
 {
-    Nanoseconds cut = std::numeric_limits<Nanoseconds>::max(); // one repetition before the first device comes to the end
-    Nanoseconds duration = 0;                                  // of a repetition
+    Nanoseconds cut =
+        std::numeric_limits<Nanoseconds>::max(); // one repetition before the first device comes to the end
+    Nanoseconds duration = 0;                    // of a repetition
     for (std::size_t d = 0; d < steady.parts.size(); ++d) {
         const SteadyState::Part& part = steady.parts[d];
         if (part.end < 2 * part.period)
@@ -366,19 +383,22 @@ bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std:
             const SteadyState::Part& part = steady.parts[d];
             const Nanoseconds* const starts = start.data() + graph.firstOfDevice[d];
             for (std::size_t i = part.end - part.period; i-- > 0 && starts[i] >= since;)
-                if (starts[i] < cut && (i < part.begin + part.period || starts[i] != starts[i - part.period] + duration))
+                if (starts[i] < cut
+                    && (i < part.begin + part.period || starts[i] != starts[i - part.period] + duration))
                     return false;
         }
         return true;
     };
     if (duration <= 0 || !repeatSince(cut - duration)) // mostly: saves looking for the oldest
         return false;
-    return repeatSince(duration + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration));
+    return repeatSince(duration
+                       + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration));
 }
 
 } // namespace
 
-int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start, bool keepsActivations)
+int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start,
+                        bool keepsActivations)
 {
     constexpr int most = 64;
     for (int n = 1; n <= std::min(most, steady.repetitions / 2); ++n)
@@ -387,7 +407,8 @@ int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, cons
     return 0;
 }
 
-std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start)
+std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened,
+                                         const std::vector<Nanoseconds>& start)
 {
     const Repeater repeater(program, shortened, start);
     if (!repeater.found())

@@ -8,10 +8,12 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
     if (commuted)
         for (int r = 0; r < m_program.replicas; ++r)
             for (const SharedParameter& shared : dataflow.shared)
-                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, shared.bytes, lastOnDevice);
+                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, shared.bytes,
+                             lastOnDevice);
     for (int r = 1; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s)
-            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients, lastOnDevice);
+            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients,
+                         lastOnDevice);
     for (int r = 0; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s) {
             const int device = deviceOf(s, r);

@@ -14,8 +14,8 @@ class StepEnd : TaskWriter {
 public:
     using TaskWriter::TaskWriter;
 
-    /// `lastOnDevice`: each device's last task, taken further. `commuted`: shared parameters' gradients are summed once,
-    /// here, and not for each microbatch.
+    /// `lastOnDevice`: each device's last task, taken further. `commuted`: shared parameters' gradients are summed
+    /// once, here, and not for each microbatch.
     void write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>& lastOnDevice);
 
 private:

@@ -31,7 +31,8 @@ public:
     {
         const auto hasBus = [](const LinkCosts& link) { return !link.bus.empty(); };
         m_anyBus = hasBus(costs.link)
-                   || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(), [&](const auto& pair) { return hasBus(pair.second); });
+                   || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(),
+                                  [&](const auto& pair) { return hasBus(pair.second); });
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
@@ -85,15 +86,18 @@ private:
         const std::size_t blocks = m_graph.blocks.size();
         std::size_t transfers = 0;
         for (BlockIndex i = 0; i < blocks; ++i)
-            transfers += m_graph.chainInput[i] != noBlock && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
+            transfers += m_graph.chainInput[i] != noBlock
+                         && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
         std::size_t kept = 0; // buffers that the stages' blocks write for themselves
         for (const StageCosts& stage : m_costs.stages)
-            for (const Bytes bytes : {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad, stage.output,
-                                      stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+            for (const Bytes bytes :
+                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad, stage.output,
+                  stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
                 kept += bytes > 0;
         kept *= static_cast<std::size_t>(m_program.microbatches);
         const std::size_t replicas = static_cast<std::size_t>(m_program.replicas);
-        const std::size_t tasks = blocks + transfers + replicas * (2 * m_costs.stages.size() + m_dataflow.shared.size());
+        const std::size_t tasks =
+            blocks + transfers + replicas * (2 * m_costs.stages.size() + m_dataflow.shared.size());
         m_program.tasks.reserve(tasks);
         m_program.afterOnDevice.reserve(tasks);
         m_program.afterData.reserve(tasks);
@@ -105,7 +109,8 @@ private:
 
     std::size_t cellIndex(int stage, int microbatch) const
     {
-        return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages) + static_cast<std::size_t>(stage);
+        return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages)
+               + static_cast<std::size_t>(stage);
     }
     Cell& cell(int stage, int microbatch) { return m_cells[cellIndex(stage, microbatch)]; }
 
@@ -197,7 +202,8 @@ private:
         write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
         write(here.savedUntilWeightGrad, BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
         if (block.stage + 1 < m_program.stages)
-            hand(task, BufferKind::Output, block, device, block.stage + 1, m_consumer[index], costs.output, -1, here.output);
+            hand(task, BufferKind::Output, block, device, block.stage + 1, m_consumer[index], costs.output, -1,
+                 here.output);
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
@@ -238,7 +244,7 @@ private:
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
-        const Bytes workspace = !inputGrad    ? costs.workspaceWeightGrad
+        const Bytes workspace = !inputGrad   ? costs.workspaceWeightGrad
                                 : weightGrad ? costs.workspaceBackward
                                              : costs.workspaceInputGrad;
         writeWorkspace(block, device, workspace);
@@ -271,7 +277,8 @@ private:
     void notePending(const std::vector<WeightTasks::Outgoing>& outgoing)
     {
         for (const WeightTasks::Outgoing& out : outgoing)
-            m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf, out.buffer, out.arrival);
+            m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf,
+                          out.buffer, out.arrival);
     }
 
     // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------
@@ -299,7 +306,8 @@ private:
     /// A chain value: written here, noted for the stage that consumes it, queued for a transfer when that is
     /// elsewhere. `consumer` is the rank of the block that reads it; none: it is not placed.
     [[gnu::always_inline]] inline void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage,
-                                            std::uint32_t consumer, Bytes bytes, std::int32_t consumerStage, Arrival& arrival)
+                                            std::uint32_t consumer, Bytes bytes, std::int32_t consumerStage,
+                                            Arrival& arrival)
     {
         const int destination = m_schedule.deviceOf({block.op, toStage, block.microbatch, block.replica});
         const bool away = consumer != none && destination != device;
@@ -360,8 +368,7 @@ private:
                 continue;
             const Block& block = m_graph.blocks[index];
             const bool gradient = isBackward(block.op);
-            const Arrival& arrival =
-                m_skipArrival[keyOf(*input, block.microbatch, device, gradient)];
+            const Arrival& arrival = m_skipArrival[keyOf(*input, block.microbatch, device, gradient)];
             operand(arrival.buffer);
             waitFor(task, arrival.task);
         }
@@ -388,8 +395,9 @@ private:
         endReads();
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
             const Buffer source = m_program.buffers[value.source];
-            const BufferId received = addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
-                                                source.consumerStage, source.skip, source.replica);
+            const BufferId received =
+                addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
+                          source.consumerStage, source.skip, source.replica);
             operand(received);
             (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
         });
@@ -424,9 +432,10 @@ private:
     const CompileOptions& m_options;
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
-    std::vector<Cell> m_cells; ///< microbatch by microbatch, stage by stage
-    std::vector<std::uint32_t> m_consumer; ///< per block: the rank of the one that its chain value is for; none: it is not placed
-    std::vector<std::uint32_t> m_rank; ///< per block: position in the global order; only with skip connections
+    std::vector<Cell> m_cells;         ///< microbatch by microbatch, stage by stage
+    std::vector<std::uint32_t>
+        m_consumer; ///< per block: the rank of the one that its chain value is for; none: it is not placed
+    std::vector<std::uint32_t> m_rank;        ///< per block: position in the global order; only with skip connections
     std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
     bool m_anyBus = false;
     std::map<std::string, TaskId> m_lastOnBus;

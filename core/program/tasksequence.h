@@ -12,7 +12,7 @@ namespace pipewright {
 
 /// Fills everything in the Program but its devices' instruction lists.
 void buildTaskSequence(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
-                       const std::vector<Nanoseconds>& earliestStart,
-                       const Costs& costs, const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options);
+                       const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
+                       const WeightPlan& weights, const CompileOptions& options);
 
 } // namespace pipewright

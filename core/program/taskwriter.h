@@ -27,7 +27,9 @@ protected:
             for (std::int32_t s = 0; s < m_program.stages; ++s) {
                 const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
                 const int device = deviceOf(s, r);
-                const auto add = [&](BufferKind kind, Bytes bytes) { addBuffer(kind, device, s, -1, bytes, -1, false, r); };
+                const auto add = [&](BufferKind kind, Bytes bytes) {
+                    addBuffer(kind, device, s, -1, bytes, -1, false, r);
+                };
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
                 add(BufferKind::OptimizerState, costs.optimizerState);
@@ -50,18 +52,23 @@ protected:
             }
     }
 
-    int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[static_cast<std::size_t>(stage)]; }
-
-    /// A microbatch's buffer: as much larger as the microbatch is.
-    BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes, std::int32_t consumerStage = -1,
-                         bool skip = false)
+    int deviceOf(int stage, int replica) const
     {
-        return addBuffer(kind, device, block.stage, block.microbatch, m_costs.microbatches.empty() ? bytes : m_costs.scaled(bytes, block.microbatch),
-                         consumerStage, skip, block.replica);
+        return m_schedule.placement(replica)[static_cast<std::size_t>(stage)];
     }
 
-    [[gnu::always_inline]] inline BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage, std::int32_t microbatch,
-                                                     Bytes bytes, std::int32_t consumerStage = -1, bool skip = false,
+    /// A microbatch's buffer: as much larger as the microbatch is.
+    BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes,
+                         std::int32_t consumerStage = -1, bool skip = false)
+    {
+        return addBuffer(kind, device, block.stage, block.microbatch,
+                         m_costs.microbatches.empty() ? bytes : m_costs.scaled(bytes, block.microbatch), consumerStage,
+                         skip, block.replica);
+    }
+
+    [[gnu::always_inline]] inline BufferId addBuffer(BufferKind kind, std::int32_t device, std::int32_t stage,
+                                                     std::int32_t microbatch, Bytes bytes,
+                                                     std::int32_t consumerStage = -1, bool skip = false,
                                                      std::int32_t replica = 0)
     {
         // Field by field, in place: see Projector::add.

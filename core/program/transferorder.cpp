@@ -94,7 +94,8 @@ private:
             for (const int device : {task.device, isReduction(task.kind) ? task.peer : task.device}) {
                 const auto d = static_cast<std::size_t>(device);
                 edges.push_back({std::exchange(last[d], t), t});
-                // Whatever is pulled to the front leaves the sends of the blocks before it where they were: behind those.
+                // Whatever is pulled to the front leaves the sends of the blocks before it where they were: behind
+                // those.
                 for (const TaskId sent : std::exchange(sentSince[d], {}))
                     edges.push_back({sent, t});
             }

@@ -78,7 +78,8 @@ void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& repo
         for (const auto& [version, count] : underWay[s])
             copies += count;
         report[s].copies = std::max(report[s].copies, copies);
-        report[s].versions = std::max(report[s].versions, static_cast<int>(underWay[s].size()) + !underWay[s].contains(newest[s]));
+        report[s].versions =
+            std::max(report[s].versions, static_cast<int>(underWay[s].size()) + !underWay[s].contains(newest[s]));
         if (!hop)
             leave(t);
     }
@@ -99,7 +100,8 @@ std::vector<StageWeights> weightReport(const Program& program)
         report[static_cast<std::size_t>(stage)].versions = report[static_cast<std::size_t>(stage)].copies = 1;
     }
     for (const Buffer& buffer : program.buffers)
-        if (buffer.kind == BufferKind::Parameters && buffer.device == program.deviceOfStage[static_cast<std::size_t>(buffer.stage)])
+        if (buffer.kind == BufferKind::Parameters
+            && buffer.device == program.deviceOfStage[static_cast<std::size_t>(buffer.stage)])
             report[static_cast<std::size_t>(buffer.stage)].bytes = buffer.bytes;
     std::vector<int> live(report.size(), 0);
     std::vector<std::int64_t> sum(report.size(), 0), forwards(report.size(), 0);

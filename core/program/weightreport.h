@@ -10,13 +10,13 @@ namespace pipewright {
 struct StageWeights {
     int stage = 0;
     int updates = 0;
-    int staleness = 0;       ///< the largest over its backwards' forwards: what the filled pipeline has
+    int staleness = 0; ///< the largest over its backwards' forwards: what the filled pipeline has
     double meanStaleness = 0;
     int forwardSteps = 0, backwardSteps = 0; ///< largest prediction
-    int versions = 0;        ///< most versions held at once where it is updated, the newest included; sharded: anywhere
-    int copies = 0;          ///< the same with predicted weights; sharded: the one that is kept and those under way
-    Bytes bytes = 0;         ///< of those copies
-    int inFlight = 0;        ///< most microbatches whose forward has run and whose backward has not, over all devices
+    int versions = 0; ///< most versions held at once where it is updated, the newest included; sharded: anywhere
+    int copies = 0;   ///< the same with predicted weights; sharded: the one that is kept and those under way
+    Bytes bytes = 0;  ///< of those copies
+    int inFlight = 0; ///< most microbatches whose forward has run and whose backward has not, over all devices
 };
 
 /// Empty for a Program without U blocks.

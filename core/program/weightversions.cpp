@@ -38,8 +38,8 @@ struct PartialSum {
     BlockIndex from, to;
 };
 
-/// Cyclic schedules pass one sum from worker to worker; it is nobody's own where states are sharded. With synchronous weights all workers end at once: each
-/// device hands its own to the update, which adds them up.
+/// Cyclic schedules pass one sum from worker to worker; it is nobody's own where states are sharded. With synchronous
+/// weights all workers end at once: each device hands its own to the update, which adds them up.
 std::vector<PartialSum> partialSums(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
 {
     std::vector<PartialSum> sums;
@@ -105,7 +105,8 @@ BufferKind receivedKind(BufferKind sent)
     case BufferKind::PredictedWeights:
     case BufferKind::ReceivedPartialGradient: break;
     }
-    throw Error("program", "a buffer is sent that never leaves its device", "report this with the design: it is a fault of the compiler");
+    throw Error("program", "a buffer is sent that never leaves its device",
+                "report this with the design: it is a fault of the compiler");
 }
 
 void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
@@ -131,11 +132,14 @@ void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& 
         if (seen.insert({block.stage, version, graph.deviceOfBlock[i]}).second)
             graph.skipInputs.push_back({i, update, 0, OrderGraph::SkipInput::Kind::UpdatedWeights});
     }
-    std::stable_sort(graph.skipInputs.begin(), graph.skipInputs.end(), [](const auto& a, const auto& b) { return a.block < b.block; });
+    std::stable_sort(graph.skipInputs.begin(), graph.skipInputs.end(),
+                     [](const auto& a, const auto& b) { return a.block < b.block; });
 }
 
-WeightTasks::WeightTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph, const WeightPlan& plan)
-    : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan), m_hops(graph, plan, schedule), m_expected(schedule.shardedStates ? graph.blocks.size() : 0)
+WeightTasks::WeightTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph,
+                         const WeightPlan& plan)
+    : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan), m_hops(graph, plan, schedule),
+      m_expected(schedule.shardedStates ? graph.blocks.size() : 0)
 {
     for (int stage = 0; stage < schedule.stages(); ++stage) {
         copyOf(stage, schedule.deviceOfStage[static_cast<std::size_t>(stage)]);
@@ -165,7 +169,8 @@ WeightUse WeightTasks::useOf(BlockIndex block) const
     const WeightRead& read = m_plan.reads[block];
     const auto& batches = m_plan.batches[static_cast<std::size_t>(m_graph.blocks[block].stage)];
     const auto update = static_cast<std::size_t>(read.update);
-    return {read.version, read.steps, read.update, update < batches.size() ? static_cast<std::int32_t>(batches[update].size()) : 1};
+    return {read.version, read.steps, read.update,
+            update < batches.size() ? static_cast<std::int32_t>(batches[update].size()) : 1};
 }
 
 /// The newest weights are about to be replaced: keeps a copy when a later block reads them.
@@ -201,7 +206,8 @@ void WeightTasks::handOut(TaskId task, int stage, int version, std::vector<Outgo
     if (first == noBlock)
         return;
     const int device = m_schedule.deviceOfStage[static_cast<std::size_t>(stage)];
-    const BufferId copy = addBuffer(BufferKind::SentWeights, device, stage, version, m_costs.stages[static_cast<std::size_t>(stage)].parameters);
+    const BufferId copy = addBuffer(BufferKind::SentWeights, device, stage, version,
+                                    m_costs.stages[static_cast<std::size_t>(stage)].parameters);
     operand(copy);
     handOn(task, device, copy, first, outgoing);
 }
@@ -303,24 +309,28 @@ void WeightTasks::write(TaskId task, BlockIndex index, std::vector<Outgoing>& ou
             if (place.first != block.stage || place.second == device || (other.reads[copy.resident] <= 0 && !isLast))
                 continue;
             if (sent == none)
-                operand(sent = addBuffer(BufferKind::SentWeights, device, block.stage, copy.resident, costs.parameters));
+                operand(sent =
+                            addBuffer(BufferKind::SentWeights, device, block.stage, copy.resident, costs.parameters));
             BlockIndex reader = noBlock;
             for (BlockIndex i = m_graph.firstOfDevice[static_cast<std::size_t>(place.second)];
                  i < m_graph.firstOfDevice[static_cast<std::size_t>(place.second) + 1] && reader == noBlock; ++i)
-                if (m_graph.blocks[i].stage == block.stage && readsWeights(i) && m_plan.reads[i].version == copy.resident)
+                if (m_graph.blocks[i].stage == block.stage && readsWeights(i)
+                    && m_plan.reads[i].version == copy.resident)
                     reader = i;
             outgoing.push_back({task, place.second, reader, sent, &m_sent[{block.stage, copy.resident, place.second}]});
         }
         return;
     }
     if (read.steps > 0 && read.madeBy == index && readsWeightsAtAll(block.op)) {
-        const BufferId made = addBuffer(BufferKind::PredictedWeights, device, block.stage, read.version, costs.parameters);
+        const BufferId made =
+            addBuffer(BufferKind::PredictedWeights, device, block.stage, read.version, costs.parameters);
         operand(made);
         m_predicted[index] = made;
     }
     if (const auto to = m_partialTo.find(index); to != m_partialTo.end()) {
         const BlockIndex taker = to->second.first;
-        const BufferId sum = addBuffer(BufferKind::PartialGradient, device, block.stage, block.microbatch, costs.gradients);
+        const BufferId sum =
+            addBuffer(BufferKind::PartialGradient, device, block.stage, block.microbatch, costs.gradients);
         operand(sum);
         Arrival& arrival = m_partial[taker][to->second.second].arrival;
         if (m_graph.deviceOfBlock[taker] == device)
@@ -328,7 +338,8 @@ void WeightTasks::write(TaskId task, BlockIndex index, std::vector<Outgoing>& ou
         else
             outgoing.push_back({task, m_graph.deviceOfBlock[taker], taker, sum, &arrival});
     }
-    if (const BlockIndex next = m_hops.after(index); next != noBlock && m_hops.at(index).buffer != none) // else its U is missing
+    if (const BlockIndex next = m_hops.after(index);
+        next != noBlock && m_hops.at(index).buffer != none) // else its U is missing
         handOn(task, device, m_hops.at(index).buffer, next, outgoing);
 }
 

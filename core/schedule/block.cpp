@@ -52,7 +52,8 @@ std::optional<Block> parseBlock(std::string_view text)
 {
     if (text.empty())
         return std::nullopt;
-    const auto* const op = std::find_if(allOps.begin(), allOps.end(), [&](Op known) { return letter(known) == text.front(); });
+    const auto* const op =
+        std::find_if(allOps.begin(), allOps.end(), [&](Op known) { return letter(known) == text.front(); });
     if (op == allOps.end())
         return std::nullopt;
     text.remove_prefix(1);

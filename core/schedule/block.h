@@ -44,7 +44,10 @@ static_assert(letter(static_cast<Op>(opCount - 1)) != '\0' && letter(static_cast
 std::string_view describe(Op op); ///< "forward", "full backward", "input gradient", …
 
 /// The place of an operation in a table of opCount.
-constexpr std::size_t indexOf(Op op) { return static_cast<std::size_t>(op); }
+constexpr std::size_t indexOf(Op op)
+{
+    return static_cast<std::size_t>(op);
+}
 
 /// Is it work on a microbatch that a schedule orders, exactly once per stage?
 constexpr bool isPass(Op op)
@@ -89,7 +92,10 @@ constexpr bool makesWeightGrad(Op op)
 }
 
 /// A backward or a part of one.
-constexpr bool isBackward(Op op) { return makesInputGrad(op) || makesWeightGrad(op); }
+constexpr bool isBackward(Op op)
+{
+    return makesInputGrad(op) || makesWeightGrad(op);
+}
 
 /// In what order a microbatch comes to the passes of a stage. Others count as the backward beside which they stand.
 constexpr int passRank(Op op)
@@ -108,12 +114,14 @@ inline constexpr int passRanks = 3;
 
 /// Passes are the first operations, so that a table of passes has passCount rows and is indexed by indexOf().
 inline constexpr int passCount = 4;
-static_assert([] {
-    for (int op = 0; op < opCount; ++op)
-        if (isPass(static_cast<Op>(op)) != (op < passCount))
-            return false;
-    return true;
-}(), "a new pass stands among the passes of Op, and passCount counts it");
+static_assert(
+    [] {
+        for (int op = 0; op < opCount; ++op)
+            if (isPass(static_cast<Op>(op)) != (op < passCount))
+                return false;
+        return true;
+    }(),
+    "a new pass stands among the passes of Op, and passCount counts it");
 
 struct Block {
     Op op = Op::F;

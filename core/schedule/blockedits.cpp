@@ -108,10 +108,12 @@ BuildingBlock withStageOn(BuildingBlock block, int stage, int device)
 {
     const int devices = block.devices();
     if (device < 0 || device >= devices)
-        throw Error(fmt::format("stage {}", stage), fmt::format("there is no device {}", device), fmt::format("use 0 to {}", devices - 1));
+        throw Error(fmt::format("stage {}", stage), fmt::format("there is no device {}", device),
+                    fmt::format("use 0 to {}", devices - 1));
     int& own = block.deviceOfStage[static_cast<std::size_t>(stage)];
     if (device != own && std::count(block.deviceOfStage.begin(), block.deviceOfStage.end(), own) == 1)
-        throw Error(fmt::format("stage {}", stage), fmt::format("is the only one of device {}", own), "every device keeps a stage");
+        throw Error(fmt::format("stage {}", stage), fmt::format("is the only one of device {}", own),
+                    "every device keeps a stage");
     own = device;
     return block;
 }

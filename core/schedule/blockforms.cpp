@@ -49,30 +49,35 @@ BuildingBlock named(BuildingBlock block, std::string name)
 
 BuildingBlock oneF1BBlock(int devices)
 {
-    return linearFull("1F1B", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; });
+    return linearFull(
+        "1F1B", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; });
 }
 
 BuildingBlock eagerBlock(int devices)
 {
-    return linearFull("eager 1F1B", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; });
+    return linearFull(
+        "eager 1F1B", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; });
 }
 
 BuildingBlock gpipeBlock(int devices, int microbatches)
 {
-    return linearFull("GPipe", devices, [](int r) { return r; },
-                      [=](int r) { return 3 * (microbatches - 1) + 3 * devices - 2 - 2 * r; });
+    return linearFull(
+        "GPipe", devices, [](int r) { return r; },
+        [=](int r) { return 3 * (microbatches - 1) + 3 * devices - 2 - 2 * r; });
 }
 
 BuildingBlock zeroBubbleH1Block(int devices)
 {
-    return linearSplit("ZB-H1", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; },
-                       [=](int r) { return 3 * devices - 1 + r; });
+    return linearSplit(
+        "ZB-H1", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; },
+        [=](int r) { return 3 * devices - 1 + r; });
 }
 
 BuildingBlock zeroBubbleH2Block(int devices)
 {
-    return linearSplit("ZB-H2", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; },
-                       [=](int r) { return 6 * devices - 4 + 4 * r; });
+    return linearSplit(
+        "ZB-H2", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; },
+        [=](int r) { return 6 * devices - 4 + 4 * r; });
 }
 
 BuildingBlock interleavedBlock(int devices)
@@ -97,28 +102,34 @@ BuildingBlock interleavedBlock(int devices)
 BuildingBlock vMinBlock(int devices)
 {
     const int p = devices, gap = p % 3 == 0 ? 2 : 0;
-    return named(vBlock(p, [=](int leg, int i) {
-                     const int starts[] = {i, 2 * p - 1 - i, 2 * p + gap + i, 4 * p + gap - 1 - i};
-                     return starts[leg];
-                 }), "V-Min");
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {i, 2 * p - 1 - i, 2 * p + gap + i, 4 * p + gap - 1 - i};
+                            return starts[leg];
+                        }),
+                 "V-Min");
 }
 
 BuildingBlock vHalfBlock(int devices)
 {
     const int p = devices, gap = p % 2 == 0 ? 3 : 0;
-    return named(vBlock(p, [=](int leg, int i) {
-                     const int starts[] = {2 * i, 3 * p - 2 - i, 3 * p + gap + 2 * i - 1, 6 * p + gap - 2 - i};
-                     return starts[leg];
-                 }), "V-Half");
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {2 * i, 3 * p - 2 - i, 3 * p + gap + 2 * i - 1, 6 * p + gap - 2 - i};
+                            return starts[leg];
+                        }),
+                 "V-Half");
 }
 
 BuildingBlock vZeroBubbleBlock(int devices)
 {
     const int p = devices;
-    return named(vBlock(p, [=](int leg, int i) {
-                     const int starts[] = {4 * i, 6 * p - 5 - 2 * i, 6 * p - 4 + 4 * i, 12 * p - 9 - 2 * i};
-                     return starts[leg];
-                 }), "V-ZB");
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {4 * i, 6 * p - 5 - 2 * i, 6 * p - 4 + 4 * i, 12 * p - 9 - 2 * i};
+                            return starts[leg];
+                        }),
+                 "V-ZB");
 }
 
 BuildingBlock oneF1BVBlock(int devices)

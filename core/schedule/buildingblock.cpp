@@ -21,14 +21,19 @@ std::string nameOf(const BuildingBlock::Pass& pass)
 
 class BlockCheck {
 public:
-    explicit BlockCheck(const BuildingBlock& block) : m_block(block), m_passOf(static_cast<std::size_t>(block.stages()) * opCount) {}
+    explicit BlockCheck(const BuildingBlock& block)
+        : m_block(block), m_passOf(static_cast<std::size_t>(block.stages()) * opCount)
+    {
+    }
 
     Diagnostics run()
     {
-        if (m_block.deviceOfStage.empty() || *std::min_element(m_block.deviceOfStage.begin(), m_block.deviceOfStage.end()) < 0)
+        if (m_block.deviceOfStage.empty()
+            || *std::min_element(m_block.deviceOfStage.begin(), m_block.deviceOfStage.end()) < 0)
             error("block", "no placement", "name the device of every stage, from 0");
         else if (m_block.interval < 1)
-            error("block", fmt::format("an interval of {}", m_block.interval), "use the units of work per device, 1 or more");
+            error("block", fmt::format("an interval of {}", m_block.interval),
+                  "use the units of work per device, 1 or more");
         else if (index())
             checkData(), checkCells();
         return std::move(m_diagnostics);
@@ -53,9 +58,11 @@ private:
                 error(nameOf(pass), "a pass that the block has no place for",
                       fmt::format("{} stages with {}", m_block.stages(), split ? "F, I and W" : "F and B"));
             else if (pass.start < 0 || pass.length < 1)
-                error(nameOf(pass), fmt::format("start {} and length {}", pass.start, pass.length), "start at 0 or later, last 1 or more");
+                error(nameOf(pass), fmt::format("start {} and length {}", pass.start, pass.length),
+                      "start at 0 or later, last 1 or more");
             else if (split && pass.length != 1)
-                error(nameOf(pass), fmt::format("lasts {} units", pass.length), "in a split backward every pass is one unit");
+                error(nameOf(pass), fmt::format("lasts {} units", pass.length),
+                      "in a split backward every pass is one unit");
             else if (passOf(pass.op, pass.stage) != nullptr)
                 error(nameOf(pass), "given twice", "every pass once");
             else
@@ -71,7 +78,8 @@ private:
     void needs(const BuildingBlock::Pass& later, const BuildingBlock::Pass& earlier)
     {
         if (later.start < earlier.end())
-            error(nameOf(later), fmt::format("starts at {}, before {} ends at {}", later.start, nameOf(earlier), earlier.end()),
+            error(nameOf(later),
+                  fmt::format("starts at {}, before {} ends at {}", later.start, nameOf(earlier), earlier.end()),
                   "a pass starts after its data is there");
     }
 
@@ -101,9 +109,10 @@ private:
             for (int t = pass.start; t < pass.end(); ++t) {
                 const BuildingBlock::Pass*& cell = own[static_cast<std::size_t>(t % m_block.interval)];
                 if (cell != nullptr) {
-                    error(fmt::format("device {}, {} and {}", device, nameOf(*cell), nameOf(pass)),
-                          fmt::format("meet in cell {} of every interval of {}", t % m_block.interval, m_block.interval),
-                          "shift one of them, or lengthen the interval");
+                    error(
+                        fmt::format("device {}, {} and {}", device, nameOf(*cell), nameOf(pass)),
+                        fmt::format("meet in cell {} of every interval of {}", t % m_block.interval, m_block.interval),
+                        "shift one of them, or lengthen the interval");
                     break;
                 }
                 cell = &pass;
@@ -191,7 +200,8 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
     if (hasErrors(diagnostics))
         throw Error(diagnostics);
     if (microbatches < 1 || microbatches > maxMicrobatches)
-        throw Error("microbatches", fmt::format("{} microbatches", microbatches), fmt::format("use 1 to {}", maxMicrobatches));
+        throw Error("microbatches", fmt::format("{} microbatches", microbatches),
+                    fmt::format("use 1 to {}", maxMicrobatches));
     // Squeezing and reordering look at all microbatches in flight for each one that starts.
     constexpr std::int64_t mostLooks = std::int64_t{1} << 24;
     std::int64_t inFlight = 1;
@@ -228,10 +238,11 @@ BuildingBlock completed(const RepeatedBlock& repeated)
 {
     BuildingBlock block = repeated.block;
     const auto isWeightGrad = [](const BuildingBlock::Pass& pass) { return pass.op == Op::W; };
-    const bool placed = std::all_of(block.deviceOfStage.begin(), block.deviceOfStage.end(), [](int device) { return device >= 0; })
-                        && std::all_of(block.passes.begin(), block.passes.end(), [&block](const BuildingBlock::Pass& pass) {
-                               return pass.stage >= 0 && pass.stage < block.stages() && pass.start >= 0;
-                           });
+    const bool placed =
+        std::all_of(block.deviceOfStage.begin(), block.deviceOfStage.end(), [](int device) { return device >= 0; })
+        && std::all_of(block.passes.begin(), block.passes.end(), [&block](const BuildingBlock::Pass& pass) {
+               return pass.stage >= 0 && pass.stage < block.stages() && pass.start >= 0;
+           });
     if (placed && block.backward == BackwardStyle::Split && block.interval > 0 // otherwise checkBlock() has more to say
         && std::none_of(block.passes.begin(), block.passes.end(), isWeightGrad))
         placeWeightGrads(block);
@@ -244,7 +255,8 @@ Schedule unroll(const RepeatedBlock& repeated)
     for (const BuildingBlock::Pass& pass : repeated.block.passes)
         end = std::max(end, std::int64_t(pass.start) + pass.length);
     const std::int64_t passes = static_cast<std::int64_t>(repeated.block.passes.size()) * repeated.microbatches;
-    const std::int64_t cells = repeated.block.devices() * (end + std::int64_t(repeated.block.interval) * repeated.microbatches);
+    const std::int64_t cells =
+        repeated.block.devices() * (end + std::int64_t(repeated.block.interval) * repeated.microbatches);
     if (std::max(passes, cells) > maxBlocks)
         throw Error("block", fmt::format("{} passes on {} cells", passes, cells),
                     fmt::format("at most {}: fewer microbatches, a shorter interval, or smaller offsets", maxBlocks));

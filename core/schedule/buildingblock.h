@@ -18,7 +18,7 @@ struct BuildingBlock {
     struct Pass {
         Op op = Op::F;
         int stage = 0;
-        int start = 0;  ///< in units of the block's own time; passes are taken to last whole units
+        int start = 0; ///< in units of the block's own time; passes are taken to last whole units
         int length = 1;
 
         int end() const { return start + length; }

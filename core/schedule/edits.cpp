@@ -105,9 +105,11 @@ EditResult reorderDevice(const Schedule& schedule, int device, std::span<const s
                          std::span<const SkipConnection> skips)
 {
     const auto fault = [&] {
-        return refuse(schedule, fmt::format("device {}", device), "this is no order of its blocks", "name each position once");
+        return refuse(schedule, fmt::format("device {}", device), "this is no order of its blocks",
+                      "name each position once");
     };
-    if (device < 0 || device >= schedule.devices() || positions.size() != schedule.order[static_cast<std::size_t>(device)].size())
+    if (device < 0 || device >= schedule.devices()
+        || positions.size() != schedule.order[static_cast<std::size_t>(device)].size())
         return fault();
     const std::vector<Block>& present = schedule.order[static_cast<std::size_t>(device)];
     std::vector<char> named(positions.size(), 0);
@@ -126,7 +128,8 @@ EditResult reorderDevice(const Schedule& schedule, int device, std::span<const s
 }
 
 EditResult moveStage(const Schedule& schedule, int stage, int device,
-                     const std::function<Nanoseconds(const Block&)>& startOf, std::span<const SkipConnection> skips, int replica)
+                     const std::function<Nanoseconds(const Block&)>& startOf, std::span<const SkipConnection> skips,
+                     int replica)
 {
     if (stage < 0 || stage >= schedule.stages() || device < 0 || device >= schedule.devices() || replica < 0
         || replica >= schedule.replicas())
@@ -136,7 +139,8 @@ EditResult moveStage(const Schedule& schedule, int stage, int device,
     if (from == device)
         return {schedule, {}};
     Schedule edited = schedule;
-    std::vector<int>& placement = replica == 0 ? edited.deviceOfStage : edited.morePlacements[static_cast<std::size_t>(replica) - 1];
+    std::vector<int>& placement =
+        replica == 0 ? edited.deviceOfStage : edited.morePlacements[static_cast<std::size_t>(replica) - 1];
     placement[static_cast<std::size_t>(stage)] = device;
     std::vector<Block>& old = lane(edited, from);
     const auto moved = std::stable_partition(old.begin(), old.end(),
@@ -158,7 +162,8 @@ EditResult moveStage(const Schedule& schedule, int stage, int device,
 EditResult placeBlock(const Schedule& schedule, const Block& block, int index, std::span<const SkipConnection> skips)
 {
     if (block.stage < 0 || block.stage >= schedule.stages())
-        return refuse(schedule, toString(block), fmt::format("unknown stage {}", block.stage), "choose a stage of this schedule");
+        return refuse(schedule, toString(block), fmt::format("unknown stage {}", block.stage),
+                      "choose a stage of this schedule");
     Schedule edited = schedule;
     if (block.replica < 0 || block.replica >= schedule.replicas())
         return refuse(schedule, toString(block), fmt::format("unknown replica {}", block.replica),
@@ -186,7 +191,8 @@ EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks
     for (const Block& block : blocks)
         if (!std::binary_search(found.begin(), found.end(), block))
             return refuse(schedule, toString(block), "this block is not placed", "select a placed block");
-    std::erase_if(edited.pins, [&](const Pin& pin) { return std::binary_search(taken.begin(), taken.end(), pin.block); });
+    std::erase_if(edited.pins,
+                  [&](const Pin& pin) { return std::binary_search(taken.begin(), taken.end(), pin.block); });
     dropBrokenOverlaps(edited);
     return {std::move(edited), {}};
 }
@@ -222,12 +228,13 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     if (makesInputGrad(block.op) && piece + 1 < pieces)
         inputs.push_back(graph.backwardOf(block.stage, block.microbatch + 1));
     if (std::find(inputs.begin(), inputs.end(), noBlock) != inputs.end())
-        return refuseBecause({{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
+        return refuseBecause(
+            {{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
 
     // With every block taking one unit, whatever comes before an input starts before that input ends. So the
     // first block here that starts later cannot be one that the inputs depend on.
-    const OrderRun run = runOrder(graph, {}, [](BlockIndex) { return Nanoseconds{1}; },
-                                  [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
+    const OrderRun run = runOrder(
+        graph, {}, [](BlockIndex) { return Nanoseconds{1}; }, [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
     if (!run.stuck.empty())
         return refuseBecause(run.stuck);
     Nanoseconds ready = 0;
@@ -243,7 +250,8 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     const std::vector<Block>& order = schedule.order[device];
     for (int k = earliest; k < static_cast<int>(order.size()); ++k) {
         const Block& other = order[static_cast<std::size_t>(k)];
-        if (other.op == block.op && other.stage == block.stage && other.replica == block.replica && other.microbatch < block.microbatch)
+        if (other.op == block.op && other.stage == block.stage && other.replica == block.replica
+            && other.microbatch < block.microbatch)
             inTurn = k + 1;
     }
     if (inTurn != earliest && placeBlock(schedule, block, inTurn).legal())
@@ -252,7 +260,8 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     return result.legal() ? earliest : refuseBecause(std::move(result.diagnostics));
 }
 
-EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips)
+EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks,
+                          std::span<const SkipConnection> skips)
 {
     const std::set<Block> wanted(blocks.begin(), blocks.end());
     Schedule edited = schedule;
@@ -272,15 +281,16 @@ EditResult splitBackwards(const Schedule& schedule, std::span<const Block> block
         order = std::move(halves);
     }
     if (!found)
-        return refuse(schedule, wanted.empty() ? "" : toString(*wanted.begin()), "no full backward is among the chosen blocks",
-                      "choose a block B, which holds both halves");
+        return refuse(schedule, wanted.empty() ? "" : toString(*wanted.begin()),
+                      "no full backward is among the chosen blocks", "choose a block B, which holds both halves");
     for (Pin& pin : edited.pins)
         if (pin.block.op == Op::B && wanted.contains(pin.block))
             pin.block.op = Op::I;
     return checked(std::move(edited), skips);
 }
 
-EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips)
+EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks,
+                          std::span<const SkipConnection> skips)
 {
     // By the input gradient's name, how many of its two halves are placed.
     std::map<Block, int> halves;
@@ -300,7 +310,8 @@ EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> block
                 ++half->second;
     std::erase_if(halves, [](const auto& half) { return half.second != 2; });
     if (halves.empty())
-        return refuse(schedule, blocks.empty() ? "" : toString(blocks.front()), "no backward with both its halves placed is among the chosen blocks",
+        return refuse(schedule, blocks.empty() ? "" : toString(blocks.front()),
+                      "no backward with both its halves placed is among the chosen blocks",
                       "choose a block I or W whose other half has a place, too");
     Schedule edited = schedule;
     for (std::vector<Block>& order : edited.order) {
@@ -309,7 +320,8 @@ EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> block
             if (countedIn(block) != halves.end())
                 block.op = Op::B;
     }
-    std::erase_if(edited.pins, [&](const Pin& pin) { return pin.block.op == Op::W && countedIn(pin.block) != halves.end(); });
+    std::erase_if(edited.pins,
+                  [&](const Pin& pin) { return pin.block.op == Op::W && countedIn(pin.block) != halves.end(); });
     for (Pin& pin : edited.pins)
         if (countedIn(pin.block) != halves.end())
             pin.block.op = Op::B;

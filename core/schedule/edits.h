@@ -52,9 +52,12 @@ EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks
 int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why = nullptr);
 /// Replaces full backwards by their two halves, the weight gradient right behind the input gradient; given blocks that
 /// are no placed full backwards are passed over. Pins move to the first half. O(blocks).
-EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips = {});
-/// The way back: where both halves of a given block's backward are placed, the whole one takes the place of the input gradient.
-EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks, std::span<const SkipConnection> skips = {});
+EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks,
+                          std::span<const SkipConnection> skips = {});
+/// The way back: where both halves of a given block's backward are placed, the whole one takes the place of the input
+/// gradient.
+EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks,
+                          std::span<const SkipConnection> skips = {});
 /// Pins a block's earliest start, or with 0 removes its pin.
 EditResult pinBlock(const Schedule& schedule, const Block& block, Nanoseconds earliestStart);
 

@@ -41,7 +41,8 @@ OrderGraph::OrderGraph(const Schedule& schedule, std::span<const SkipConnection>
         linkInputs(skips);
 }
 
-bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnection> skips, Diagnostics& diagnostics) const
+bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnection> skips,
+                            Diagnostics& diagnostics) const
 {
     const std::size_t before = diagnostics.size();
     if (schedule.microbatches < 1 || schedule.microbatches > maxMicrobatches)
@@ -60,13 +61,16 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                  "fewer microbatches or stages");
     for (int replica = 0; replica < schedule.replicas(); ++replica) {
         const std::vector<int>& placement = schedule.placement(replica);
-        const std::string where = replica == 0 ? "schedule.placement" : fmt::format("schedule.placement of replica {}", replica);
+        const std::string where =
+            replica == 0 ? "schedule.placement" : fmt::format("schedule.placement of replica {}", replica);
         if (static_cast<int>(placement.size()) != schedule.stages())
-            addError(diagnostics, where, fmt::format("{} stages, replica 0 has {}", placement.size(), schedule.stages()),
+            addError(diagnostics, where,
+                     fmt::format("{} stages, replica 0 has {}", placement.size(), schedule.stages()),
                      "every replica has all stages");
         for (std::size_t stage = 0; stage < placement.size(); ++stage)
             if (placement[stage] < 0 || placement[stage] >= schedule.devices())
-                addError(diagnostics, fmt::format("{}, stage {}", where, stage), fmt::format("unknown device {}", placement[stage]),
+                addError(diagnostics, fmt::format("{}, stage {}", where, stage),
+                         fmt::format("unknown device {}", placement[stage]),
                          fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
     }
     if (schedule.replicas() > 2)
@@ -79,7 +83,8 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
     checkTurns(schedule, diagnostics);
     if (schedule.sequencePieces < 1 || schedule.microbatches % schedule.sequencePieces != 0)
         addError(diagnostics, "schedule.sequence_pieces",
-                 fmt::format("{} microbatches cannot be sequences of {} pieces", schedule.microbatches, schedule.sequencePieces),
+                 fmt::format("{} microbatches cannot be sequences of {} pieces", schedule.microbatches,
+                             schedule.sequencePieces),
                  "every piece counts as a microbatch: use a multiple of the pieces");
     for (const SkipConnection& skip : skips)
         if (skip.fromStage < 0 || skip.toStage >= schedule.stages() || skip.fromStage >= skip.toStage)
@@ -94,7 +99,8 @@ void OrderGraph::checkTurns(const Schedule& schedule, Diagnostics& diagnostics) 
     if (schedule.inTurn.empty())
         return;
     if (schedule.inTurn.size() != schedule.deviceOfStage.size())
-        addError(diagnostics, "schedule.in_turn", fmt::format("{} stages, \"placement\" has {}", schedule.inTurn.size(), schedule.stages()),
+        addError(diagnostics, "schedule.in_turn",
+                 fmt::format("{} stages, \"placement\" has {}", schedule.inTurn.size(), schedule.stages()),
                  "list the devices of every stage");
     for (std::size_t stage = 0; stage < schedule.inTurn.size(); ++stage) {
         const std::vector<int>& devices = schedule.inTurn[stage];
@@ -105,8 +111,10 @@ void OrderGraph::checkTurns(const Schedule& schedule, Diagnostics& diagnostics) 
             if (device < 0 || device >= schedule.devices())
                 addError(diagnostics, where, fmt::format("unknown device {}", device),
                          fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
-        if (stage < schedule.deviceOfStage.size() && std::find(devices.begin(), devices.end(), schedule.deviceOfStage[stage]) == devices.end())
-            addError(diagnostics, where, fmt::format("device {} updates it and is none of them", schedule.deviceOfStage[stage]),
+        if (stage < schedule.deviceOfStage.size()
+            && std::find(devices.begin(), devices.end(), schedule.deviceOfStage[stage]) == devices.end())
+            addError(diagnostics, where,
+                     fmt::format("device {} updates it and is none of them", schedule.deviceOfStage[stage]),
                      "let a device that works on the stage update it");
     }
     if (schedule.replicas() > 1)
@@ -120,7 +128,9 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     blocks.reserve(count);
     deviceOfBlock.reserve(count);
     firstOfDevice.reserve(schedule.order.size() + 1);
-    m_table.assign(std::size_t{passCount} * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
+    m_table.assign(std::size_t{passCount} * static_cast<std::size_t>(m_stages)
+                       * static_cast<std::size_t>(m_microbatches),
+                   noBlock);
     const int stages = m_stages, microbatches = m_microbatches; // not read anew behind every entry of the table
 
     for (int device = 0; device < schedule.devices(); ++device) {
@@ -139,10 +149,12 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
                 addError(diagnostics, here(), fmt::format("unknown microbatch {}", block.microbatch),
                          fmt::format("microbatches are numbered 0 to {}", m_microbatches - 1));
             } else if (const int replica = schedule.replicaOf(block.microbatch); block.replica != replica) {
-                addError(diagnostics, here(), fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
+                addError(diagnostics, here(),
+                         fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
                          fmt::format("write {}", toString(schedule.block(block.op, block.stage, block.microbatch))));
             } else if (block.op == Op::R) {
-                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)), "leave it out");
+                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)),
+                         "leave it out");
             } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
@@ -151,7 +163,8 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
                 m_hasUpdates = true; // checkUpdates() looks at it
             } else {
                 BlockIndex& slot = m_table[(pipewright::indexOf(block.op) * static_cast<std::size_t>(stages)
-                                            + static_cast<std::size_t>(block.stage)) * static_cast<std::size_t>(microbatches)
+                                            + static_cast<std::size_t>(block.stage))
+                                               * static_cast<std::size_t>(microbatches)
                                            + static_cast<std::size_t>(block.microbatch)];
                 if (slot != noBlock)
                     addError(diagnostics, here(), "the same block is placed twice",
@@ -209,7 +222,8 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
         if (block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
-                     fmt::format("keep either {} or its two halves", toString(schedule.block(Op::B, block.stage, block.microbatch))));
+                     fmt::format("keep either {} or its two halves",
+                                 toString(schedule.block(Op::B, block.stage, block.microbatch))));
         else if (input != noBlock && input > i)
             addError(diagnostics, here(),
                      fmt::format("it needs {}, which comes later on the same device", toString(blocks[input])),
@@ -242,8 +256,8 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
         if (input != noBlock && input > i) {
             const BlockIndex first = firstOfDevice[static_cast<std::size_t>(deviceOfBlock[i])];
             addError(diagnostics, place(deviceOfBlock[i], i - first, block),
-                     fmt::format("it needs {}, the {} piece of the same sequence, which comes later", toString(blocks[input]),
-                                 forward ? "previous" : "next"),
+                     fmt::format("it needs {}, the {} piece of the same sequence, which comes later",
+                                 toString(blocks[input]), forward ? "previous" : "next"),
                      "forwards of a sequence run in ascending order, backwards in descending order");
         }
     }
@@ -268,7 +282,8 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
     }
     std::sort(seen.begin(), seen.end());
     if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end())
-        addError(diagnostics, "schedule.order", fmt::format("{} is placed twice", toString(*twice)), "remove one of them");
+        addError(diagnostics, "schedule.order", fmt::format("{} is placed twice", toString(*twice)),
+                 "remove one of them");
     if (schedule.replicas() > 1)
         addError(diagnostics, "schedule.replica_placements", "update blocks in a schedule with replicas",
                  "leave the update blocks out: the replicas' gradients are summed and applied once, at the end");
@@ -284,11 +299,16 @@ void OrderGraph::linkOverlaps(const Schedule& schedule, Diagnostics& diagnostics
     overlapsNext.assign(blocks.size(), 0);
     for (const Overlap& pair : schedule.overlaps) {
         const auto known = [&](const Block& b) {
-            return isPass(b.op) && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0 && b.microbatch < m_microbatches;
+            return isPass(b.op) && b.stage >= 0 && b.stage < m_stages && b.microbatch >= 0
+                   && b.microbatch < m_microbatches;
         };
-        const auto where = [&] { return fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second)); };
-        const BlockIndex first = known(pair.first) ? indexOf(pair.first.op, pair.first.stage, pair.first.microbatch) : noBlock;
-        const BlockIndex second = known(pair.second) ? indexOf(pair.second.op, pair.second.stage, pair.second.microbatch) : noBlock;
+        const auto where = [&] {
+            return fmt::format("schedule.overlaps, {}&{}", toString(pair.first), toString(pair.second));
+        };
+        const BlockIndex first =
+            known(pair.first) ? indexOf(pair.first.op, pair.first.stage, pair.first.microbatch) : noBlock;
+        const BlockIndex second =
+            known(pair.second) ? indexOf(pair.second.op, pair.second.stage, pair.second.microbatch) : noBlock;
         if (first == noBlock || second != first + 1 || deviceOfBlock[first] != deviceOfBlock[second])
             addError(diagnostics, where(), "the two do not stand one behind the other on one device",
                      "place them together, or remove the overlap");
@@ -317,8 +337,8 @@ void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
             const SkipConnection& skip = skips[s];
             if ((forward ? skip.toStage : skip.fromStage) != block.stage)
                 continue;
-            const BlockIndex input = forward ? indexOf(Op::F, skip.fromStage, block.microbatch)
-                                             : backwardOf(skip.toStage, block.microbatch);
+            const BlockIndex input =
+                forward ? indexOf(Op::F, skip.fromStage, block.microbatch) : backwardOf(skip.toStage, block.microbatch);
             if (input != noBlock)
                 skipInputs.push_back({i, input, s, SkipInput::Kind::Skip});
         }
@@ -368,8 +388,8 @@ Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>
         const BlockIndex ahead = nextOfDevice[deviceOf(input)];
         if (!story.empty())
             story += ", which ";
-        story += fmt::format("{} waits for {} of device {}", toString(graph.blocks[block]), toString(graph.blocks[input]),
-                             graph.deviceOfBlock[input]);
+        story += fmt::format("{} waits for {} of device {}", toString(graph.blocks[block]),
+                             toString(graph.blocks[input]), graph.deviceOfBlock[input]);
         if (ahead != input)
             story += fmt::format(", which stands behind {}", toString(graph.blocks[ahead]));
         if (ahead == block)

@@ -28,7 +28,7 @@ public:
                Diagnostics& diagnostics);
 
     std::vector<Block> blocks;
-    std::vector<BlockIndex> firstOfDevice;    ///< devices + 1 entries
+    std::vector<BlockIndex> firstOfDevice; ///< devices + 1 entries
     std::vector<std::int32_t> deviceOfBlock;
     /// The block whose value travels to this one along the chain of stages: F of the stage before, or the
     /// backward of the stage after. noBlock at the ends, and for W (its inputs are on its own device).
@@ -101,14 +101,14 @@ private:
     int m_microbatches = 0;
     bool m_hasUpdates = false;
     std::array<std::size_t, passCount> m_placed{}; ///< per pass: how many are in the table
-    std::vector<BlockIndex> m_table; ///< [pass][stage][microbatch]
+    std::vector<BlockIndex> m_table;               ///< [pass][stage][microbatch]
 };
 
 /// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.
 struct OrderRun {
-    std::vector<BlockIndex> sequence; ///< a topological order; shorter than blocks when the lists block each other
+    std::vector<BlockIndex> sequence;    ///< a topological order; shorter than blocks when the lists block each other
     std::vector<Nanoseconds> start, end; ///< per block; one that never ran has the end -1
-    Diagnostics stuck;                ///< the cycle, block by block, when they do
+    Diagnostics stuck;                   ///< the cycle, block by block, when they do
 
     bool ran(BlockIndex block) const { return end[block] >= 0; }
 };
@@ -116,7 +116,8 @@ struct OrderRun {
 /// `duration(block index)` and `delay(input index, block index)` give nanoseconds; inlined by the template
 /// below. An overlapped pair starts when both blocks may, and takes `duration` of its first. Pins hold. O(blocks).
 template<typename Duration, typename Delay>
-OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay);
+OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration,
+                  Delay delay);
 
 /// The same without times: is there an order at all?
 OrderRun runOrder(const OrderGraph& graph);
@@ -125,7 +126,8 @@ OrderRun runOrder(const OrderGraph& graph);
 Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>& nextOfDevice, const OrderRun& run);
 
 template<typename Duration, typename Delay>
-OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration, Delay delay)
+OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration,
+                  Delay delay)
 {
     const std::size_t count = graph.blocks.size();
     const std::size_t devices = graph.firstOfDevice.size() - 1;
@@ -152,8 +154,9 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
             start = std::max(start, ready + delay(chain, b));
         }
         if (!graph.skipInputs.empty()) {
-            auto skip = std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), b,
-                                         [](const OrderGraph::SkipInput& s, BlockIndex block) { return s.block < block; });
+            auto skip =
+                std::lower_bound(graph.skipInputs.begin(), graph.skipInputs.end(), b,
+                                 [](const OrderGraph::SkipInput& s, BlockIndex block) { return s.block < block; });
             for (; skip != graph.skipInputs.end() && skip->block == b; ++skip) {
                 if (!run.ran(skip->input))
                     return skip->input;

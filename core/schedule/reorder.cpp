@@ -17,7 +17,8 @@ constexpr std::int16_t idle = -1;
 /// one if any is owed. `alive[t]` and `owed[t]` are the counts after cell t.
 struct CellLane {
     std::vector<std::int16_t> cells; ///< as moved so far
-    std::vector<int> nextIdle; ///< counting only passes that have been looked at: some cell from here on, itself when idle
+    std::vector<int>
+        nextIdle; ///< counting only passes that have been looked at: some cell from here on, itself when idle
     std::vector<int> alive, owed; ///< `owed` only counts, and is only kept, without W
     std::vector<Op> opOfRow;
     std::vector<int> gradientTimes; ///< sorted starts of the I that have been looked at
@@ -50,7 +51,8 @@ struct CellLane {
     void noteGradient(int time)
     {
         const bool last = gradientTimes.empty() || gradientTimes.back() < time;
-        gradientTimes.insert(last ? gradientTimes.end() : std::upper_bound(gradientTimes.begin(), gradientTimes.end(), time), time);
+        gradientTimes.insert(
+            last ? gradientTimes.end() : std::upper_bound(gradientTimes.begin(), gradientTimes.end(), time), time);
     }
 
     void step(std::int16_t cell, int& live, int& owing) const
@@ -78,8 +80,9 @@ struct CellLane {
 
     Op opAt(int time) const { return opOfRow[static_cast<std::size_t>(cells[static_cast<std::size_t>(time)])]; }
 
-    /// The first cell, no earlier than `begin`, from which on to the pass at `from` the peak stays within `limit` whatever
-    /// idle cell the pass moves to. Further back it is to be counted, where idle cells stand for W, or does not.
+    /// The first cell, no earlier than `begin`, from which on to the pass at `from` the peak stays within `limit`
+    /// whatever idle cell the pass moves to. Further back it is to be counted, where idle cells stand for W, or does
+    /// not.
     int safeFrom(int from, int begin, int limit) const
     {
         // Meanwhile a forward adds itself, and where idle cells stand for W the one that it takes may add another.
@@ -92,8 +95,8 @@ struct CellLane {
         return safe;
     }
 
-    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it? Where idle cells
-    /// stand for W.
+    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it? Where idle
+    /// cells stand for W.
     bool fitsCounted(int from, int to, int limit) const
     {
         int live = to > 0 ? alive[static_cast<std::size_t>(to) - 1] : 0;
@@ -206,7 +209,8 @@ private:
     std::pair<int, int> cellsBetween(Moment from, Moment to, std::size_t device) const
     {
         const auto at = [&](Moment m) {
-            return std::min(m.time + (static_cast<int>(device) < m.device), static_cast<int>(m_lanes[device].cells.size()));
+            return std::min(m.time + (static_cast<int>(device) < m.device),
+                            static_cast<int>(m_lanes[device].cells.size()));
         };
         return {at(from), at(to)};
     }
@@ -258,7 +262,9 @@ private:
         if (row.op == Op::W)
             after = lane.gradientTimes[m];
         else if (row.sourceDevice >= 0)
-            after = m_grid.lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)].start[m];
+            after = m_grid.lanes[static_cast<std::size_t>(row.sourceDevice)]
+                        .rows[static_cast<std::size_t>(row.sourceRow)]
+                        .start[m];
         if (m > 0)
             after = std::max(after, row.start[m - 1]);
         int t = lane.idleFrom(after + 1);

@@ -35,8 +35,8 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
         for (const Block& block : blocksOfDevice)
             if (block.stage >= 0 && block.stage < schedule.stages() && block.microbatch >= 0
                 && block.microbatch < schedule.microbatches)
-                placed[static_cast<std::size_t>(block.stage) * microbatches + static_cast<std::size_t>(block.microbatch)]
-                    |= bit(block.op);
+                placed[static_cast<std::size_t>(block.stage) * microbatches
+                       + static_cast<std::size_t>(block.microbatch)] |= bit(block.op);
 
     std::vector<Block> missing;
     static_assert(passCount == 4, "which of the passes a cell wants is said below");

@@ -57,12 +57,12 @@ struct Schedule {
     /// JaxPP merges I and W of stage 0 and rejects a list that separates them, since nothing waits for
     /// the input gradient of the first stage. Families that place them apart on purpose say so here.
     bool firstStageMaySplit = false;
-    /// Where devices take turns on a stage (inTurn) under a cyclic rule: only the one that updates it keeps its weights,
-    /// gradients and optimizer state. What a block reads and the gradient sum hop from one block of the stage to the
-    /// next, in the order of the cyclic timetable (weightrules.h).
+    /// Where devices take turns on a stage (inTurn) under a cyclic rule: only the one that updates it keeps its
+    /// weights, gradients and optimizer state. What a block reads and the gradient sum hop from one block of the stage
+    /// to the next, in the order of the cyclic timetable (weightrules.h).
     bool shardedStates = false;
     std::vector<std::vector<Block>> order; ///< device -> blocks in the order they run
-    std::vector<Overlap> overlaps; ///< sorted
+    std::vector<Overlap> overlaps;         ///< sorted
     std::vector<Pin> pins;
     std::vector<TransferPrecedence> transferOrder{}; ///< where the order inferred from the data is not wanted
     /// Which weights blocks read where the order has U blocks. U2.5 applies the gradients of stage 2's backwards

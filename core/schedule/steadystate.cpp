@@ -17,7 +17,8 @@ public:
     {
         if (schedule.overlaps.empty())
             return;
-        m_marks.resize(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches));
+        m_marks.resize(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages())
+                       * static_cast<std::size_t>(schedule.microbatches));
         for (std::size_t i = 0; i < schedule.overlaps.size(); ++i)
             if (const Block& first = schedule.overlaps[i].first; isKnown(first))
                 m_marks[indexOf(first)] = static_cast<std::uint32_t>(i + 1);
@@ -48,7 +49,8 @@ private:
     }
     std::size_t indexOf(const Block& b) const
     {
-        return (pipewright::indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages()) + static_cast<std::size_t>(b.stage))
+        return (pipewright::indexOf(b.op) * static_cast<std::size_t>(m_schedule.stages())
+                + static_cast<std::size_t>(b.stage))
                    * static_cast<std::size_t>(m_schedule.microbatches)
                + static_cast<std::size_t>(b.microbatch);
     }
@@ -61,8 +63,9 @@ bool mayRepeat(const Schedule& s)
 {
     const std::int64_t blocks = s.blocks();
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
-           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1 && s.inTurn.empty() && s.pins.empty()
-           && s.transferOrder.empty() && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
+           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1 && s.inTurn.empty()
+           && s.pins.empty() && s.transferOrder.empty()
+           && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
 }
 
 /// For a schedule that may repeat itself.
@@ -90,13 +93,13 @@ private:
     bool repeats(const Order& order, std::size_t i, std::size_t period) const
     {
         const Block &later = order[i], &earlier = order[i - period];
-        return microbatchesBetween(earlier, later) == m_steady.microbatches && later.stage == earlier.stage && later.op == earlier.op
-               && isPass(later.op) && later.replica == earlier.replica
+        return microbatchesBetween(earlier, later) == m_steady.microbatches && later.stage == earlier.stage
+               && later.op == earlier.op && isPass(later.op) && later.replica == earlier.replica
                && (!m_overlapped.any() || m_overlapped(later) == m_overlapped(earlier));
     }
 
-    /// The fewest microbatches after which all devices do the same again, in the middle of their orders: as many as between
-    /// the block in the middle of the first order and an earlier one of its kind.
+    /// The fewest microbatches after which all devices do the same again, in the middle of their orders: as many as
+    /// between the block in the middle of the first order and an earlier one of its kind.
     bool findPeriod()
     {
         constexpr std::size_t fewest = 8; // repetitions
@@ -106,7 +109,8 @@ private:
         for (std::size_t period = 1; period <= first.size() / fewest && m_looked < most; ++period) {
             const Block& earlier = first[first.size() / 2 - period];
             const std::int64_t between = microbatchesBetween(earlier, middle);
-            if (earlier.op != middle.op || earlier.stage != middle.stage || between < 1 || between > m_schedule.microbatches)
+            if (earlier.op != middle.op || earlier.stage != middle.stage || between < 1
+                || between > m_schedule.microbatches)
                 continue;
             m_steady.microbatches = static_cast<int>(between);
             if (allRepeatAmid())
@@ -134,7 +138,8 @@ private:
     std::size_t periodAmid(const Order& order)
     {
         const std::size_t middle = order.size() / 2;
-        const std::size_t ofAMicrobatch = order.size() / static_cast<std::size_t>(m_schedule.microbatches) + 1; // at most
+        const std::size_t ofAMicrobatch =
+            order.size() / static_cast<std::size_t>(m_schedule.microbatches) + 1; // at most
         const std::size_t farthest = std::min(ofAMicrobatch * static_cast<std::size_t>(m_steady.microbatches), middle);
         for (std::size_t period = 1; period <= farthest; ++period, ++m_looked)
             if (repeats(order, middle, period))
@@ -154,7 +159,8 @@ private:
             part.begin -= part.period;
             while (part.end < order.size() && repeats(order, part.end, part.period))
                 ++part.end;
-            m_steady.repetitions = std::min(m_steady.repetitions, static_cast<int>((part.end - part.begin) / part.period));
+            m_steady.repetitions =
+                std::min(m_steady.repetitions, static_cast<int>((part.end - part.begin) / part.period));
             m_steady.underWay = std::max(m_steady.underWay, underWay(order, part));
         }
     }
@@ -163,8 +169,9 @@ private:
     int underWay(const Order& order, const SteadyState::Part& part) const
     {
         const auto first = order.begin() + static_cast<std::ptrdiff_t>(part.begin);
-        const auto [oldest, newest] = std::minmax_element(first, first + static_cast<std::ptrdiff_t>(part.period),
-                                                          [](const Block& a, const Block& b) { return a.microbatch < b.microbatch; });
+        const auto [oldest, newest] =
+            std::minmax_element(first, first + static_cast<std::ptrdiff_t>(part.period),
+                                [](const Block& a, const Block& b) { return a.microbatch < b.microbatch; });
         return (newest->microbatch - oldest->microbatch) / m_steady.microbatches + 1;
     }
 

@@ -32,9 +32,9 @@ std::optional<SteadyState> findSteadyState(const Schedule& schedule);
 SteadyState takenTogether(SteadyState steady, int repetitions);
 
 struct ShortenedSchedule {
-    Schedule schedule;       ///< without `leftOut` repetitions; the microbatches behind them are renumbered
+    Schedule schedule; ///< without `leftOut` repetitions; the microbatches behind them are renumbered
     int leftOut = 0;
-    SteadyState steady;      ///< of what is left
+    SteadyState steady; ///< of what is left
 };
 
 /// The schedule with so many of its repetitions: 1 at least. O(blocks that are kept).

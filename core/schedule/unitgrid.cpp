@@ -11,7 +11,6 @@ static_assert(passCount == 4, "forwards go down, gradients up, and weight gradie
 
 namespace {
 
-
 } // namespace
 
 int UnitGrid::Lane::end() const
@@ -32,13 +31,16 @@ UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_
 {
     std::vector<BuildingBlock::Pass> passes = block.passes;
     std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
-        return passRank(a.op) != passRank(b.op) ? passRank(a.op) < passRank(b.op) : a.op == Op::F ? a.stage < b.stage : a.stage > b.stage;
+        return passRank(a.op) != passRank(b.op) ? passRank(a.op) < passRank(b.op)
+               : a.op == Op::F                  ? a.stage < b.stage
+                                                : a.stage > b.stage;
     });
     for (const BuildingBlock::Pass& pass : passes) {
         Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};
         for (std::size_t m = 0; m < row.start.size(); ++m)
             row.start[m] = pass.start + static_cast<int>(m) * block.interval;
-        lanes[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(pass.stage)])].rows.push_back(std::move(row));
+        lanes[static_cast<std::size_t>(block.deviceOfStage[static_cast<std::size_t>(pass.stage)])].rows.push_back(
+            std::move(row));
     }
     linkInputs();
 }
@@ -54,7 +56,8 @@ void UnitGrid::linkInputs()
         for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
             const Row& row = lanes[d].rows[r];
             if (row.op != Op::W)
-                (row.op == Op::F ? forward : gradient)[static_cast<std::size_t>(row.stage)] = {static_cast<int>(d), static_cast<int>(r)};
+                (row.op == Op::F ? forward : gradient)[static_cast<std::size_t>(row.stage)] = {static_cast<int>(d),
+                                                                                               static_cast<int>(r)};
         }
     for (Lane& lane : lanes)
         for (Row& row : lane.rows) {
@@ -79,7 +82,8 @@ void UnitGrid::squeeze()
         Row& row = lanes[d].rows[static_cast<std::size_t>(place.row)];
         int start = free[d];
         if (row.sourceDevice >= 0) {
-            const Row& source = lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)];
+            const Row& source =
+                lanes[static_cast<std::size_t>(row.sourceDevice)].rows[static_cast<std::size_t>(row.sourceRow)];
             start = std::max(start, source.start[m] + source.length);
         }
         row.start[m] = start;
@@ -118,8 +122,12 @@ void UnitGrid::fillWeightGrads(bool dealByRow)
                 continue;
             if (owing.empty() || dealByRow) {
                 // All in one row: its microbatches are the gradients of the lane counted through, no one row's.
-                owing.push_back({Op::W, lane.rows[r].stage, 1, dealByRow ? static_cast<int>(d) : -1,
-                                 dealByRow ? static_cast<int>(r) : -1, {}});
+                owing.push_back({Op::W,
+                                 lane.rows[r].stage,
+                                 1,
+                                 dealByRow ? static_cast<int>(d) : -1,
+                                 dealByRow ? static_cast<int>(r) : -1,
+                                 {}});
                 owed.push_back(0);
             }
             rowOf[r] = static_cast<int>(owing.size()) - 1;

@@ -15,7 +15,8 @@ class Planner {
 public:
     Planner(const Schedule& schedule, const OrderGraph& graph, bool allowMissing, Diagnostics& diagnostics)
         : m_schedule(schedule), m_graph(graph), m_allowMissing(allowMissing), m_diagnostics(diagnostics),
-          m_stages(static_cast<std::size_t>(schedule.stages())), m_microbatches(static_cast<std::size_t>(schedule.microbatches))
+          m_stages(static_cast<std::size_t>(schedule.stages())),
+          m_microbatches(static_cast<std::size_t>(schedule.microbatches))
     {
     }
 
@@ -39,12 +40,16 @@ public:
     }
 
 private:
-    std::size_t cell(std::size_t stage, int microbatch) const { return stage * m_microbatches + static_cast<std::size_t>(microbatch); }
+    std::size_t cell(std::size_t stage, int microbatch) const
+    {
+        return stage * m_microbatches + static_cast<std::size_t>(microbatch);
+    }
 
     std::string placeOf(BlockIndex i) const
     {
         const auto device = static_cast<std::size_t>(m_graph.deviceOfBlock[i]);
-        return fmt::format("device {}, position {} ({})", device, i - m_graph.firstOfDevice[device], toString(m_graph.blocks[i]));
+        return fmt::format("device {}, position {} ({})", device, i - m_graph.firstOfDevice[device],
+                           toString(m_graph.blocks[i]));
     }
 
     void fault(BlockIndex block, std::string what, std::string hint)
@@ -75,13 +80,16 @@ private:
                 pending.push_back(block.microbatch);
                 pendingBlocks.push_back(i);
                 if (block.op == Op::W && m_latest[m_graph.indexOf(Op::I, block.stage, block.microbatch)] != m_latest[i])
-                    fault(i, fmt::format("an update of stage {} stands between {} and this block", block.stage,
-                                         toString(m_graph.blocks[m_graph.indexOf(Op::I, block.stage, block.microbatch)])),
-                          "layer norms' gradients come from I and the others from W: keep both on one side of the update");
+                    fault(i,
+                          fmt::format("an update of stage {} stands between {} and this block", block.stage,
+                                      toString(m_graph.blocks[m_graph.indexOf(Op::I, block.stage, block.microbatch)])),
+                          "layer norms' gradients come from I and the others from W: keep both on one side of the "
+                          "update");
             }
         }
         if (!pending.empty() && !m_allowMissing)
-            fault(pendingBlocks.back(), "its gradient is never applied: other gradients of the schedule have an update block",
+            fault(pendingBlocks.back(),
+                  "its gradient is never applied: other gradients of the schedule have an update block",
                   fmt::format("place U{}.{} behind it", stage, pending.back()));
         for (const std::int32_t m : pending)
             m_batchOf[cell(stage, m)] = static_cast<std::int32_t>(m_plan.updates[stage].size());
@@ -96,7 +104,8 @@ private:
                 updates.push_back(i);
         for (const BlockIndex i : m_blocks[stage])
             if (m_graph.blocks[i].op == Op::I || m_graph.blocks[i].op == Op::W)
-                return fault(i, "a half backward, in a stage whose gradient sums pass from device to device", "use full backwards (B)");
+                return fault(i, "a half backward, in a stage whose gradient sums pass from device to device",
+                             "use full backwards (B)");
         std::int32_t next = 0;
         for (const BlockIndex u : updates) {
             std::vector<std::int32_t> batch;
@@ -115,7 +124,8 @@ private:
     void closeBatch(std::size_t stage, BlockIndex update, std::vector<std::int32_t> batch)
     {
         if (batch.empty() && !m_allowMissing)
-            fault(update, "there is no gradient since the update before it", "remove it, or move it behind a backward of its stage");
+            fault(update, "there is no gradient since the update before it",
+                  "remove it, or move it behind a backward of its stage");
         const auto number = static_cast<std::int32_t>(m_plan.updates[stage].size());
         std::sort(batch.begin(), batch.end());
         for (const std::int32_t m : batch)
@@ -131,12 +141,14 @@ private:
         m_diagnostics.insert(m_diagnostics.end(), wrong.begin(), wrong.end());
         if (!m_schedule.inTurn.empty() && !m_rule->namesVersions())
             m_diagnostics.push_back({Severity::Error, "schedule.weights",
-                                     fmt::format("{} reads the newest weights where a block stands, and a stage's microbatches are spread over devices",
+                                     fmt::format("{} reads the newest weights where a block stands, and a stage's "
+                                                 "microbatches are spread over devices",
                                                  titleOf(m_schedule.weights.rule)),
                                      "keep each stage on one device, or use synchronous, cdp-v1 or cdp-v2"});
         for (std::size_t stage = 0; stage < m_stages && !hasErrors(m_diagnostics); ++stage)
             for (std::size_t update = 0; update < m_plan.batches[stage].size(); ++update) {
-                const auto refusal = m_rule->refuses(m_schedule.stages(), static_cast<int>(m_plan.batches[stage][update].size()));
+                const auto refusal =
+                    m_rule->refuses(m_schedule.stages(), static_cast<int>(m_plan.batches[stage][update].size()));
                 if (refusal && !m_allowMissing) {
                     m_diagnostics.push_back(*refusal);
                     break;
@@ -170,9 +182,11 @@ private:
         if (question.batch < 0) // its backward is in the tray
             question.batch = m_latest[i];
         int first = block.microbatch;
-        if (const auto b = static_cast<std::size_t>(question.batch); b < m_plan.batches[s].size() && !m_plan.batches[s][b].empty()) {
+        if (const auto b = static_cast<std::size_t>(question.batch);
+            b < m_plan.batches[s].size() && !m_plan.batches[s][b].empty()) {
             const auto& batch = m_plan.batches[s][b];
-            question.inBatch = static_cast<int>(std::lower_bound(batch.begin(), batch.end(), block.microbatch) - batch.begin());
+            question.inBatch =
+                static_cast<int>(std::lower_bound(batch.begin(), batch.end(), block.microbatch) - batch.begin());
             question.batchSize = static_cast<int>(batch.size());
             first = batch.front();
         }
@@ -212,7 +226,9 @@ private:
             fault(i,
                   fmt::format("{} has it read version {} of stage {}'s weights, which {} makes later",
                               titleOf(m_schedule.weights.rule), read.version, block.stage,
-                              update < m_plan.updates[stage].size() ? toString(m_graph.blocks[m_plan.updates[stage][update]]) : "no update"),
+                              update < m_plan.updates[stage].size()
+                                  ? toString(m_graph.blocks[m_plan.updates[stage][update]])
+                                  : "no update"),
                   "move the update before it, or choose a rule that reads older weights");
         } else if (read.steps > 0 && read.madeBy > i) {
             fault(i, fmt::format("it shares the prediction that {} makes later", toString(m_graph.blocks[read.madeBy])),
@@ -246,16 +262,19 @@ WeightPlan planWeights(const Schedule& schedule, const OrderGraph& graph, bool a
 {
     const bool cyclic = schedule.weights.rule == WeightRule::CdpV1 || schedule.weights.rule == WeightRule::CdpV2;
     if (schedule.shardedStates && (schedule.inTurn.empty() || !cyclic))
-        diagnostics.push_back({Severity::Error, "schedule.sharded_states",
-                               "a stage's states hop from worker to worker only where workers take turns on it in the cyclic way",
-                               "give \"in_turn\" and the rule cdp-v1 or cdp-v2, or leave \"sharded_states\" out"});
+        diagnostics.push_back(
+            {Severity::Error, "schedule.sharded_states",
+             "a stage's states hop from worker to worker only where workers take turns on it in the cyclic way",
+             "give \"in_turn\" and the rule cdp-v1 or cdp-v2, or leave \"sharded_states\" out"});
     if (!graph.hasUpdates()) {
         if (schedule.weights.rule != WeightRule::Synchronous)
-            diagnostics.push_back({Severity::Error, "schedule.weights",
-                                   fmt::format("{} is the rule, and the order has no update blocks", titleOf(schedule.weights.rule)),
-                                   "place update blocks such as \"U0.0\", or leave \"weights\" out"});
+            diagnostics.push_back(
+                {Severity::Error, "schedule.weights",
+                 fmt::format("{} is the rule, and the order has no update blocks", titleOf(schedule.weights.rule)),
+                 "place update blocks such as \"U0.0\", or leave \"weights\" out"});
         if (!schedule.inTurn.empty())
-            diagnostics.push_back({Severity::Error, "schedule.in_turn", "several devices work on a stage, and no block updates it",
+            diagnostics.push_back({Severity::Error, "schedule.in_turn",
+                                   "several devices work on a stage, and no block updates it",
                                    "place update blocks such as \"U0.0\""});
         return {};
     }

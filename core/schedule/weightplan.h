@@ -10,9 +10,9 @@
 namespace pipewright {
 
 struct WeightRead {
-    std::int32_t version = 0; ///< updates applied to the weights that it reads
-    std::int32_t steps = 0;   ///< predicted by so many updates; 0: read as they are
-    std::int32_t update = 0;  ///< the update that its gradient feeds (U: that it makes), counted from 0
+    std::int32_t version = 0;    ///< updates applied to the weights that it reads
+    std::int32_t steps = 0;      ///< predicted by so many updates; 0: read as they are
+    std::int32_t update = 0;     ///< the update that its gradient feeds (U: that it makes), counted from 0
     BlockIndex madeBy = noBlock; ///< steps > 0: the block that makes the prediction, itself or an earlier one
     std::int32_t staleness() const { return update - version; }
 };

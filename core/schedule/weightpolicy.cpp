@@ -65,8 +65,14 @@ bool keepsAdamsMoments(Optimizer optimizer)
 
 } // namespace
 
-std::string_view nameOf(WeightRule rule) { return namesOf(rule).name; }
-std::string_view titleOf(WeightRule rule) { return namesOf(rule).title; }
+std::string_view nameOf(WeightRule rule)
+{
+    return namesOf(rule).name;
+}
+std::string_view titleOf(WeightRule rule)
+{
+    return namesOf(rule).title;
+}
 
 std::string_view nameOf(PredictionSteps steps)
 {
@@ -90,9 +96,18 @@ std::string_view nameOf(StepRounding rounding)
     return {};
 }
 
-std::optional<WeightRule> weightRuleNamed(std::string_view name) { return named<WeightRule>(name); }
-std::optional<PredictionSteps> predictionStepsNamed(std::string_view name) { return named<PredictionSteps>(name); }
-std::optional<StepRounding> stepRoundingNamed(std::string_view name) { return named<StepRounding>(name); }
+std::optional<WeightRule> weightRuleNamed(std::string_view name)
+{
+    return named<WeightRule>(name);
+}
+std::optional<PredictionSteps> predictionStepsNamed(std::string_view name)
+{
+    return named<PredictionSteps>(name);
+}
+std::optional<StepRounding> stepRoundingNamed(std::string_view name)
+{
+    return named<StepRounding>(name);
+}
 
 Optimizer usualOptimizer(WeightRule rule)
 {
@@ -114,7 +129,8 @@ Diagnostics checkPolicy(const WeightPolicy& policy)
 {
     Diagnostics diagnostics;
     const auto fault = [&](std::string_view setting, std::string what, std::string hint) {
-        diagnostics.push_back({Severity::Error, fmt::format("schedule.weights.{}", setting), std::move(what), std::move(hint)});
+        diagnostics.push_back(
+            {Severity::Error, fmt::format("schedule.weights.{}", setting), std::move(what), std::move(hint)});
     };
     const auto belongsTo = [&](bool usual, WeightRule rule, std::string_view setting, std::string_view what) {
         if (!usual && policy.rule != rule)
@@ -122,17 +138,21 @@ Diagnostics checkPolicy(const WeightPolicy& policy)
                   fmt::format("it belongs to {}: leave it out, or use that", titleOf(rule)));
     };
     if (policy.rule == WeightRule::SpecTrain && !keepsOneMoment(policy.optimizer))
-        fault("optimizer", fmt::format("SpecTrain predicts from the smoothed gradient of SGD with momentum; {} keeps none that it could use",
-                                       nameOf(policy.optimizer)),
+        fault("optimizer",
+              fmt::format(
+                  "SpecTrain predicts from the smoothed gradient of SGD with momentum; {} keeps none that it could use",
+                  nameOf(policy.optimizer)),
               "use sgd, or pipeoptim, which follows the optimizer");
     if (policy.rule == WeightRule::XPipe && !keepsAdamsMoments(policy.optimizer))
-        fault("optimizer", fmt::format("XPipe predicts along Adam's moments; {} has not both", nameOf(policy.optimizer)),
+        fault("optimizer",
+              fmt::format("XPipe predicts along Adam's moments; {} has not both", nameOf(policy.optimizer)),
               "use adam or adamw, or pipeoptim, which follows the optimizer");
     if (policy.specTrain != 1 && policy.specTrain != 2)
         fault("spectrain", fmt::format("version {}", policy.specTrain),
               "1: predict for the forward and for the backward; 2: the backward reuses the forward's prediction");
     belongsTo(!policy.verticalSync, WeightRule::PipeDream, "vertical_sync", "vertical sync");
-    belongsTo(policy.steps == PredictionSteps::Paper, WeightRule::PipeOptim, "prediction_steps", "choice of prediction steps");
+    belongsTo(policy.steps == PredictionSteps::Paper, WeightRule::PipeOptim, "prediction_steps",
+              "choice of prediction steps");
     belongsTo(policy.rounding == StepRounding::HalfEven, WeightRule::XPipe, "rounding", "fractions to round");
     belongsTo(policy.specTrain == 1, WeightRule::SpecTrain, "spectrain", "version");
     return diagnostics;

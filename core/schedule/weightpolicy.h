@@ -38,17 +38,17 @@ enum class StepRounding : std::uint8_t { HalfEven, HalfUp, HalfDown, Floor, Ceil
 struct WeightPolicy {
     WeightRule rule = WeightRule::Synchronous;
     Optimizer optimizer = Optimizer::SgdMomentum; ///< that predictions follow; with U blocks also the one that trains
-    bool verticalSync = false; ///< PipeDream: every stage reads the version that stage 0 read
+    bool verticalSync = false;                    ///< PipeDream: every stage reads the version that stage 0 read
     PredictionSteps steps = PredictionSteps::Paper;
     StepRounding rounding = StepRounding::HalfEven;
     int specTrain = 1; ///< 1: predict in forward and backward; 2: the backward reuses the forward's prediction
     bool operator==(const WeightPolicy&) const = default;
 };
 
-std::string_view nameOf(WeightRule rule);        ///< "pipedream-2bw", as in design files
-std::string_view titleOf(WeightRule rule);       ///< "PipeDream-2BW"
-std::string_view nameOf(PredictionSteps steps);  ///< "paper", "exact", "code"
-std::string_view nameOf(StepRounding rounding);  ///< "half-even", …
+std::string_view nameOf(WeightRule rule);       ///< "pipedream-2bw", as in design files
+std::string_view titleOf(WeightRule rule);      ///< "PipeDream-2BW"
+std::string_view nameOf(PredictionSteps steps); ///< "paper", "exact", "code"
+std::string_view nameOf(StepRounding rounding); ///< "half-even", …
 /// The inverses; nothing for an unknown name. (A number that is no enumerator has the empty name.)
 std::optional<WeightRule> weightRuleNamed(std::string_view name);
 std::optional<PredictionSteps> predictionStepsNamed(std::string_view name);

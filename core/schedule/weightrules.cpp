@@ -15,8 +15,14 @@ std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
     return std::int64_t{2} * microbatch + (op == Op::F ? stage : 2 * stages - 1 - stage);
 }
 
-int specTrainForwardSteps(int stages, int stage) { return stage / 2 + stages - stage - 1; }
-int specTrainBackwardSteps(int stage) { return stage / 2; }
+int specTrainForwardSteps(int stages, int stage)
+{
+    return stage / 2 + stages - stage - 1;
+}
+int specTrainBackwardSteps(int stage)
+{
+    return stage / 2;
+}
 
 double xpipeForwardSteps(int stages, int stage, int batchSize)
 {
@@ -78,7 +84,8 @@ class TwoBuffers final : public VersionRule {
         if (batchSize >= stages)
             return std::nullopt;
         return Diagnostic{Severity::Error, "schedule.weights",
-                          fmt::format("{} microbatches per update on {} stages: more than two versions would be in use", batchSize, stages),
+                          fmt::format("{} microbatches per update on {} stages: more than two versions would be in use",
+                                      batchSize, stages),
                           "accumulate at least as many microbatches per update as there are stages"};
     }
 };
@@ -108,18 +115,21 @@ public:
     explicit XPipe(StepRounding rounding) : m_rounding(rounding) {}
     WeightAnswer forward(const WeightQuestion& block) const override
     {
-        return {block.latestAtFirstForward, rounded(xpipeForwardSteps(block.stages, block.stage, block.batchSize), m_rounding),
+        return {block.latestAtFirstForward,
+                rounded(xpipeForwardSteps(block.stages, block.stage, block.batchSize), m_rounding),
                 PredictionOf::FirstOfBatch};
     }
     WeightAnswer backward(const WeightQuestion& block) const override
     {
-        return {block.batch, rounded(xpipeBackwardSteps(block.stage, block.batchSize), m_rounding), PredictionOf::FirstOfBatch};
+        return {block.batch, rounded(xpipeBackwardSteps(block.stage, block.batchSize), m_rounding),
+                PredictionOf::FirstOfBatch};
     }
     std::optional<Diagnostic> refuses(int, int batchSize) const override
     {
         if (batchSize > 1)
             return std::nullopt;
-        return Diagnostic{Severity::Error, "schedule.weights", "XPipe shares a prediction among the microbatches of a mini-batch, and there is one",
+        return Diagnostic{Severity::Error, "schedule.weights",
+                          "XPipe shares a prediction among the microbatches of a mini-batch, and there is one",
                           "accumulate 2 or more microbatches per update (--accumulate), or use pipeoptim"};
     }
 
@@ -134,7 +144,9 @@ public:
     WeightAnswer forward(const WeightQuestion& block) const override
     {
         const int lag = block.stages - block.stage - 1;
-        const int steps = m_steps == PredictionSteps::Paper ? lag : m_steps == PredictionSteps::Code ? lag + 1 : block.batch - block.latest;
+        const int steps = m_steps == PredictionSteps::Paper  ? lag
+                          : m_steps == PredictionSteps::Code ? lag + 1
+                                                             : block.batch - block.latest;
         return {block.latest, std::max(0, steps)};
     }
     WeightAnswer backward(const WeightQuestion& block) const override { return {block.latest}; }
@@ -159,7 +171,8 @@ public:
         if (batchSize == stages)
             return std::nullopt;
         return Diagnostic{Severity::Error, "schedule.weights",
-                          fmt::format("Cyclic Data Parallelism has as many workers as stages; here {} microbatches make an update and there are {} stages",
+                          fmt::format("Cyclic Data Parallelism has as many workers as stages; here {} microbatches "
+                                      "make an update and there are {} stages",
                                       batchSize, stages),
                           "use as many stages as workers, one microbatch of each worker per update"};
     }

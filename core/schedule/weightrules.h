@@ -14,22 +14,22 @@ namespace pipewright {
 
 /// A block of a stage, as a rule sees it. Versions are counted from 0: version v has had v updates.
 struct WeightQuestion {
-    int stages = 1;    ///< D, or N
-    int stage = 0;     ///< k, or j
-    int batch = 0;     ///< t: the update that its gradient feeds, which leads from version t to t + 1
-    int inBatch = 0;   ///< position among the microbatches of that update in ascending order; CDP: the worker i
-    int batchSize = 1; ///< T, or m, or N
-    int latest = 0;    ///< updates of this stage before the block in its device's order
-    int latestAtInjection = 0;      ///< the same for this microbatch's forward on stage 0 …
+    int stages = 1;            ///< D, or N
+    int stage = 0;             ///< k, or j
+    int batch = 0;             ///< t: the update that its gradient feeds, which leads from version t to t + 1
+    int inBatch = 0;           ///< position among the microbatches of that update in ascending order; CDP: the worker i
+    int batchSize = 1;         ///< T, or m, or N
+    int latest = 0;            ///< updates of this stage before the block in its device's order
+    int latestAtInjection = 0; ///< the same for this microbatch's forward on stage 0 …
     int latestAtBatchInjection = 0; ///< … and for that of the first microbatch of its batch
     int latestAtFirstForward = 0;   ///< on this stage, at the forward of the first microbatch of its batch
-    int atForward = 0; ///< for a backward: the version that its forward read
+    int atForward = 0;              ///< for a backward: the version that its forward read
 };
 
 /// Whose copy a block reads when the weights are predicted.
 enum class PredictionOf : std::uint8_t {
-    Block,    ///< made for itself
-    Forward,  ///< made by the forward of the same stage and microbatch
+    Block,        ///< made for itself
+    Forward,      ///< made by the forward of the same stage and microbatch
     FirstOfBatch, ///< made by the same pass of the batch's first microbatch, XPipe's bellwether
 };
 
@@ -63,7 +63,8 @@ std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch);
 /// Prediction steps by formula, for stage k of D. SpecTrain: floor(k/2) + D - k - 1 forward, floor(k/2) backward.
 int specTrainForwardSteps(int stages, int stage);
 int specTrainBackwardSteps(int stage);
-/// XPipe, T microbatches per mini-batch: (D + T - k/2 - 2) / T forward, (T + floor(k/2) - 1) / T backward, before rounding.
+/// XPipe, T microbatches per mini-batch: (D + T - k/2 - 2) / T forward, (T + floor(k/2) - 1) / T backward, before
+/// rounding.
 double xpipeForwardSteps(int stages, int stage, int batchSize);
 double xpipeBackwardSteps(int stage, int batchSize);
 int rounded(double steps, StepRounding rounding);

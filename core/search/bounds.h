@@ -19,9 +19,9 @@ namespace pipewright {
 
 struct SearchBound {
     Nanoseconds value = 0;
-    int device = 0;    ///< whose time it bounds
-    std::string name;  ///< "work", "memory", "way", "area", "rounds", "path"
-    std::string why;   ///< one sentence
+    int device = 0;   ///< whose time it bounds
+    std::string name; ///< "work", "memory", "way", "area", "rounds", "path"
+    std::string why;  ///< one sentence
 };
 
 /// Of every kind the highest one, highest first. Never empty.

@@ -85,8 +85,8 @@ struct Aim {
 class Orders : public Gecode::Space {
 public:
     Orders(const Ticks& ticks, const Aim& aim, bool byPairs)
-        : m_ticks(&ticks), m_aim(&aim),
-          m_start(*this, static_cast<int>(ticks.model.tasks.size()), 0, horizon()), m_value(*this, 0, worth() - 1)
+        : m_ticks(&ticks), m_aim(&aim), m_start(*this, static_cast<int>(ticks.model.tasks.size()), 0, horizon()),
+          m_value(*this, 0, worth() - 1)
     {
         sequence();
         for (int d = 0; d < ticks.model.devices; ++d)
@@ -372,7 +372,8 @@ public:
             m_aim.below = std::min(m_aim.below, found->value()); // both engines look below that from now on
         if (m_engine[turn]->stopped())
             return true;
-        m_least = m_ticks.exact ? m_aim.below : std::max<Nanoseconds>(0, (m_aim.below / m_ticks.tick - 1) * m_ticks.tick);
+        m_least =
+            m_ticks.exact ? m_aim.below : std::max<Nanoseconds>(0, (m_aim.below / m_ticks.tick - 1) * m_ticks.tick);
         return false;
     }
 

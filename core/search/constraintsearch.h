@@ -30,8 +30,8 @@ public:
 std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model, const SearchOptions& options,
                                                        Incumbent& incumbent);
 
-/// The least time from the start of stage 0's first forward to the start of a block, or to its end, that any schedule of
-/// the model has, in slices as above.
+/// The least time from the start of stage 0's first forward to the start of a block, or to its end, that any schedule
+/// of the model has, in slices as above.
 class LeastTimeSearch {
 public:
     virtual ~LeastTimeSearch() = default;

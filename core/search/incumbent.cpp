@@ -27,7 +27,8 @@ bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* sour
     bool fits = true;
     for (std::size_t d = 0; m_model.exactBytes && d < room.size(); ++d)
         if (m_model.capacity[d] != SearchModel::noCapacity && metrics.devices[d].peakBytes > m_model.limitOfDevice[d]) {
-            room[d] = std::min(room[d], lanePeak(m_model, lanes[d])) - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
+            room[d] = std::min(room[d], lanePeak(m_model, lanes[d]))
+                      - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
             fits = false;
         }
     if (!fits)

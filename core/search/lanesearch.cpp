@@ -13,10 +13,13 @@ LaneSearch::LaneSearch(const SearchModel& model, SearchObjective objective)
 
 bool LaneSearch::mayPass(std::int32_t earlier, std::int32_t later) const
 {
-    const SearchTask &a = m_model.tasks[static_cast<std::size_t>(earlier)], &b = m_model.tasks[static_cast<std::size_t>(later)];
-    return b.local != earlier && b.lockedAfter != earlier && b.input != earlier
+    const SearchTask &a = m_model.tasks[static_cast<std::size_t>(earlier)],
+                     &b = m_model.tasks[static_cast<std::size_t>(later)];
+    return b.local != earlier && b.lockedAfter != earlier
+           && b.input != earlier
            // Equal passes of a stage change nothing by changing places.
-           && (a.stage != b.stage || a.op != b.op || a.duration != b.duration || a.lockedAfter >= 0 || b.lockedAfter >= 0);
+           && (a.stage != b.stage || a.op != b.op || a.duration != b.duration || a.lockedAfter >= 0
+               || b.lockedAfter >= 0);
 }
 
 /// The chain of tasks that ends last: each starts when the next one before it, on its device or by data, ends.
@@ -34,7 +37,9 @@ void LaneSearch::findCritical(const Lanes& lanes)
             continue;
         for (std::size_t i = 0; i < lanes[d].size(); ++i)
             m_position[static_cast<std::size_t>(lanes[d][i])] = static_cast<std::int32_t>(i);
-        const Nanoseconds own = endOf(lanes[d].back()) - (m_objective == SearchObjective::Span ? start[static_cast<std::size_t>(lanes[d].front())] : 0);
+        const Nanoseconds own =
+            endOf(lanes[d].back())
+            - (m_objective == SearchObjective::Span ? start[static_cast<std::size_t>(lanes[d].front())] : 0);
         if (own > worst) {
             worst = own;
             at = lanes[d].back();
@@ -49,7 +54,8 @@ void LaneSearch::findCritical(const Lanes& lanes)
         if (task.input >= 0 && endOf(task.input) + task.delay == begin)
             before = task.input;
         if (position > 0) {
-            const std::int32_t neighbour = lanes[static_cast<std::size_t>(task.device)][static_cast<std::size_t>(position) - 1];
+            const std::int32_t neighbour =
+                lanes[static_cast<std::size_t>(task.device)][static_cast<std::size_t>(position) - 1];
             if (endOf(neighbour) == begin && (before < 0 || m_critical.size() % 2 == 0))
                 before = neighbour;
         }

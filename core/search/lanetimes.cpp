@@ -8,7 +8,8 @@ namespace pipewright {
 LaneTimes::LaneTimes(const SearchModel& model)
     : m_model(model), m_start(model.tasks.size()), m_end(model.tasks.size()), m_done(model.tasks.size()),
       m_next(static_cast<std::size_t>(model.devices)), m_waiter(model.tasks.size()),
-      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_sequence(model.tasks.size()), m_free(static_cast<std::size_t>(model.devices))
+      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_sequence(model.tasks.size()),
+      m_free(static_cast<std::size_t>(model.devices))
 {
     m_runnable.reserve(static_cast<std::size_t>(model.devices));
 }
@@ -80,8 +81,9 @@ Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nano
         if (lanes[d].empty())
             continue;
         const Nanoseconds end = m_end[static_cast<std::size_t>(lanes[d].back())];
-        const Nanoseconds own = objective == SearchObjective::Span ? end - m_start[static_cast<std::size_t>(lanes[d].front())]
-                                                                   : end - begin + m_model.updates[d];
+        const Nanoseconds own = objective == SearchObjective::Span
+                                    ? end - m_start[static_cast<std::size_t>(lanes[d].front())]
+                                    : end - begin + m_model.updates[d];
         value = std::max(value, own);
         total += own;
     }

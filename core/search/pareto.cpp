@@ -6,7 +6,8 @@
 
 namespace pipewright {
 
-std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions& options, double from, double to, int points)
+std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions& options, double from, double to,
+                                       int points)
 {
     std::vector<ParetoPoint> front;
     SearchOptions own = options;

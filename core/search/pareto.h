@@ -13,12 +13,13 @@ struct ParetoPoint {
     double factor = 0;                  ///< the limit, x devices microbatches of activations
     std::optional<SearchResult> result; ///< nothing: no schedule fits, see `reason`
     std::string reason;
-    bool onFront = false;               ///< no smaller limit gives as short a time
+    bool onFront = false; ///< no smaller limit gives as short a time
 };
 
 /// `points` limits evenly from `from` to `to`, ascending. options.limit does not count; options.timeLimit is shared
 /// out evenly. Stops early, with the points that are done, when cancelled. Throws Error as search() does, but not
 /// for a limit that nothing can meet.
-std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions& options, double from, double to, int points);
+std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions& options, double from, double to,
+                                       int points);
 
 } // namespace pipewright

@@ -78,7 +78,8 @@ public:
                     evaluate(cut, impossible);
             cuts.insert(cuts.end(), all.begin(), all.end());
             if (m_free && !all.empty())
-                climb(*std::min_element(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.before(b); }));
+                climb(*std::min_element(cuts.begin(), cuts.end(),
+                                        [](const Cut& a, const Cut& b) { return a.before(b); }));
             for (Cut& cut : cuts)
                 if (cut.bound < impossible)
                     best.push_back(std::move(cut));
@@ -143,7 +144,8 @@ private:
                                               : placementOf(shape, m_design.schedule.devices());
     }
 
-    /// Every cut into the placement's stages, with the devices in every order where they differ; none when they are many.
+    /// Every cut into the placement's stages, with the devices in every order where they differ; none when they are
+    /// many.
     std::vector<Cut> everyCut(PlacementShape shape) const
     {
         const std::vector<int> devices = devicesOf(shape);

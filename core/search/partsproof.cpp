@@ -29,7 +29,8 @@ ProofByParts::ProofByParts(const Design& design, const SearchModel& model, const
     : m_design(design), m_model(model), m_options(options), m_incumbent(incumbent), m_most(most)
 {
     if (m_most == 0)
-        m_most = static_cast<int>(mostTasksToConstrain * static_cast<std::size_t>(model.microbatches) / model.tasks.size());
+        m_most =
+            static_cast<int>(mostTasksToConstrain * static_cast<std::size_t>(model.microbatches) / model.tasks.size());
 }
 
 bool ProofByParts::begin()
@@ -85,12 +86,13 @@ bool ProofByParts::goOn(const std::function<bool()>& stop)
     const Nanoseconds after = m_options.objective == SearchObjective::Makespan
                                   ? m_model.updates[static_cast<std::size_t>(m_model.deviceOfStage[0])]
                                   : 0;
-    m_incumbent.proveBound(m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
-                           fmt::format("constraint programming found that a forward of stage 0 and the one {} microbatches "
-                                       "later are at least {} apart, which counts {}, and that the last {} need at least {}",
-                                       m_each, formatDuration(m_eachSearch->least()),
-                                       m_parts == 1 ? "once" : fmt::format("{} times", m_parts), m_last,
-                                       formatDuration(m_lastSearch->least())));
+    m_incumbent.proveBound(
+        m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
+        fmt::format("constraint programming found that a forward of stage 0 and the one {} microbatches "
+                    "later are at least {} apart, which counts {}, and that the last {} need at least {}",
+                    m_each, formatDuration(m_eachSearch->least()),
+                    m_parts == 1 ? "once" : fmt::format("{} times", m_parts), m_last,
+                    formatDuration(m_lastSearch->least())));
     return false;
 }
 

@@ -77,8 +77,8 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();
     if (base.costs.source.starts_with("formula")) {
-        design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
-                                    known);
+        design.costs =
+            formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
     } else {

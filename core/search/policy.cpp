@@ -74,7 +74,8 @@ PolicyRunner::PolicyRunner(const SearchModel& model)
                 std::max(m_backwardRoom[static_cast<std::size_t>(task.device)], task.taken + task.passing);
     }
     for (const ExtraInput& extra : model.extras)
-        m_wakes[static_cast<std::size_t>(extra.input)].push_back(model.tasks[static_cast<std::size_t>(extra.task)].device);
+        m_wakes[static_cast<std::size_t>(extra.input)].push_back(
+            model.tasks[static_cast<std::size_t>(extra.task)].device);
 }
 
 Policy PolicyRunner::initial(double share, int more) const
@@ -84,13 +85,16 @@ Policy PolicyRunner::initial(double share, int more) const
     Nanoseconds away = 0; // from the end of F to the start of B, of the first microbatch
     policy.ahead.assign(static_cast<std::size_t>(m_model.stages), 1);
     for (int s = bottom; s >= 0; --s) {
-        const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[static_cast<std::size_t>(id)]; };
+        const auto task = [&](std::int32_t id) -> const SearchTask& {
+            return m_model.tasks[static_cast<std::size_t>(id)];
+        };
         if (s < bottom)
             away += task(m_model.forward(s + 1, 0)).delay + task(m_model.forward(s + 1, 0)).duration
                     + task(m_model.backward(s + 1, 0)).duration + task(m_model.backward(s, 0)).delay;
         const auto length = static_cast<double>(std::max<Nanoseconds>(1, task(m_model.forward(s, 0)).duration));
         policy.ahead[static_cast<std::size_t>(s)] =
-            std::clamp(static_cast<int>(std::ceil(static_cast<double>(away) / length * share)) + 1 + more, 1, m_model.microbatches);
+            std::clamp(static_cast<int>(std::ceil(static_cast<double>(away) / length * share)) + 1 + more, 1,
+                       m_model.microbatches);
     }
     return policy;
 }
@@ -169,7 +173,9 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
             owesMuch = owesMuch || counted(backwardKind) - counted(weightKind) > policy.owed;
         }
     }
-    const auto length = [&](const Head& h) { return static_cast<double>(m_model.tasks[static_cast<std::size_t>(h.task)].duration); };
+    const auto length = [&](const Head& h) {
+        return static_cast<double>(m_model.tasks[static_cast<std::size_t>(h.task)].duration);
+    };
     const auto comesWithin = [&](Nanoseconds time, double share, const Head& h) {
         return time != unknown && static_cast<double>(time - now) < share * length(h);
     };
@@ -249,7 +255,8 @@ Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random)
         case 6: { // a run of stages together
             const int from = below(count), to = from + below(count - from) + 1, by = below(2) * 2 - 1;
             for (int s = from; s < to; ++s)
-                next.ahead[static_cast<std::size_t>(s)] = std::clamp(next.ahead[static_cast<std::size_t>(s)] + by, 1, microbatches);
+                next.ahead[static_cast<std::size_t>(s)] =
+                    std::clamp(next.ahead[static_cast<std::size_t>(s)] + by, 1, microbatches);
             break;
         }
         default: {

@@ -15,13 +15,13 @@
 namespace pipewright {
 
 struct Policy {
-    std::vector<int> ahead;     ///< per stage: forwards that may be started before their B is done
-    double waitInForward = 0;   ///< leave an F for a B that arrives within this share of the F
-    double waitInWeight = 1;    ///< leave a W for an F or B that arrives within this share of the W
-    bool fillFirst = false;     ///< of an F and a B that are both ready take the F while `ahead` allows
-    bool deepForward = true;    ///< of two ready forwards take the one of the later stage
-    bool deepBackward = false;  ///< of two ready backwards take the one of the later stage
-    int owed = 1 << 20;         ///< so many Ws of a stage may wait; then they come before its F
+    std::vector<int> ahead;    ///< per stage: forwards that may be started before their B is done
+    double waitInForward = 0;  ///< leave an F for a B that arrives within this share of the F
+    double waitInWeight = 1;   ///< leave a W for an F or B that arrives within this share of the W
+    bool fillFirst = false;    ///< of an F and a B that are both ready take the F while `ahead` allows
+    bool deepForward = true;   ///< of two ready forwards take the one of the later stage
+    bool deepBackward = false; ///< of two ready backwards take the one of the later stage
+    int owed = 1 << 20;        ///< so many Ws of a stage may wait; then they come before its F
 };
 
 class PolicyRunner {
@@ -47,7 +47,10 @@ private:
     Head head(int stage, int kind) const;
     bool fits(int stage, std::int32_t task, int kind, Bytes live) const;
     void start(std::int32_t task, Nanoseconds now);
-    std::vector<std::int32_t>& sequence(int stage, int kind) { return m_sequence[static_cast<std::size_t>(3 * stage + kind)]; }
+    std::vector<std::int32_t>& sequence(int stage, int kind)
+    {
+        return m_sequence[static_cast<std::size_t>(3 * stage + kind)];
+    }
 
     static constexpr Nanoseconds unknown = Nanoseconds{1} << 62;
     const SearchModel& m_model;
@@ -55,7 +58,7 @@ private:
     std::vector<std::int32_t> m_next;                  ///< how many of each sequence have run
     std::vector<Nanoseconds> m_end;
     std::vector<std::uint8_t> m_started;
-    std::vector<std::vector<std::int32_t>> m_wakes;    ///< per task: devices that wait for its value
+    std::vector<std::vector<std::int32_t>> m_wakes; ///< per task: devices that wait for its value
     std::vector<Bytes> m_live, m_backwardRoom;
     std::vector<Nanoseconds> m_free, m_wake;
     Lanes m_lanes;

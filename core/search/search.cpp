@@ -16,7 +16,9 @@ namespace {
 
 std::string limitText(const MemoryLimit& limit)
 {
-    return limit.factor ? fmt::format("{}x", *limit.factor) : limit.bytes ? exactSize(*limit.bytes) : "the devices' memory";
+    return limit.factor  ? fmt::format("{}x", *limit.factor)
+           : limit.bytes ? exactSize(*limit.bytes)
+                         : "the devices' memory";
 }
 
 /// Runs the workers, the first in a thread of its own too so that the caller's can report progress.
@@ -28,7 +30,8 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
     std::condition_variable changed;
     const double limit = std::chrono::duration<double>(options.timeLimit).count();
     const auto stop = [&] {
-        return over.load() || incumbent.proved() || options.stop.stop_requested() || (limit > 0 && incumbent.seconds() >= limit);
+        return over.load() || incumbent.proved() || options.stop.stop_requested()
+               || (limit > 0 && incumbent.seconds() >= limit);
     };
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(options.threads));
     std::vector<std::jthread> threads;
@@ -79,16 +82,20 @@ SearchResult search(const Design& design, const SearchOptions& given)
     result.history = incumbent.history();
     result.cancelled = options.stop.stop_requested();
     if (result.history.empty())
-        throw Error("search", fmt::format("no schedule within {} was found{}", limitText(options.limit),
-                                          result.cancelled ? " before it was cancelled" : ""),
+        throw Error("search",
+                    fmt::format("no schedule within {} was found{}", limitText(options.limit),
+                                result.cancelled ? " before it was cancelled" : ""),
                     "allow more time or memory, or lock fewer blocks");
     result.value = incumbent.best();
     result.proved = incumbent.proved();
     if (const std::string why = incumbent.exhausted(); !why.empty())
         result.bound = {incumbent.bound(), 0, "exhausted", why};
-    result.gap = result.value > 0 ? static_cast<double>(result.value - result.bound.value) / static_cast<double>(result.value) : 0;
+    result.gap = result.value > 0
+                     ? static_cast<double>(result.value - result.bound.value) / static_cast<double>(result.value)
+                     : 0;
     const Lanes lanes = incumbent.takeLanes();
-    result.schedule = model.lanesOf(design.schedule) == lanes ? design.schedule : model.scheduleOf(lanes, design.schedule);
+    result.schedule =
+        model.lanesOf(design.schedule) == lanes ? design.schedule : model.scheduleOf(lanes, design.schedule);
     return result;
 }
 

@@ -37,22 +37,23 @@ struct SearchOptions {
     SearchObjective objective = SearchObjective::Makespan;
     MemoryLimit limit;
     std::chrono::milliseconds timeLimit{10'000}; ///< 0: none
-    int rounds = 0;          ///< of every thread, of a fixed amount of work each; 0: no limit
-    int threads = 1;         ///< with one thread and `rounds`, the result follows from the seed alone
+    int rounds = 0;                              ///< of every thread, of a fixed amount of work each; 0: no limit
+    int threads = 1; ///< with one thread and `rounds`, the result follows from the seed alone
     std::uint64_t seed = 1;
-    std::vector<Block> locked; ///< placed blocks that keep their order among each other
+    std::vector<Block> locked;   ///< placed blocks that keep their order among each other
     std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
     std::stop_token stop;
-    std::function<void(const SearchProgress&)> progress; ///< from the calling thread, some forty times a second; may ask for a stop
+    std::function<void(const SearchProgress&)>
+        progress; ///< from the calling thread, some forty times a second; may ask for a stop
 };
 
 struct SearchResult {
-    Schedule schedule;         ///< family "custom", unless the best is the design's own
-    Nanoseconds value = 0;     ///< of the objective, as predict() gives it
+    Schedule schedule;     ///< family "custom", unless the best is the design's own
+    Nanoseconds value = 0; ///< of the objective, as predict() gives it
     SearchBound bound;
     std::vector<SearchBound> bounds; ///< all kinds, highest first
-    double gap = 0;            ///< (value - bound) / value
-    bool proved = false;       ///< no schedule is better
+    double gap = 0;                  ///< (value - bound) / value
+    bool proved = false;             ///< no schedule is better
     bool cancelled = false;
     std::vector<SearchPoint> history;
 };

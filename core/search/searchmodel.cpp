@@ -18,9 +18,12 @@ namespace {
 void refuseUnknownKinds(const Design& design)
 {
     const Schedule& schedule = design.schedule;
-    const auto refuse = [](std::string what, std::string hint) { throw Error("schedule", std::move(what), std::move(hint)); };
+    const auto refuse = [](std::string what, std::string hint) {
+        throw Error("schedule", std::move(what), std::move(hint));
+    };
     if (schedule.replicas() > 1)
-        refuse(fmt::format("the search knows one copy of the model, and this schedule has {} replicas", schedule.replicas()),
+        refuse(fmt::format("the search knows one copy of the model, and this schedule has {} replicas",
+                           schedule.replicas()),
                "search a schedule that runs one way");
     if (schedule.sequencePieces > 1)
         refuse("the search does not order pieces of sequences yet", "search a schedule of whole microbatches");
@@ -33,10 +36,14 @@ void refuseUnknownKinds(const Design& design)
             refuse(fmt::format("a stage is placed on the unknown device {}", device),
                    fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
     if (design.costs.stages.size() != design.schedule.deviceOfStage.size())
-        throw Error("costs.stages", fmt::format("costs of {} stages for a schedule of {}", design.costs.stages.size(), schedule.stages()),
-                    "give one entry per stage");
-    if (!design.costs.microbatches.empty() && design.costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
-        throw Error("costs.microbatches", "the scales do not fit the microbatches", "give one entry per microbatch, or none");
+        throw Error(
+            "costs.stages",
+            fmt::format("costs of {} stages for a schedule of {}", design.costs.stages.size(), schedule.stages()),
+            "give one entry per stage");
+    if (!design.costs.microbatches.empty()
+        && design.costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
+        throw Error("costs.microbatches", "the scales do not fit the microbatches",
+                    "give one entry per microbatch, or none");
     for (const StageCosts& stage : design.costs.stages)
         if (std::min({stage.forward, stage.inputGrad, stage.weightGrad, stage.backward, stage.update}) < 0)
             throw Error("costs.stages", "a negative time", "times are 0 or more");
@@ -64,7 +71,8 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     lock(design.schedule, locked);
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
-            tasks[static_cast<std::size_t>(task)].earliest = std::max(tasks[static_cast<std::size_t>(task)].earliest, pin.earliestStart);
+            tasks[static_cast<std::size_t>(task)].earliest =
+                std::max(tasks[static_cast<std::size_t>(task)].earliest, pin.earliestStart);
 }
 
 void SearchModel::addTasks(const Design& design)
@@ -74,7 +82,8 @@ void SearchModel::addTasks(const Design& design)
     std::vector<std::uint8_t> split(cells, design.schedule.backward == BackwardStyle::Split);
     for (const std::vector<Block>& lane : design.schedule.order)
         for (const Block& block : lane)
-            if (block.op != Op::F && block.stage >= 0 && block.stage < stages && block.microbatch >= 0 && block.microbatch < microbatches)
+            if (block.op != Op::F && block.stage >= 0 && block.stage < stages && block.microbatch >= 0
+                && block.microbatch < microbatches)
                 split[cell(block.stage, block.microbatch)] = block.op != Op::B;
     m_first.resize(cells);
     for (int s = 0; s < stages; ++s)
@@ -105,7 +114,9 @@ void SearchModel::addInputs(const Design& design)
     const Costs& costs = design.costs;
     const auto delay = [&](std::int32_t from, std::int32_t to, Bytes bytes) {
         const SearchTask &a = tasks[static_cast<std::size_t>(from)], &b = tasks[static_cast<std::size_t>(to)];
-        return a.device == b.device ? 0 : costs.linkBetween(a.device, b.device).transferTime(costs.scaled(bytes, b.microbatch));
+        return a.device == b.device
+                   ? 0
+                   : costs.linkBetween(a.device, b.device).transferTime(costs.scaled(bytes, b.microbatch));
     };
     for (SearchTask& task : tasks) {
         const auto self = static_cast<std::int32_t>(&task - tasks.data());
@@ -119,7 +130,8 @@ void SearchModel::addInputs(const Design& design)
         }
         for (const SkipConnection& skip : design.dataflow.skips)
             if ((down ? skip.toStage : skip.fromStage) == task.stage) {
-                const std::int32_t input = down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
+                const std::int32_t input =
+                    down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
                 extras.push_back({self, input, delay(input, self, skip.bytes)});
             }
     }
@@ -142,7 +154,8 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
         const StageCosts& c = costs.stages[static_cast<std::size_t>(task.stage)];
         const auto scaled = [&](Bytes bytes) { return costs.scaled(bytes, task.microbatch); };
         const bool units = byFactor && known == 0;
-        const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad), untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
+        const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
+                    untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
         const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
         switch (task.op) {
         case Op::F:
@@ -172,10 +185,13 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
     limitOfDevice.assign(static_cast<std::size_t>(devices), 0);
     for (std::size_t d = 0; d < capacity.size(); ++d) {
         if (byFactor) {
-            const auto unit = static_cast<double>(known == 0 ? static_cast<Bytes>(stagesOfDevice[d].size()) : savedOnDevice[d]);
+            const auto unit =
+                static_cast<double>(known == 0 ? static_cast<Bytes>(stagesOfDevice[d].size()) : savedOnDevice[d]);
             // 1.15 x 20 is 23, although 1.15 is a little less in binary.
-            capacity[d] = limitOfDevice[d] = static_cast<Bytes>(std::floor(std::min(*limit.factor * devices * unit * (1 + 1e-12), 4e18)));
-        } else if (const Bytes bytes = limit.bytes.value_or(d < design.cluster.devices.size() ? design.cluster.devices[d].memory : 0);
+            capacity[d] = limitOfDevice[d] =
+                static_cast<Bytes>(std::floor(std::min(*limit.factor * devices * unit * (1 + 1e-12), 4e18)));
+        } else if (const Bytes bytes =
+                       limit.bytes.value_or(d < design.cluster.devices.size() ? design.cluster.devices[d].memory : 0);
                    limit.bytes || bytes > 0) {
             limitOfDevice[d] = bytes;
             capacity[d] = bytes - persistent[d];
@@ -217,7 +233,8 @@ std::int32_t SearchModel::consumerOf(std::int32_t id) const
 
 std::int32_t SearchModel::taskOf(const Block& block) const
 {
-    if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches || block.replica != 0)
+    if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches
+        || block.replica != 0)
         return -1;
     const std::int32_t first = forward(block.stage, block.microbatch);
     const bool split = tasks[static_cast<std::size_t>(first) + 1].op == Op::I;

@@ -16,7 +16,7 @@ namespace pipewright {
 
 /// How much memory a schedule may take. With neither, what the cluster's devices have.
 struct MemoryLimit {
-    std::optional<Bytes> bytes;   ///< all of a device's memory, weights and buffers included
+    std::optional<Bytes> bytes; ///< all of a device's memory, weights and buffers included
     /// x devices microbatches of a device's own saved activations. Counted as the zero-bubble papers do: I gives
     /// back what W does not need. Where the costs know no bytes, an activation is kept until its W or B.
     std::optional<double> factor;
@@ -31,14 +31,14 @@ struct SearchTask {
     std::int32_t device = 0, stage = 0, microbatch = 0;
     Op op = Op::F;
     Nanoseconds duration = 0;
-    Nanoseconds earliest = 0;       ///< its pin
-    std::int32_t input = -1;        ///< the task on the chain whose value it needs …
-    Nanoseconds delay = 0;          ///< … which takes so long to arrive
-    std::int32_t local = -1;        ///< the block of the same stage and microbatch that comes first: F, or I of W
-    std::int32_t lockedAfter = -1;  ///< locked blocks of a device keep their order
-    Bytes taken = 0;                ///< from its start on
-    Bytes passing = 0;              ///< while it runs only
-    Bytes freed = 0;                ///< at its end
+    Nanoseconds earliest = 0;      ///< its pin
+    std::int32_t input = -1;       ///< the task on the chain whose value it needs …
+    Nanoseconds delay = 0;         ///< … which takes so long to arrive
+    std::int32_t local = -1;       ///< the block of the same stage and microbatch that comes first: F, or I of W
+    std::int32_t lockedAfter = -1; ///< locked blocks of a device keep their order
+    Bytes taken = 0;               ///< from its start on
+    Bytes passing = 0;             ///< while it runs only
+    Bytes freed = 0;               ///< at its end
 };
 
 /// What tasks have beside their chain input: skip connections. Sorted by task.
@@ -59,14 +59,14 @@ public:
     /// pairs) or whose costs do not fit. `locked` are blocks that are placed.
     SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked = {});
 
-    std::vector<SearchTask> tasks;      ///< per stage and microbatch: F, then B or I and W
+    std::vector<SearchTask> tasks; ///< per stage and microbatch: F, then B or I and W
     std::vector<ExtraInput> extras;
     std::vector<int> deviceOfStage;
     std::vector<std::vector<int>> stagesOfDevice; ///< ascending
-    std::vector<Bytes> capacity;        ///< per device, for the tasks' bytes; noCapacity: unlimited
-    std::vector<Nanoseconds> updates;   ///< per device, after its last block
-    std::vector<Bytes> limitOfDevice;   ///< as a person gave it, persistent bytes included; for a factor the activations
-    bool exactBytes = false;            ///< the limit is on all bytes: predictions decide, `capacity` only guides
+    std::vector<Bytes> capacity;                  ///< per device, for the tasks' bytes; noCapacity: unlimited
+    std::vector<Nanoseconds> updates;             ///< per device, after its last block
+    std::vector<Bytes> limitOfDevice; ///< as a person gave it, persistent bytes included; for a factor the activations
+    bool exactBytes = false;          ///< the limit is on all bytes: predictions decide, `capacity` only guides
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 
@@ -85,7 +85,8 @@ public:
 private:
     std::size_t cell(int stage, int microbatch) const
     {
-        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches) + static_cast<std::size_t>(microbatch);
+        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches)
+               + static_cast<std::size_t>(microbatch);
     }
     void addTasks(const Design& design);
     void addInputs(const Design& design);
@@ -102,7 +103,10 @@ public:
     /// False when the lanes wait for each other in a circle. O(tasks); allocates nothing after the first call.
     bool run(const Lanes& lanes);
     const std::vector<Nanoseconds>& starts() const { return m_start; }
-    const std::vector<std::int32_t>& sequence() const { return m_sequence; } ///< of the last run: every task behind what it waits for
+    const std::vector<std::int32_t>& sequence() const
+    {
+        return m_sequence;
+    } ///< of the last run: every task behind what it waits for
     Nanoseconds value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum = nullptr) const;
     std::int64_t work() const { return m_work; } ///< tasks timed so far
 

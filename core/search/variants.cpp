@@ -100,7 +100,8 @@ private:
         if (m_best && m_options.search.stop.stop_requested())
             return;
         SearchOptions options = m_options.search;
-        options.timeLimit = std::chrono::milliseconds(static_cast<std::int64_t>(static_cast<double>(options.timeLimit.count()) * share));
+        options.timeLimit = std::chrono::milliseconds(
+            static_cast<std::int64_t>(static_cast<double>(options.timeLimit.count()) * share));
         if (m_options.search.timeLimit.count() > 0)
             options.timeLimit = std::max(options.timeLimit, std::chrono::milliseconds(1));
         if (m_from != nullptr)
@@ -150,7 +151,8 @@ Design withBackward(const Design& design, BackwardStyle style, std::vector<Block
     for (const Pin& pin : design.schedule.pins) {
         const std::vector<Block> blocks = inStyle({pin.block}, style);
         if (blocks.empty())
-            throw Error(fmt::format("schedule.pins, {}", toString(pin.block)), "the block goes when the halves of a backward are joined",
+            throw Error(fmt::format("schedule.pins, {}", toString(pin.block)),
+                        "the block goes when the halves of a backward are joined",
                         "remove the pin, or keep the backwards split");
         schedule.pins.push_back({blocks.front(), pin.earliestStart});
     }
@@ -187,7 +189,8 @@ Design withRecompute(const Design& design, std::span<const int> stages)
             throw Error("--recompute", fmt::format("unknown stage {}", stage),
                         fmt::format("stages are numbered 0 to {}", static_cast<int>(design.costs.stages.size()) - 1));
         const Bytes input = stage == 0 ? 0 : design.costs.stages[static_cast<std::size_t>(stage) - 1].output;
-        result.costs.stages[static_cast<std::size_t>(stage)] = recomputed(design.costs.stages[static_cast<std::size_t>(stage)], input);
+        result.costs.stages[static_cast<std::size_t>(stage)] =
+            recomputed(design.costs.stages[static_cast<std::size_t>(stage)], input);
     }
     if (!stages.empty())
         result.name += fmt::format(", stage{} {} recomputed", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "));
@@ -197,7 +200,9 @@ Design withRecompute(const Design& design, std::span<const int> stages)
 VariantResult searchVariants(const Design& design, const VariantOptions& options)
 {
     if (options.search.limit.factor && (options.chooseRecompute || !options.recompute.empty()))
-        throw Error("--memory-limit", fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.search.limit.factor),
+        throw Error("--memory-limit",
+                    fmt::format("{}x counts in saved activations, which recomputation does not keep",
+                                *options.search.limit.factor),
                     "state the limit in bytes, such as 40GiB");
     return VariantSearch(design, options).run();
 }

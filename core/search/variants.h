@@ -27,7 +27,7 @@ Design withRecompute(const Design& design, std::span<const int> stages);
 enum class BackwardChoice { Given, Split, Full, Either };
 
 struct VariantOptions {
-    SearchOptions search;         ///< its time is shared out among the choices
+    SearchOptions search; ///< its time is shared out among the choices
     BackwardChoice backward = BackwardChoice::Given;
     std::vector<int> recompute;   ///< these stages do
     bool chooseRecompute = false; ///< the first stages may, as many as pay: they hold the most microbatches at once

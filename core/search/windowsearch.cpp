@@ -17,8 +17,9 @@ constexpr Nanoseconds nothing = std::numeric_limits<Nanoseconds>::min() / 4;
 
 WindowSearch::WindowSearch(const SearchModel& model, SearchObjective objective)
     : m_model(model), m_objective(objective), m_times(model),
-      m_mostJudged(static_cast<int>(std::clamp<std::size_t>(
-          static_cast<std::size_t>(tasksBetweenStops) / std::max<std::size_t>(1, model.tasks.size()), 1, judgedOfWindow))),
+      m_mostJudged(static_cast<int>(std::clamp<std::size_t>(static_cast<std::size_t>(tasksBetweenStops)
+                                                                / std::max<std::size_t>(1, model.tasks.size()),
+                                                            1, judgedOfWindow))),
       m_start(model.tasks.size()), m_after(model.tasks.size()), m_pieceOf(model.tasks.size(), -1)
 {
 }
@@ -44,7 +45,8 @@ void WindowSearch::lookAt(const Lanes& lanes)
     for (std::size_t d = 0; d < lanes.size(); ++d)
         if (!lanes[d].empty())
             m_after[static_cast<std::size_t>(lanes[d].back())] =
-                m_objective == SearchObjective::Span ? -m_start[static_cast<std::size_t>(lanes[d].front())] : m_model.updates[d] - begin;
+                m_objective == SearchObjective::Span ? -m_start[static_cast<std::size_t>(lanes[d].front())]
+                                                     : m_model.updates[d] - begin;
     std::vector<std::int32_t> before(m_model.tasks.size(), -1); // on the device
     for (const std::vector<std::int32_t>& lane : lanes)
         for (std::size_t i = 1; i < lane.size(); ++i)
@@ -57,7 +59,8 @@ void WindowSearch::lookAt(const Lanes& lanes)
         const Nanoseconds whole = task.duration + m_after[static_cast<std::size_t>(id)];
         const auto lengthen = [&](std::int32_t input, Nanoseconds delay) {
             if (input >= 0)
-                m_after[static_cast<std::size_t>(input)] = std::max(m_after[static_cast<std::size_t>(input)], delay + whole);
+                m_after[static_cast<std::size_t>(input)] =
+                    std::max(m_after[static_cast<std::size_t>(input)], delay + whole);
         };
         lengthen(before[static_cast<std::size_t>(id)], 0);
         lengthen(task.input, task.delay);
@@ -79,10 +82,13 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
     m_orders.clear();
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         const std::vector<std::int32_t>& lane = lanes[d];
-        const auto startsBefore = [&](std::int32_t id, Nanoseconds time) { return m_start[static_cast<std::size_t>(id)] < time; };
+        const auto startsBefore = [&](std::int32_t id, Nanoseconds time) {
+            return m_start[static_cast<std::size_t>(id)] < time;
+        };
         LanePart part;
         part.device = d;
-        part.from = static_cast<std::size_t>(std::lower_bound(lane.begin(), lane.end(), from, startsBefore) - lane.begin());
+        part.from =
+            static_cast<std::size_t>(std::lower_bound(lane.begin(), lane.end(), from, startsBefore) - lane.begin());
         part.to = static_cast<std::size_t>(std::lower_bound(lane.begin(), lane.end(), to, startsBefore) - lane.begin());
         if (part.to - part.from < 1)
             continue;
@@ -124,8 +130,9 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
             if (const int own = pieceOf(input); own >= 0)
                 follow(own, p, delay);
             else
-                m_pieces[p].head = std::max(m_pieces[p].head, m_start[static_cast<std::size_t>(input)]
-                                                                  + m_model.tasks[static_cast<std::size_t>(input)].duration + delay);
+                m_pieces[p].head =
+                    std::max(m_pieces[p].head, m_start[static_cast<std::size_t>(input)]
+                                                   + m_model.tasks[static_cast<std::size_t>(input)].duration + delay);
         };
         need(task.input, task.delay);
         need(task.local, 0);
@@ -136,9 +143,9 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
     for (LanePart& part : m_parts) {
         const std::vector<std::int32_t>& lane = lanes[part.device];
         // Behind the window the lane goes on with the same task, whatever comes last within it.
-        part.leastAfter = part.to < lane.size()
-                              ? m_model.tasks[static_cast<std::size_t>(lane[part.to])].duration + m_after[static_cast<std::size_t>(lane[part.to])]
-                              : m_after[static_cast<std::size_t>(lane.back())];
+        part.leastAfter = part.to < lane.size() ? m_model.tasks[static_cast<std::size_t>(lane[part.to])].duration
+                                                      + m_after[static_cast<std::size_t>(lane[part.to])]
+                                                : m_after[static_cast<std::size_t>(lane.back())];
         part.left = 0;
         int frozen = -1;
         for (std::size_t i = part.from; i < part.to; ++i) {
@@ -156,7 +163,8 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
     std::vector<std::size_t> byStart(m_pieces.size());
     for (std::size_t p = 0; p < byStart.size(); ++p)
         byStart[p] = p;
-    std::stable_sort(byStart.begin(), byStart.end(), [&](std::size_t a, std::size_t b) { return m_pieces[a].was > m_pieces[b].was; });
+    std::stable_sort(byStart.begin(), byStart.end(),
+                     [&](std::size_t a, std::size_t b) { return m_pieces[a].was > m_pieces[b].was; });
     for (const std::size_t p : byStart) {
         Piece& piece = m_pieces[p];
         const auto duration = m_model.tasks[static_cast<std::size_t>(piece.task)].duration;
@@ -165,7 +173,8 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
             after = std::max(after, delay + m_pieces[static_cast<std::size_t>(later)].tail);
         const std::int32_t next = m_model.consumerOf(piece.task);
         if (next >= 0 && pieceOf(next) < 0)
-            after = std::max(after, m_model.tasks[static_cast<std::size_t>(next)].delay + m_model.tasks[static_cast<std::size_t>(next)].duration
+            after = std::max(after, m_model.tasks[static_cast<std::size_t>(next)].delay
+                                        + m_model.tasks[static_cast<std::size_t>(next)].duration
                                         + m_after[static_cast<std::size_t>(next)]);
         piece.tail = duration + after;
     }
@@ -179,8 +188,9 @@ bool WindowSearch::openWindow(const Lanes& lanes, std::mt19937_64& random)
     const std::size_t kind = below(4);
     const std::size_t wanted = kind < 2 ? 16 + below(50) : 60 + below(140);
     const Nanoseconds whole = *std::max_element(m_start.begin(), m_start.end()) + 1;
-    const auto length = std::max<Nanoseconds>(1, whole * static_cast<Nanoseconds>(std::min(wanted, m_model.tasks.size()))
-                                                     / static_cast<Nanoseconds>(m_model.tasks.size()));
+    const auto length =
+        std::max<Nanoseconds>(1, whole * static_cast<Nanoseconds>(std::min(wanted, m_model.tasks.size()))
+                                     / static_cast<Nanoseconds>(m_model.tasks.size()));
     const Nanoseconds middle = m_start[static_cast<std::size_t>(m_critical[below(m_critical.size())])];
     const Nanoseconds from = middle - static_cast<Nanoseconds>(below(static_cast<std::size_t>(length)));
     cut(lanes, from, from + length);
@@ -189,7 +199,8 @@ bool WindowSearch::openWindow(const Lanes& lanes, std::mt19937_64& random)
     std::vector<std::uint8_t> free(m_pieces.size(), kind < 2);
     if (kind == 2) { // some microbatches
         for (int count = 1 + static_cast<int>(below(3)); count > 0; --count) {
-            const int microbatch = m_model.tasks[static_cast<std::size_t>(m_pieces[below(m_pieces.size())].task)].microbatch;
+            const int microbatch =
+                m_model.tasks[static_cast<std::size_t>(m_pieces[below(m_pieces.size())].task)].microbatch;
             for (std::size_t p = 0; p < free.size(); ++p)
                 free[p] |= m_model.tasks[static_cast<std::size_t>(m_pieces[p].task)].microbatch == microbatch;
         }
@@ -213,7 +224,8 @@ void WindowSearch::judge(Lanes& lanes)
 {
     ++m_judged;
     for (std::size_t k = 0; k < m_parts.size(); ++k)
-        std::copy(m_orders[k].begin(), m_orders[k].end(), lanes[m_parts[k].device].begin() + static_cast<std::ptrdiff_t>(m_parts[k].from));
+        std::copy(m_orders[k].begin(), m_orders[k].end(),
+                  lanes[m_parts[k].device].begin() + static_cast<std::ptrdiff_t>(m_parts[k].from));
     if (!m_times.run(lanes))
         return;
     Nanoseconds value = 0;
@@ -234,8 +246,12 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
     if (--m_nodes < 0 || m_judged >= m_mostJudged)
         return;
     ++m_work;
-    const auto startOf = [&](std::size_t p) { return std::max(m_ready[p], m_parts[static_cast<std::size_t>(m_pieces[p].lane)].free); };
-    const auto taskOf = [&](std::size_t p) -> const SearchTask& { return m_model.tasks[static_cast<std::size_t>(m_pieces[p].task)]; };
+    const auto startOf = [&](std::size_t p) {
+        return std::max(m_ready[p], m_parts[static_cast<std::size_t>(m_pieces[p].lane)].free);
+    };
+    const auto taskOf = [&](std::size_t p) -> const SearchTask& {
+        return m_model.tasks[static_cast<std::size_t>(m_pieces[p].task)];
+    };
     const auto fits = [&](std::size_t p) {
         const LanePart& part = m_parts[static_cast<std::size_t>(m_pieces[p].lane)];
         return part.live + taskOf(p).taken + taskOf(p).passing <= m_model.capacity[part.device];
@@ -252,7 +268,8 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
         return; // memory leaves no way on
     std::vector<std::size_t> choices;
     for (std::size_t p = 0; p < m_pieces.size(); ++p)
-        if (m_placed[p] == 0 && m_pending[p] == 0 && m_pieces[p].lane == lane && (startOf(p) < end || taskOf(p).duration == 0) && fits(p))
+        if (m_placed[p] == 0 && m_pending[p] == 0 && m_pieces[p].lane == lane
+            && (startOf(p) < end || taskOf(p).duration == 0) && fits(p))
             choices.push_back(p);
     std::sort(choices.begin(), choices.end(), [&](std::size_t a, std::size_t b) {
         return m_pieces[a].rank != m_pieces[b].rank ? m_pieces[a].rank > m_pieces[b].rank : a < b;
@@ -293,7 +310,8 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
     }
 }
 
-Nanoseconds WindowSearch::improve(Lanes& lanes, std::int64_t nodes, std::mt19937_64& random, const std::function<bool()>& stop)
+Nanoseconds WindowSearch::improve(Lanes& lanes, std::int64_t nodes, std::mt19937_64& random,
+                                  const std::function<bool()>& stop)
 {
     lookAt(lanes);
     Lanes best = lanes;
@@ -315,7 +333,8 @@ Nanoseconds WindowSearch::improve(Lanes& lanes, std::int64_t nodes, std::mt19937
         m_judged = 0;
         m_best.clear();
         branch(0, work);
-        nodes -= nodesOfWindow - std::max<std::int64_t>(m_nodes, 0) + m_judged * static_cast<std::int64_t>(m_model.tasks.size()) / 50;
+        nodes -= nodesOfWindow - std::max<std::int64_t>(m_nodes, 0)
+                 + m_judged * static_cast<std::int64_t>(m_model.tasks.size()) / 50;
         for (const LanePart& part : m_parts)
             std::copy(lanes[part.device].begin() + static_cast<std::ptrdiff_t>(part.from),
                       lanes[part.device].begin() + static_cast<std::ptrdiff_t>(part.to),

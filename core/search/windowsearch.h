@@ -25,19 +25,19 @@ private:
     /// A block of the window, numbered from 0.
     struct Piece {
         std::int32_t task = -1;
-        int lane = 0;                   ///< among the window's devices
-        Nanoseconds head = 0;           ///< may start then, by what lies before the window
-        Nanoseconds tail = 0;           ///< from its start to the end of all that comes after it, by data and behind the window
+        int lane = 0;         ///< among the window's devices
+        Nanoseconds head = 0; ///< may start then, by what lies before the window
+        Nanoseconds tail = 0; ///< from its start to the end of all that comes after it, by data and behind the window
         std::vector<std::pair<int, Nanoseconds>> followers{}; ///< pieces that wait for its end, and how much longer
-        int waitsFor = 0;               ///< pieces that it waits for
-        Nanoseconds was = 0;            ///< its start before
-        double rank = 0;                ///< of two that could be next the higher one is tried first
+        int waitsFor = 0;                                     ///< pieces that it waits for
+        Nanoseconds was = 0;                                  ///< its start before
+        double rank = 0; ///< of two that could be next the higher one is tried first
     };
     struct LanePart {
         std::size_t device = 0, from = 0, to = 0; ///< the positions that the window takes of the device's lane
         Nanoseconds free = 0;
         Bytes live = 0;
-        Nanoseconds left = 0;      ///< work that is not placed
+        Nanoseconds left = 0;       ///< work that is not placed
         Nanoseconds leastAfter = 0; ///< behind any of its pieces
     };
 

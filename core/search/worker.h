@@ -31,7 +31,8 @@ private:
     void searchLanes(const std::function<bool()>& stop);
     void searchWindows(const std::function<bool()>& stop);
     Lanes lanesToImprove(); ///< empty: none yet
-    bool tryPolicy(const Policy& policy, const std::function<bool()>& stop); ///< true when it is no worse than the best policy so far
+    bool tryPolicy(const Policy& policy,
+                   const std::function<bool()>& stop); ///< true when it is no worse than the best policy so far
     void offer(const Lanes& lanes, const char* source);
     bool mine(int number) const { return number % m_options.threads == m_index; }
 

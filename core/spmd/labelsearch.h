@@ -12,7 +12,8 @@ namespace pipewright::spmd {
 
 class LabelSearch {
 public:
-    /// `withMemory`: programs have to stay within the devices' memory. `ceiling`: programs that cost more are of no use.
+    /// `withMemory`: programs have to stay within the devices' memory. `ceiling`: programs that cost more are of no
+    /// use.
     LabelSearch(const SearchSpace& space, const SynthesisOptions& options, bool withMemory, double ceiling);
 
     void beam(int width);

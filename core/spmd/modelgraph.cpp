@@ -19,10 +19,7 @@ public:
         m_graph.stateBytesPerParameter = state.parameter + state.gradient + state.optimizer;
     }
 
-    TensorGraph build()
-    {
-        return build({0, m_shape.layers, true, true});
-    }
+    TensorGraph build() { return build({0, m_shape.layers, true, true}); }
 
     TensorGraph build(const LayerRange& range)
     {
@@ -167,7 +164,8 @@ void checkShape(const ModelShape& shape)
 {
     if (shape.architecture == Architecture::Vision || shape.architecture == Architecture::Classifier)
         throw Error("model.architecture",
-                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers") + " have no tensor graph yet",
+                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers")
+                        + " have no tensor graph yet",
                     "write the graph out under \"graph\"");
     if (shape.keyValueLatent > 0)
         throw Error("model.key_value_latent", "latent attention has no tensor graph yet",

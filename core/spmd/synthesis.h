@@ -21,10 +21,7 @@ namespace pipewright::spmd {
 struct Deadline {
     std::optional<std::chrono::steady_clock::time_point> time{};
     std::stop_token stop{}; ///< of who no longer waits for the answer
-    bool passed() const
-    {
-        return stop.stop_requested() || (time && std::chrono::steady_clock::now() > *time);
-    }
+    bool passed() const { return stop.stop_requested() || (time && std::chrono::steady_clock::now() > *time); }
 };
 
 struct SynthesisOptions {

@@ -13,8 +13,8 @@ namespace {
 constexpr double mostElements = 1e15;
 
 /// Binds the letters of one operand to its shape.
-void bindLetters(const OperandForm& form, const Shape& shape, bool& starBound, LetterSizes& bound, const std::string& where,
-          std::string_view operandName)
+void bindLetters(const OperandForm& form, const Shape& shape, bool& starBound, LetterSizes& bound,
+                 const std::string& where, std::string_view operandName)
 {
     const std::size_t letters = form.letters.size() - (form.hasStar() ? 1 : 0);
     if (form.hasStar() ? shape.size() < letters : shape.size() != letters)
@@ -83,7 +83,7 @@ Shape inferred(const TensorGraph& graph, const Operation& operation, Node& node)
     bool starBound = false;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
         bindLetters(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
-             graph.node(node.operands[i]).name);
+                    graph.node(node.operands[i]).name);
     for (const char letter : operation.wholeLetters) {
         const auto parts = static_cast<std::int64_t>(attributeOf(node, operation.partsAttribute));
         if (bound.sizes[letter] % parts != 0)
@@ -227,7 +227,7 @@ LetterSizes letterSizes(const TensorGraph& graph, const Node& node)
     bool starBound = false;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
         bindLetters(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
-             graph.node(node.operands[i]).name);
+                    graph.node(node.operands[i]).name);
     if (operation.sizedLetter != 0)
         bound.sizes[operation.sizedLetter] = static_cast<std::int64_t>(attributeOf(node, operation.sizeAttribute));
     return bound;

@@ -24,16 +24,11 @@ double activationBytesPerLayer(const ModelShape& shape, ActivationMode mode, int
     const double attentionCore = 5 * d.a * d.s / d.h;
     const double t = tensorParallel;
     switch (mode) {
-    case ActivationMode::TensorParallel:
-        return sbh * (10 + 24 / t + attentionCore / t);
-    case ActivationMode::SequenceParallel:
-        return sbh * (34 + attentionCore) / t;
-    case ActivationMode::TensorParallelSelective:
-        return sbh * (10 + 24 / t);
-    case ActivationMode::SequenceParallelSelective:
-        return sbh * 34 / t;
-    case ActivationMode::FullRecompute:
-        break;
+    case ActivationMode::TensorParallel: return sbh * (10 + 24 / t + attentionCore / t);
+    case ActivationMode::SequenceParallel: return sbh * (34 + attentionCore) / t;
+    case ActivationMode::TensorParallelSelective: return sbh * (10 + 24 / t);
+    case ActivationMode::SequenceParallelSelective: return sbh * 34 / t;
+    case ActivationMode::FullRecompute: break;
     }
     return 2 * sbh;
 }
@@ -58,12 +53,9 @@ double iterationFlops(const ModelShape& shape, double batch, Recompute recompute
     const double head = d.vocabulary / (12 * d.h * d.layers);
     const double layers = batch * d.layers * d.s * d.h * d.h;
     switch (recompute) {
-    case Recompute::None:
-        break;
-    case Recompute::Selective:
-        return 72 * layers * (1 + 2 * core + head);
-    case Recompute::Full:
-        return 96 * layers * (1 + core + 0.75 * head);
+    case Recompute::None: break;
+    case Recompute::Selective: return 72 * layers * (1 + 2 * core + head);
+    case Recompute::Full: return 96 * layers * (1 + core + 0.75 * head);
     }
     return 72 * layers * (1 + core + head);
 }

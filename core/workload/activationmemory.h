@@ -11,11 +11,11 @@ namespace pipewright {
 
 /// How activations are spread over `t` tensor-parallel devices, and what is recomputed.
 enum class ActivationMode {
-    TensorParallel,                  ///< sbh (10 + 24/t + 5as/(ht)); with t = 1, nothing spared: sbh (34 + 5as/h)
-    SequenceParallel,                ///< sbh (34 + 5as/h) / t
-    TensorParallelSelective,         ///< sbh (10 + 24/t): the attention core is recomputed
-    SequenceParallelSelective,       ///< 34 sbh / t
-    FullRecompute,                   ///< 2 sbh: only a layer's input is kept
+    TensorParallel,            ///< sbh (10 + 24/t + 5as/(ht)); with t = 1, nothing spared: sbh (34 + 5as/h)
+    SequenceParallel,          ///< sbh (34 + 5as/h) / t
+    TensorParallelSelective,   ///< sbh (10 + 24/t): the attention core is recomputed
+    SequenceParallelSelective, ///< 34 sbh / t
+    FullRecompute,             ///< 2 sbh: only a layer's input is kept
 };
 
 /// Bytes of one layer for one microbatch on each of `tensorParallel` devices.

@@ -18,14 +18,14 @@ namespace pipewright {
 enum class Pass { Forward, InputGrad, WeightGrad, Backward };
 
 struct WorkspaceTensor {
-    std::string_view name; ///< "d.scores"
+    std::string_view name;     ///< "d.scores"
     std::int64_t elements = 0; ///< fp32
     bool operator==(const WorkspaceTensor&) const = default;
 };
 
 /// With sbh = sequence * microbatch * hidden (a classifier: microbatch * hidden):
-///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch, streamed heads * sequence * microbatch
-///   Head, Mlp, input gradient    d.ln: sbh
+///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch, streamed heads * sequence *
+///   microbatch Head, Mlp, input gradient    d.ln: sbh
 /// and nothing else; the backward pass as the input gradient. Of a piece of a sequence its share of each.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);
 

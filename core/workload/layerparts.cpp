@@ -9,8 +9,14 @@ namespace {
 struct Keeper {
     Layer& layer;
     int width;
-    void untilInputGrad(const char* name, std::int64_t elements) { add(name, elements, width, Lifetime::UntilInputGrad); }
-    void untilWeightGrad(const char* name, std::int64_t elements) { add(name, elements, width, Lifetime::UntilWeightGrad); }
+    void untilInputGrad(const char* name, std::int64_t elements)
+    {
+        add(name, elements, width, Lifetime::UntilInputGrad);
+    }
+    void untilWeightGrad(const char* name, std::int64_t elements)
+    {
+        add(name, elements, width, Lifetime::UntilWeightGrad);
+    }
     void fromInputGrad(const char* name, std::int64_t elements) { add(name, elements, width, Lifetime::FromInputGrad); }
     void add(const char* name, std::int64_t elements, int bytesPerElement, Lifetime lifetime)
     {
@@ -27,8 +33,8 @@ Keeper keeper(const ModelShape& shape, Layer& layer)
 // their input gradients are twice that, and no weights take part.
 void addAttentionCore(const ModelShape& shape, Layer& layer, std::int64_t queryWidth, std::int64_t valueWidth)
 {
-    const double forward = 2.0 * static_cast<double>(shape.tokens()) * static_cast<double>(shape.sequence) *
-                           shape.heads * static_cast<double>(queryWidth + valueWidth);
+    const double forward = 2.0 * static_cast<double>(shape.tokens()) * static_cast<double>(shape.sequence) * shape.heads
+                           * static_cast<double>(queryWidth + valueWidth);
     layer.forwardFlops += forward;
     layer.inputGradFlops += 2 * forward;
 }
@@ -143,8 +149,8 @@ void addExperts(const ModelShape& shape, Layer& layer)
     addProduct(layer, visits, shape.hidden, 2 * shape.expertFfn);
     addProduct(layer, visits, shape.expertFfn, shape.hidden);
     // addProduct counts one matrix each: right for the work of a visit, but all experts are held.
-    layer.parameters = before + (shape.experts + shape.sharedExperts) * 3 * shape.hidden * shape.expertFfn +
-                       (shape.routerBias ? shape.experts : 0);
+    layer.parameters = before + (shape.experts + shape.sharedExperts) * 3 * shape.hidden * shape.expertFfn
+                       + (shape.routerBias ? shape.experts : 0);
     keep.untilWeightGrad("experts.input", copies * shape.hidden);
     keep.fromInputGrad("experts.fc1OutputGrad", visits * 2 * shape.expertFfn);
     keep.untilInputGrad("experts.activationInput", visits * shape.expertFfn);
@@ -218,7 +224,7 @@ Layer embeddingLayer(const ModelShape& shape)
         // One row of the position table belongs to the class token, which is a parameter, not a patch.
         const std::int64_t patches = shape.microbatchSize * (shape.sequence - 1);
         addProduct(layer, patches, shape.patchElements, shape.hidden);
-        layer.inputGradFlops = 0; // pictures have no gradient
+        layer.inputGradFlops = 0;                        // pictures have no gradient
         layer.parameters += shape.hidden + shape.hidden; // bias, class token
         keep.untilWeightGrad("patches", patches * shape.patchElements);
     } else if (shape.architecture == Architecture::Classifier) {

@@ -8,7 +8,10 @@
 namespace pipewright {
 
 enum class DataType { Fp32, Bf16 };
-inline constexpr int bytesOf(DataType type) { return type == DataType::Fp32 ? 4 : 2; }
+inline constexpr int bytesOf(DataType type)
+{
+    return type == DataType::Fp32 ? 4 : 2;
+}
 
 /// What a transformer layer keeps of its attention core (scores, softmax, dropout).
 enum class AttentionMemory {
@@ -28,32 +31,32 @@ enum class Architecture {
 struct ModelShape {
     std::string name = "byte-gpt";
     Architecture architecture = Architecture::Decoder;
-    int layers = 8;                 ///< transformer layers
+    int layers = 8; ///< transformer layers
     std::int64_t hidden = 128;
     int heads = 4;
-    int keyValueHeads = 4;          ///< fewer than heads: grouped-query attention
-    std::int64_t headSize = 32;     ///< usually hidden / heads
+    int keyValueHeads = 4;      ///< fewer than heads: grouped-query attention
+    std::int64_t headSize = 32; ///< usually hidden / heads
     std::int64_t ffn = 512;
-    bool gatedMlp = false;          ///< SwiGLU: three matrices instead of two
-    bool bias = true;               ///< biases on every linear and layer norm (GPT)
-    bool queryKeyValueBias = true;  ///< biases on q, k, v (Qwen2.5 has these and no others)
-    bool queryKeyNorm = false;      ///< RMS norm per head on q and k (Qwen3)
-    bool learnedPositions = true;   ///< position table of `sequence` rows (GPT); otherwise rotary
-    bool tiedHead = true;           ///< output head shares the embedding's matrix
+    bool gatedMlp = false;         ///< SwiGLU: three matrices instead of two
+    bool bias = true;              ///< biases on every linear and layer norm (GPT)
+    bool queryKeyValueBias = true; ///< biases on q, k, v (Qwen2.5 has these and no others)
+    bool queryKeyNorm = false;     ///< RMS norm per head on q and k (Qwen3)
+    bool learnedPositions = true;  ///< position table of `sequence` rows (GPT); otherwise rotary
+    bool tiedHead = true;          ///< output head shares the embedding's matrix
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
     DataType dataType = DataType::Fp32;
-    bool dropout = false;           ///< one-byte masks are kept, as in arXiv 2205.05198
+    bool dropout = false; ///< one-byte masks are kept, as in arXiv 2205.05198
     AttentionMemory attention = AttentionMemory::Stored;
 
     // Mixture of experts; experts = 0 is a dense model. Experts are gated MLPs of their own width.
     int experts = 0;
     int expertsPerToken = 0;
-    int sharedExperts = 0;          ///< experts that every token visits besides
+    int sharedExperts = 0; ///< experts that every token visits besides
     std::int64_t expertFfn = 0;
-    bool routerBias = false;        ///< one correction term per expert (DeepSeek-V3)
-    int denseLayers = 0;            ///< the first layers have a plain MLP of width `ffn` instead
+    bool routerBias = false; ///< one correction term per expert (DeepSeek-V3)
+    int denseLayers = 0;     ///< the first layers have a plain MLP of width `ffn` instead
 
     // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the
     // part of a query or key without rotary positions.

@@ -49,22 +49,23 @@ Diagnostics checkShape(const ModelShape& shape)
     if (!wrong.empty())
         return wrong;
     if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
-        wrong.push_back({Severity::Error, "model.sequence",
-                         fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, shape.sequencePieces),
-                         "use a sequence that is a multiple of the pieces"});
+        wrong.push_back(
+            {Severity::Error, "model.sequence",
+             fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, shape.sequencePieces),
+             "use a sequence that is a multiple of the pieces"});
     if (shape.heads % shape.keyValueHeads != 0)
-        wrong.push_back({Severity::Error, "model.key_value_heads",
-                         fmt::format("{} heads cannot share {} key and value heads evenly", shape.heads, shape.keyValueHeads),
-                         "use a divisor of heads"});
+        wrong.push_back(
+            {Severity::Error, "model.key_value_heads",
+             fmt::format("{} heads cannot share {} key and value heads evenly", shape.heads, shape.keyValueHeads),
+             "use a divisor of heads"});
 
     // Everything below is a product of numbers in range; together they may still leave 64 bits.
     const double tokens = static_cast<double>(shape.sequence) * static_cast<double>(shape.microbatchSize);
-    const double widest = static_cast<double>(std::max({shape.hidden, shape.ffn, shape.vocabulary,
-                                                        shape.heads * (shape.headSize + shape.rotaryHeadSize),
-                                                        shape.heads * shape.sequence,
-                                                        shape.expertFfn * std::max(shape.expertsPerToken, 1)}));
-    const double parameters = static_cast<double>(shape.layers) * static_cast<double>(shape.hidden) *
-                              (4.0 * widest + 3.0 * shape.experts * static_cast<double>(shape.expertFfn));
+    const double widest = static_cast<double>(
+        std::max({shape.hidden, shape.ffn, shape.vocabulary, shape.heads * (shape.headSize + shape.rotaryHeadSize),
+                  shape.heads * shape.sequence, shape.expertFfn * std::max(shape.expertsPerToken, 1)}));
+    const double parameters = static_cast<double>(shape.layers) * static_cast<double>(shape.hidden)
+                              * (4.0 * widest + 3.0 * shape.experts * static_cast<double>(shape.expertFfn));
     if (tokens * widest > 1e14 || parameters > 1e17)
         wrong.push_back({Severity::Error, "model", "the dimensions together give sizes beyond any machine",
                          "check sequence, microbatch_size, vocabulary and layers"});
@@ -85,13 +86,18 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(!shape.dropout, "dropout", "training here has no dropout", "switch it off");
     need(!shape.gatedMlp, "gated_mlp", "gated MLPs are not built in", "switch it off");
     need(shape.experts == 0, "experts", "experts are not built in", "use 0");
-    need(shape.bias && (classifier || shape.queryKeyValueBias), "bias", "the built-in layers have biases", "switch them on");
+    need(shape.bias && (classifier || shape.queryKeyValueBias), "bias", "the built-in layers have biases",
+         "switch them on");
     if (classifier)
         return reasons; // it has no attention
-    need(shape.attention != AttentionMemory::Recomputed, "attention", "attention is not recomputed here", "use stored or streamed");
-    need(shape.keyValueHeads == shape.heads, "key_value_heads", "grouped-query attention is not built in", "use as many as heads");
-    need(shape.heads * shape.headSize == shape.hidden, "head_size", "heads x head_size is not hidden", "make them equal");
-    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in", "use 0");
+    need(shape.attention != AttentionMemory::Recomputed, "attention", "attention is not recomputed here",
+         "use stored or streamed");
+    need(shape.keyValueHeads == shape.heads, "key_value_heads", "grouped-query attention is not built in",
+         "use as many as heads");
+    need(shape.heads * shape.headSize == shape.hidden, "head_size", "heads x head_size is not hidden",
+         "make them equal");
+    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in",
+         "use 0");
     need(!shape.queryKeyNorm, "query_key_norm", "a norm on queries and keys is not built in", "switch it off");
     need(shape.learnedPositions, "learned_positions", "rotary positions are not built in", "switch them on");
     return reasons;

@@ -22,7 +22,8 @@ std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, con
     std::size_t begin = 0;
     for (const int count : layersPerStage) {
         if (count < 1)
-            throw Error("layers_per_stage", fmt::format("a stage has {} layers", count), "give every stage at least one");
+            throw Error("layers_per_stage", fmt::format("a stage has {} layers", count),
+                        "give every stage at least one");
         if (begin + static_cast<std::size_t>(count) > workload.layers.size())
             break;
         stages.push_back(std::span(workload.layers).subspan(begin, static_cast<std::size_t>(count)));
@@ -64,20 +65,14 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
     for (const Layer& layer : layers) {
         for (const SavedTensor& tensor : layer.saved) {
             switch (tensor.lifetime) {
-            case Lifetime::UntilInputGrad:
-                stage.savedUntilInputGrad += tensor.bytes();
-                break;
-            case Lifetime::UntilWeightGrad:
-                stage.savedUntilWeightGrad += tensor.bytes();
-                break;
-            case Lifetime::FromInputGrad:
-                stage.savedFromInputGrad += tensor.bytes();
-                break;
+            case Lifetime::UntilInputGrad: stage.savedUntilInputGrad += tensor.bytes(); break;
+            case Lifetime::UntilWeightGrad: stage.savedUntilWeightGrad += tensor.bytes(); break;
+            case Lifetime::FromInputGrad: stage.savedFromInputGrad += tensor.bytes(); break;
             }
         }
     }
-    const auto attentions = std::count_if(layers.begin(), layers.end(),
-                                          [](const Layer& layer) { return hasAttention(layer.kind); });
+    const auto attentions =
+        std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
     stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
@@ -112,7 +107,8 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
     static_assert(opCount == 6, "the times of all operations are filled in here");
     stage.recompute = stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
-    stage.update = device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
+    stage.update =
+        device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -213,7 +209,8 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector
     const auto from = layersOfStages(workload, fromLayersPerStage);
     const auto to = layersOfStages(workload, toLayersPerStage);
     if (from.size() != costs.stages.size())
-        throw Error("costs.stages", fmt::format("costs of {} stages for a cut into {}", costs.stages.size(), from.size()),
+        throw Error("costs.stages",
+                    fmt::format("costs of {} stages for a cut into {}", costs.stages.size(), from.size()),
                     "give one entry per stage");
     Costs recut = costs;
     recut.linkOfPair.clear();
@@ -243,9 +240,10 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     if (stages.empty() || stages.size() != deviceOfStage.size())
-        throw Error("layers_per_stage",
-                    fmt::format("the model is cut into {} stages but {} are placed", stages.size(), deviceOfStage.size()),
-                    "give one number per stage");
+        throw Error(
+            "layers_per_stage",
+            fmt::format("the model is cut into {} stages but {} are placed", stages.size(), deviceOfStage.size()),
+            "give one number per stage");
     Costs costs;
     applyBytes(workload, layersPerStage, costs);
     spmd::SharedStages own;
@@ -268,8 +266,8 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                                        deviceOfStage[static_cast<std::size_t>(parameter.rootStage)]};
         const auto found = cluster.linkOfPair.find(pair);
         const LinkSpec& link = found == cluster.linkOfPair.end() ? cluster.link : found->second;
-        const double oneWay = static_cast<double>(link.latency) / 1e9 +
-                              (link.bandwidth > 0 ? static_cast<double>(parameter.bytes) / link.bandwidth : 0);
+        const double oneWay = static_cast<double>(link.latency) / 1e9
+                              + (link.bandwidth > 0 ? static_cast<double>(parameter.bytes) / link.bandwidth : 0);
         // There and back again; on one device there is nothing to carry.
         if (pair.first != pair.second)
             costs.reduce = std::max(costs.reduce, toNanoseconds(2 * oneWay));

@@ -88,15 +88,15 @@ std::int64_t activeParameterCount(const Workload& workload)
 
 std::vector<int> evenPartition(const Workload& workload, int stages)
 {
-    const int layers = static_cast<int>(std::count_if(workload.layers.begin(), workload.layers.end(), [](const Layer& l) {
-        return isBlock(l.kind);
-    }));
+    const int layers = static_cast<int>(
+        std::count_if(workload.layers.begin(), workload.layers.end(), [](const Layer& l) { return isBlock(l.kind); }));
     if (stages < 1)
         throw Error("stages", "a model cannot be cut into " + std::to_string(stages) + " stages", "use at least 1");
     if (layers < stages)
         throw Error("stages",
-                    "the model has " + std::to_string(layers) + (workload.shape.architecture == Architecture::Classifier ? " MLP" : " transformer") + " layers, fewer than the " +
-                        std::to_string(stages) + " stages",
+                    "the model has " + std::to_string(layers)
+                        + (workload.shape.architecture == Architecture::Classifier ? " MLP" : " transformer")
+                        + " layers, fewer than the " + std::to_string(stages) + " stages",
                     "use at most " + std::to_string(layers) + " stages");
 
     std::vector<int> partition(static_cast<std::size_t>(stages), layers / stages);

@@ -206,8 +206,9 @@ public:
         if (gpus.size() < m_gpus.size()) {
             if (!asked)
                 return {};
-            throw Error("--link", fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only",
-                                              m_gpus.size(), gpus.size()),
+            throw Error("--link",
+                        fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only", m_gpus.size(),
+                                    gpus.size()),
                         "use --link copy, or one GPU for each device");
         }
         if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
@@ -246,7 +247,7 @@ private:
     bool connectsByNccl(int from, int to) const
     {
         return sendsByNccl()
-            && m_gpus.at(static_cast<std::size_t>(from)).index != m_gpus.at(static_cast<std::size_t>(to)).index;
+               && m_gpus.at(static_cast<std::size_t>(from)).index != m_gpus.at(static_cast<std::size_t>(to)).index;
     }
 
     NcclOwner& owner(int gpu)
@@ -361,7 +362,8 @@ CudaTransport cudaTransportNamed(std::string_view name)
             return transport;
         known.push_back(nameOf(transport));
     }
-    throw Error("--link", fmt::format("\"{}\" is no way between GPUs", name), fmt::format("use one of {}", fmt::join(known, ", ")));
+    throw Error("--link", fmt::format("\"{}\" is no way between GPUs", name),
+                fmt::format("use one of {}", fmt::join(known, ", ")));
 }
 
 std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup)

@@ -6,8 +6,8 @@
 
 namespace pipewright {
 
-/// `cublasLt`: the library's file; empty: own kernels do the matrix products. `room`: PIPEWRIGHT_MATHS_ROOM bytes of the
-/// GPU, which outlive it. Throws Error when it cannot be made.
+/// `cublasLt`: the library's file; empty: own kernels do the matrix products. `room`: PIPEWRIGHT_MATHS_ROOM bytes of
+/// the GPU, which outlive it. Throws Error when it cannot be made.
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
                                                           bool bfloat16, Region room);
 

@@ -42,15 +42,13 @@ void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<
     const bool one = devices.size() == 1, tooMany = sum > gpu.multiprocessors;
     const std::string asking = fmt::format("device{} {} want{} {} multiprocessors of GPU {}", one ? "" : "s",
                                            fmt::join(devices, ", "), one ? "s" : "", fmt::join(asked, " + "), number);
-    why.push_back(
-        {tooMany ? Severity::Error : Severity::Warning, "cluster.gpus",
-         tooMany ? fmt::format("{}, which has {}", asking, gpu.multiprocessors)
-                 : fmt::format("{}, which is cut in steps of {}: that takes {} of its {}, and may be refused", asking,
-                               steps.step, cut, gpu.multiprocessors),
-         each >= steps.least
-             ? fmt::format("give {} at most {}{}, or 0 to share the whole GPU", one ? "it" : "them", each,
-                           one ? "" : " each")
-             : "put fewer devices on the GPU, or give them 0 to share the whole of it"});
+    why.push_back({tooMany ? Severity::Error : Severity::Warning, "cluster.gpus",
+                   tooMany ? fmt::format("{}, which has {}", asking, gpu.multiprocessors)
+                           : fmt::format("{}, which is cut in steps of {}: that takes {} of its {}, and may be refused",
+                                         asking, steps.step, cut, gpu.multiprocessors),
+                   each >= steps.least ? fmt::format("give {} at most {}{}, or 0 to share the whole GPU",
+                                                     one ? "it" : "them", each, one ? "" : " each")
+                                       : "put fewer devices on the GPU, or give them 0 to share the whole of it"});
 }
 
 } // namespace

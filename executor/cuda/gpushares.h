@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which GPU of this machine each pipeline device gets, and how much of it; and why a design's mapping cannot be had here,
-// which needs nothing but the list of GPUs: so it is known before anything runs.
+// Which GPU of this machine each pipeline device gets, and how much of it; and why a design's mapping cannot be had
+// here, which needs nothing but the list of GPUs: so it is known before anything runs.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -19,8 +19,8 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
 /// NCCL has been opened, and no GPU is there twice. Throws Error when they cannot be connected within the deadline.
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus, Nanoseconds deadline);
 
-/// Waits until all ranks of the members' group have come, and returns nothing; or why they have not: what NCCL says, what
-/// `trouble` says, or `late` when the deadline has passed.
+/// Waits until all ranks of the members' group have come, and returns nothing; or why they have not: what NCCL says,
+/// what `trouble` says, or `late` when the deadline has passed.
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
                          const std::string& late, const std::function<std::string()>& trouble = {});
 

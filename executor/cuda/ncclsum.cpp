@@ -117,7 +117,8 @@ void NcclSum::finished(std::vector<Copied>& to)
         CudaEvent& done = cudaEvent(side.posting.done);
         if (!done.complete())
             return false;
-        to.push_back({side.posting.task, m_gpus[0].clock->timeOf(side.started), m_gpus[0].clock->timeOf(done.handle())});
+        to.push_back(
+            {side.posting.task, m_gpus[0].clock->timeOf(side.started), m_gpus[0].clock->timeOf(done.handle())});
         return true;
     });
 }

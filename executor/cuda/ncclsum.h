@@ -16,8 +16,8 @@ class NcclSum final : public PairSum, private NcclWork {
 public:
     /// `devices` are those that post(). The owners must outlive it. Throws Error when the two GPUs cannot be connected
     /// within the deadline.
-    NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::array<NcclOwner*, 2> owners,
-            std::size_t sums, Nanoseconds deadline);
+    NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::array<NcclOwner*, 2> owners, std::size_t sums,
+            Nanoseconds deadline);
     ~NcclSum() override;
     NcclSum(const NcclSum&) = delete;
     NcclSum& operator=(const NcclSum&) = delete;
@@ -30,7 +30,7 @@ public:
 private:
     struct Side {
         Posting posting;
-        Region values; ///< the posting's, kept
+        Region values;           ///< the posting's, kept
         void* ready = nullptr;   ///< the values are there, on the GPU's own event
         void* started = nullptr; ///< the sum begins
         bool posted = false;
@@ -45,7 +45,7 @@ private:
     std::mutex m_mutex; ///< guards what follows
     std::vector<std::array<Side, 2>> m_sums;
     std::vector<std::size_t> m_underWay; ///< of which the end has not been told
-    std::mutex m_state; ///< guards what follows; held while NCCL is called
+    std::mutex m_state;                  ///< guards what follows; held while NCCL is called
     bool m_aborted = false;
     std::exception_ptr m_failure;
 };

@@ -21,7 +21,8 @@ typedef struct PipewrightCudaDevice {
     int32_t multiprocessors;
     int32_t major, minor; /* compute capability */
     int32_t copyEngines;
-    char busId[32]; /* where it is plugged in: no other GPU of the machine has the same, whatever number it is seen by */
+    char
+        busId[32]; /* where it is plugged in: no other GPU of the machine has the same, whatever number it is seen by */
 } PipewrightCudaDevice;
 
 typedef struct PipewrightCudaAttention {
@@ -110,16 +111,16 @@ typedef struct PipewrightCudaTable {
     int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped);
     int (*stopActivities)(void);
 
-    /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread. What
-       waits for others gives up after so many nanoseconds. */
+    /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread.
+       What waits for others gives up after so many nanoseconds. */
     int (*ncclOpen)(const char* library);
     int (*ncclConnect)(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver);
     int (*ncclSend)(void* sender, const void* data, int64_t bytes, void* stream);
     int (*ncclReceive)(void* receiver, void* data, int64_t bytes, void* stream);
     int (*ncclGroup)(int32_t begin); /* what is between 1 and 0 is issued as one */
-    /* A communicator of many, of which each process joins the ranks of its own GPUs: with the name that one of them made
-       and told the others. Only begins; ncclJoined() asks, without waiting, whether all have come, and until it says so
-       the member can only be closed. */
+    /* A communicator of many, of which each process joins the ranks of its own GPUs: with the name that one of them
+       made and told the others. Only begins; ncclJoined() asks, without waiting, whether all have come, and until it
+       says so the member can only be closed. */
     int (*ncclName)(uint8_t name[PIPEWRIGHT_NCCL_NAME]);
     int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
                     int32_t multiprocessors, void** member); /* at most so many for a transfer; 0: as NCCL likes */

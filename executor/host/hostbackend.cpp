@@ -23,8 +23,8 @@ public:
     HostAllocation(Bytes bytes, std::shared_ptr<std::atomic<Bytes>> used)
         : m_region{static_cast<std::byte*>(
                        std::aligned_alloc(alignment, (static_cast<std::size_t>(bytes) / alignment + 1) * alignment)),
-                   bytes}
-        , m_used(std::move(used))
+                   bytes},
+          m_used(std::move(used))
     {
         if (m_region.data == nullptr)
             throw std::bad_alloc();

@@ -20,9 +20,9 @@ Bytes total(std::span<const Region> regions)
 
 bool sameSizes(std::span<const Region> a, std::span<const Region> b)
 {
-    return a.size() == b.size()
-        && std::equal(a.begin(), a.end(), b.begin(),
-                      [](const Region& x, const Region& y) { return x.bytes == y.bytes; });
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Region& x, const Region& y) {
+               return x.bytes == y.bytes;
+           });
 }
 
 void copyBytes(std::byte* to, const std::byte* from, Bytes bytes)
@@ -72,8 +72,7 @@ void releaseSender(const Posting& sent, Nanoseconds start)
 } // namespace
 
 HostLink::HostLink(const LinkOptions& options, std::unique_ptr<Allocation> storage)
-    : m_options(options)
-    , m_storage(std::move(storage))
+    : m_options(options), m_storage(std::move(storage))
 {
     m_sends.reserve(options.postings);
     m_receives.reserve(options.postings);

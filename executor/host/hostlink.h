@@ -25,8 +25,8 @@ public:
 private:
     struct Sent {
         Posting posting;
-        int slot = -1;       ///< where it is stored; -1: in the sender's buffers
-        bool stored = false; ///< the slot is filled
+        int slot = -1;         ///< where it is stored; -1: in the sender's buffers
+        bool stored = false;   ///< the slot is filled
         Nanoseconds begun = 0; ///< when storing began
     };
 

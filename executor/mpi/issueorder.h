@@ -31,7 +31,10 @@ public:
     std::uint32_t linkChannel(int from, int to) const;
     std::uint32_t sumChannel(int first, int second) const;
     /// Of what a process tells about its GPU; no channel has it.
-    std::uint32_t gpuNumber(int process) const { return 2 * m_processes * m_processes + 1 + static_cast<std::uint32_t>(process); }
+    std::uint32_t gpuNumber(int process) const
+    {
+        return 2 * m_processes * m_processes + 1 + static_cast<std::uint32_t>(process);
+    }
 
     /// Both processes' ends of the channel are then told LinkReady with the index as `sequence`, or LinkMismatch with
     /// the two tasks in `task` and `a` when task or shape differ. From any thread.

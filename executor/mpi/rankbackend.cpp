@@ -70,8 +70,9 @@ class OwnGpu {
 public:
     OwnGpu(RankHub& hub, const PipewrightCudaTable& table, const CudaSetup& setup)
         : m_hub(hub), m_order(hub), m_backend(createCudaBackend(table, placed(table, setup))),
-          m_stream(m_backend->device(0).createStream()),
-          m_own{hub, m_order, m_owner, static_cast<CudaStream&>(*m_stream).gpu(), setup.deadline}
+          m_stream(m_backend->device(0).createStream()), m_own{hub, m_order, m_owner,
+                                                               static_cast<CudaStream&>(*m_stream).gpu(),
+                                                               setup.deadline}
     {
     }
     Backend& backend() { return *m_backend; }
@@ -159,8 +160,7 @@ private:
                 throw Error("--device",
                             fmt::format("devices {} and {} would share one GPU ({}), with {} processes on this machine "
                                         "and {} GPUs that they can see: NCCL wants one GPU for each process",
-                                        std::min(r, self), std::max(r, self), own,
-                                        m_hub.localRank(self).count, gpus),
+                                        std::min(r, self), std::max(r, self), own, m_hub.localRank(self).count, gpus),
                             "start fewer processes per machine, let each see all its GPUs or one of its own, write "
                             "other numbers in cluster.gpus, or use --backend cuda, where devices share GPUs");
     }
@@ -213,7 +213,8 @@ public:
         if (m_gpu)
             return createRankLink(m_gpu->gpu(), from, to, options);
         const Bytes storage = isLocal(from) ? remoteLinkStorage(options) : 0;
-        return createRemoteLink(m_hub, from, to, options, storage > 0 ? m_host->device(from).allocate(storage) : nullptr);
+        return createRemoteLink(m_hub, from, to, options,
+                                storage > 0 ? m_host->device(from).allocate(storage) : nullptr);
     }
     LinkMemory linkMemory(int, int, const LinkOptions& options) const override
     {
@@ -232,8 +233,8 @@ private:
             // Of others only what all have in common counts.
             const Capabilities same = (m_gpu ? m_gpu->backend().device(0) : device).capabilities();
             m_devices.push_back(std::make_unique<RankDevice>(
-                device, m_gpu ? fmt::format("rank {}, GPU {}", d, m_gpu->gpuOf(d)) : fmt::format("rank {}", d),
-                same, isLocal(d)));
+                device, m_gpu ? fmt::format("rank {}, GPU {}", d, m_gpu->gpuOf(d)) : fmt::format("rank {}", d), same,
+                isLocal(d)));
         }
     }
 

@@ -81,15 +81,15 @@ void RankPair::join(int most)
     if (table().ncclJoin(m_own.gpu.index, name.data(), isFirst() ? 0 : 1, 2, most, &m_member) != 0)
         why = table().lastError();
     else
-        why = whyNotJoined(table(), {&m_member, 1}, m_own.deadline, fmt::format("device {} has not come to NCCL", other),
-                           [&hub] { return hub.trouble(); });
+        why = whyNotJoined(table(), {&m_member, 1}, m_own.deadline,
+                           fmt::format("device {} has not come to NCCL", other), [&hub] { return hub.trouble(); });
     if (why.empty())
         return;
     abortPair();
-    throw Error("device " + std::to_string(hub.self()),
-                fmt::format("its GPU {} cannot be connected with that of device {} by NCCL: {}", m_own.gpu.index, other,
-                            why),
-                "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network to meet on");
+    throw Error(
+        "device " + std::to_string(hub.self()),
+        fmt::format("its GPU {} cannot be connected with that of device {} by NCCL: {}", m_own.gpu.index, other, why),
+        "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network to meet on");
 }
 
 /// One small and one large: NCCL has a protocol for each, and connects at the first use.
@@ -274,7 +274,7 @@ public:
                                       .link = m_channel,
                                       .sequence = static_cast<std::uint32_t>(i),
                                       .time = m_own.gpu.clock->timeOf(m_sides[i].started)
-                                            + m_own.hub.clockOffset(m_own.hub.self()),
+                                              + m_own.hub.clockOffset(m_own.hub.self()),
                                       .a = m_round});
     }
     /// When the sender's side has told its times, which it does as soon as its step is over.

@@ -26,8 +26,7 @@ bool pieceByPiece(const Instruction& instruction, bool forwards)
 DeviceActor::DeviceActor(int device, Place& place, const Theory& theory, const LeafValues& leaves, Exchange& exchange,
                          const SpmdRunOptions& options)
     : m_device(device), m_place(place), m_theory(theory), m_graph(theory.graph()), m_leafValues(leaves),
-      m_exchange(exchange),
-      m_emulate(options.emulateSpeed), m_check(options.check != nullptr)
+      m_exchange(exchange), m_emulate(options.emulateSpeed), m_check(options.check != nullptr)
 {
 }
 
@@ -95,8 +94,8 @@ const Tensor& DeviceActor::leaf(const Property& property)
         return found->second;
     const HostTensor& whole = m_leafValues.at(property.tensor);
     const bool piece = property.relation.kind == RelationKind::Gather;
-    return m_leaves[property] =
-               m_place.put(piece ? spmd::cut(whole, property.relation.dim, firstOf(property), lengthOf(property)) : whole);
+    return m_leaves[property] = m_place.put(
+               piece ? spmd::cut(whole, property.relation.dim, firstOf(property), lengthOf(property)) : whole);
 }
 
 Shape DeviceActor::shapeOf(const Property& property) const
@@ -118,7 +117,8 @@ Operands DeviceActor::operandsOf(const Instruction& instruction) const
 LocalPart DeviceActor::partOf(const Instruction& instruction) const
 {
     LocalPart part;
-    // What stands under a sum over devices counts once: rules write it as 1, and a tensor that others use as well as whole.
+    // What stands under a sum over devices counts once: rules write it as 1, and a tensor that others use as well as
+    // whole.
     const Rule& rule = rules()[static_cast<std::size_t>(instruction.rule)];
     for (std::size_t o = 0; o < instruction.before.size(); ++o)
         if (rule.operands[o].need == Need::Once)
@@ -295,9 +295,7 @@ void DeviceActor::backward(const Instruction& instruction)
     const Property& from = instruction.before.front();
     const bool exact = pieceByPiece(instruction, false);
     switch (instruction.action) {
-    case Action::AllGather:
-        addGradient(from, m_exchange.reduceScatter(m_device, grad, cutOf(from, exact)));
-        break;
+    case Action::AllGather: addGradient(from, m_exchange.reduceScatter(m_device, grad, cutOf(from, exact))); break;
     case Action::AllReduce: addGradient(from, m_exchange.allReduce(m_device, grad)); break;
     case Action::ReduceScatter: addGradient(from, m_exchange.allGather(m_device, grad, cutOf(to, exact))); break;
     case Action::AllToAll: addGradient(from, m_exchange.allToAll(m_device, grad, cutOf(to), cutOf(from))); break;

@@ -4,8 +4,9 @@
 //
 // Emulated speed is a clock of the device's own: every instruction moves it on by what it costs there, a collective
 // sets it to that of the last device to arrive, and the thread sleeps until then. (The prediction has devices wait
-// for each other at every instruction; here they do at collectives only, as real ones would.) What one sleep takes too long the next takes less, so that a busy machine does not
-// add up; only where the real maths is slower than the emulated device, a step takes longer than it should.
+// for each other at every instruction; here they do at collectives only, as real ones would.) What one sleep takes too
+// long the next takes less, so that a busy machine does not add up; only where the real maths is slower than the
+// emulated device, a step takes longer than it should.
 #pragma once
 
 #include "executor/spmd/exchange.h"

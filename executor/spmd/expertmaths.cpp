@@ -54,8 +54,8 @@ Gradients routeBack(Place& place, const Node&, const Operands& in, const Tensor&
     if (result.elements() == 0)
         return {place.zeros(in[0]->shape)};
     const Tensor p = probabilities(place, *in[0]);
-    callSlots(place, TensorOperation::RouteGrad, result.shape, 0,
-              {result.data.data(), p.data.data(), grad.data.data()}, grads[0]);
+    callSlots(place, TensorOperation::RouteGrad, result.shape, 0, {result.data.data(), p.data.data(), grad.data.data()},
+              grads[0]);
     return grads;
 }
 

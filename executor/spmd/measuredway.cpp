@@ -27,7 +27,8 @@ std::vector<MeasuredWay> measureWays(const TensorGraph& graph, const Machine& ma
                                      const std::vector<Alternative>& others, const LeafValues& leaves, int steps,
                                      Backend* backend)
 {
-    std::vector<MeasuredWay> ways{measureWay(graph, machine, "plan", plan.program, plan.ratios, leaves, steps, backend)};
+    std::vector<MeasuredWay> ways{
+        measureWay(graph, machine, "plan", plan.program, plan.ratios, leaves, steps, backend)};
     for (const Alternative& other : others)
         ways.push_back(measureWay(graph, machine, other.name, other.program, other.ratios, leaves, steps, backend));
     return ways;

@@ -32,8 +32,8 @@ Tensor linear(Place& place, const Node&, const Operands& in, const LocalPart& pa
     if (in[1]->elements() == 0) { // no inputs here: nothing but the bias
         Tensor out = place.zeros(std::move(shape));
         if (bias && out.elements() > 0)
-            place.call(TensorOperation::AddRepeated, {count(out), count(*in[2])},
-                       {out.data.data(), in[2]->data.data()}, out.data.data());
+            place.call(TensorOperation::AddRepeated, {count(out), count(*in[2])}, {out.data.data(), in[2]->data.data()},
+                       out.data.data());
         return out;
     }
     Tensor out = place.make(std::move(shape));
@@ -44,8 +44,7 @@ Tensor linear(Place& place, const Node&, const Operands& in, const LocalPart& pa
     return out;
 }
 
-Gradients linearBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                     const LocalPart&)
+Gradients linearBack(Place& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad, const LocalPart&)
 {
     Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape)};
     if (in.size() > 2)

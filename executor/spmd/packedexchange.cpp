@@ -146,8 +146,8 @@ Tensor PackedExchange::allToAll(int device, const Tensor& piece, const Cut& from
         // Along the same dimension what the two have in common, else all that is held here of the other's piece.
         const Range out = same ? overlap(from, device, to, d) : Range{to.first(d), to.length(d)};
         const Range in = same ? overlap(from, d, to, device) : Range{from.first(d), from.length(d)};
-        leaving.push_back(
-            spmd::cut(here, piece, to.dim, out.length == 0 ? 0 : out.first - (same ? from.first(device) : 0), out.length));
+        leaving.push_back(spmd::cut(here, piece, to.dim,
+                                    out.length == 0 ? 0 : out.first - (same ? from.first(device) : 0), out.length));
         coming.push_back(d == device ? leaving.back() : here.make(withLength(own, from.dim, in.length)));
     }
     group.beginGroup();

@@ -82,7 +82,8 @@ std::shared_ptr<void> Place::memory(std::size_t bytes, std::byte*& data)
 {
     std::unique_ptr<Allocation> block = m_pool->take(bytes);
     data = block->region().data;
-    return {data, [pool = m_pool, kept = block.release()](void*) { pool->giveBack(std::unique_ptr<Allocation>(kept)); }};
+    return {data,
+            [pool = m_pool, kept = block.release()](void*) { pool->giveBack(std::unique_ptr<Allocation>(kept)); }};
 }
 
 Tensor Place::make(Shape shape)

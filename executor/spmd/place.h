@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A device of a shared stage: its memory, its maths and the stream both are in the order of. Tensors lie in its memory
-// and are never changed once others may see them, so copying one copies nothing. Their memory comes from blocks that are
-// kept and used again: a step after the first allocates nothing. One thread uses a place at a time.
+// and are never changed once others may see them, so copying one copies nothing. Their memory comes from blocks that
+// are kept and used again: a step after the first allocates nothing. One thread uses a place at a time.
 #pragma once
 
 #include "executor/backend.h"

@@ -26,8 +26,8 @@ using LeafValues = std::map<int, HostTensor>;
 LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
 
 struct SingleRun {
-    std::vector<HostTensor> values;      ///< of every tensor
-    std::map<int, HostTensor> gradients; ///< of every parameter
+    std::vector<HostTensor> values;                   ///< of every tensor
+    std::map<int, HostTensor> gradients;              ///< of every parameter
     std::map<std::pair<int, int>, HostTensor> shares; ///< what a node gives back to its operand of an index
     double loss = 0;
 };
@@ -37,10 +37,10 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
 struct SpmdRunOptions {
     int steps = 1;
     bool emulateSpeed = false;
-    bool warmUp = false; ///< one step more, before those that are timed
-    Backend* backend = nullptr; ///< its devices, as many as the program has at least; null: the host's
+    bool warmUp = false;              ///< one step more, before those that are timed
+    Backend* backend = nullptr;       ///< its devices, as many as the program has at least; null: the host's
     const SingleRun* check = nullptr; ///< verify every instruction against it
-    double tolerance = 2e-4; ///< relative to the largest element; gradients may be off by five times as much
+    double tolerance = 2e-4;          ///< relative to the largest element; gradients may be off by five times as much
 };
 
 struct SpmdRun {

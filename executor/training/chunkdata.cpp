@@ -35,8 +35,8 @@ std::string kindOf(const fs::path& path)
 std::vector<fs::path> filesBelow(const fs::path& folder)
 {
     std::vector<fs::path> files;
-    for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied), end; entry != end;
-         ++entry) {
+    for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied), end;
+         entry != end; ++entry) {
         if (entry->path().filename().string().starts_with('.') || entry->is_symlink()) {
             if (entry->is_directory())
                 entry.disable_recursion_pending();
@@ -103,7 +103,9 @@ ChunkData ChunkData::fromKinds(std::vector<Kind> kinds, std::string source, cons
                     "give as many as vocabulary says");
     for (const Kind& kind : kinds)
         if (kind.bytes.size() < static_cast<std::size_t>(shape.sequence) + 1)
-            throw Error(source, fmt::format("the {} files have {} bytes, too few for chunks of {}", kind.name, kind.bytes.size(), shape.sequence),
+            throw Error(source,
+                        fmt::format("the {} files have {} bytes, too few for chunks of {}", kind.name,
+                                    kind.bytes.size(), shape.sequence),
                         "give more of them, or use a model with shorter chunks (sequence)");
     ChunkData data;
     data.m_kinds = std::move(kinds);
@@ -132,7 +134,8 @@ void ChunkData::row(std::uint64_t random, std::span<std::int32_t> inputs, std::s
     const std::size_t begin = random / m_kinds.size() % (bytes.size() - m_length);
     targets[0] = static_cast<std::int32_t>(kind);
     for (std::size_t i = 0; i < m_length; ++i) {
-        const auto first = static_cast<unsigned char>(bytes[begin + i]), second = static_cast<unsigned char>(bytes[begin + i + 1]);
+        const auto first = static_cast<unsigned char>(bytes[begin + i]),
+                   second = static_cast<unsigned char>(bytes[begin + i + 1]);
         inputs[i] = first;
         // Knuth's multiplicative hash of the pair, its upper bits.
         const std::uint32_t pair = (std::uint32_t{first} << 8 | second) * 2654435761u >> 8;

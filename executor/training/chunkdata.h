@@ -26,7 +26,8 @@ public:
     /// holds too few kinds with enough bytes, naming those it has.
     static ChunkData fromFolder(const std::filesystem::path& folder, const ModelShape& shape, std::uint64_t seed);
     /// Of exactly these kinds, a class each. Throws Error when they are not as many as the model's classes.
-    static ChunkData fromKinds(std::vector<Kind> kinds, std::string source, const ModelShape& shape, std::uint64_t seed);
+    static ChunkData fromKinds(std::vector<Kind> kinds, std::string source, const ModelShape& shape,
+                               std::uint64_t seed);
 
     /// All but the last tenth of each kind, or that tenth.
     ChunkData part(const ModelShape& shape, bool heldBack, std::uint64_t seed) const;
@@ -42,7 +43,7 @@ private:
 
     std::vector<Kind> m_kinds;
     std::string m_source;
-    std::size_t m_length = 0; ///< bytes of a chunk
+    std::size_t m_length = 0;  ///< bytes of a chunk
     std::uint32_t m_pairs = 1; ///< features for pairs of bytes
     std::uint64_t m_seed = 0;
 };

@@ -73,7 +73,8 @@ void normInputGrad(const Operations& on, int rows, const ParameterPair& norm, st
 EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                const ParameterLayout& parameters)
     : m_length(int(shape.sequence / shape.sequencePieces)),
-      m_hidden(int(shape.hidden)), m_tables{parameters.at(layer, "table.weight"), parameters.at(layer, "positions.weight")},
+      m_hidden(int(shape.hidden)), m_tables{parameters.at(layer, "table.weight"),
+                                            parameters.at(layer, "positions.weight")},
       m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
 {
 }
@@ -188,8 +189,8 @@ void TransformerLayer::weightGrad(const StageMemory& memory, std::span<float> gr
 
 HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
                      float lossScale)
-    : m_rows(int(shape.tokens())), m_vocabulary(int(shape.vocabulary)),
-      m_lossScale(lossScale), m_norm(PairFinder{parameters, layer}.norm("norm")),
+    : m_rows(int(shape.tokens())), m_vocabulary(int(shape.vocabulary)), m_lossScale(lossScale),
+      m_norm(PairFinder{parameters, layer}.norm("norm")),
       m_projection(PairFinder{parameters, layer}.matrix("projection")), m_normInput(layout.slice(layer, "norm.input")),
       m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),
       m_targets(layout.slice(layer, "targets")), m_logitsGrad(layout.slice(layer, "head.logitsGrad")),

@@ -66,7 +66,8 @@ private:
     };
     kernels::EarlierPieces earlier(const StageMemory& memory) const
     {
-        return {memory.earlier, std::size_t(m_at.key.offset) / sizeof(float), std::size_t(m_at.value.offset) / sizeof(float)};
+        return {memory.earlier, std::size_t(m_at.key.offset) / sizeof(float),
+                std::size_t(m_at.value.offset) / sizeof(float)};
     }
 
     int m_rows, m_hidden;

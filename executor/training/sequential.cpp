@@ -32,8 +32,8 @@ std::size_t checkOrder(const std::vector<std::vector<int>>& order, int stages, i
     }
     if (!right)
         throw Error(where, "the accumulation order does not name every microbatch once per stage",
-                    "give each of the " + std::to_string(stages) + " stages its share of " + std::to_string(microbatches)
-                        + " microbatches, replica by replica");
+                    "give each of the " + std::to_string(stages) + " stages its share of "
+                        + std::to_string(microbatches) + " microbatches, replica by replica");
     return replicas;
 }
 
@@ -102,7 +102,8 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
                  std::vector<float>(stage.maths.activationElements())});
         for (const Microbatch& microbatch : stage.microbatches)
             stage.saved.push_back(reinterpret_cast<const float*>(microbatch.untilInputGrad.data()));
-        stage.sequenceGradients.assign(std::size_t(microbatches / m_sequencePieces), bytes(BufferKind::SequenceGradient));
+        stage.sequenceGradients.assign(std::size_t(microbatches / m_sequencePieces),
+                                       bytes(BufferKind::SequenceGradient));
         stage.maths.parameters().initialise(stage.parameters, seed);
         m_stages.push_back(std::move(stage));
     }

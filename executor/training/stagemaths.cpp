@@ -22,11 +22,14 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
             else
                 m_embedding.emplace(shape, index, m_layout, m_parameters);
             break;
-        case LayerKind::Transformer: m_blocks.emplace_back(TransformerLayer(shape, index, m_layout, m_parameters)); break;
+        case LayerKind::Transformer:
+            m_blocks.emplace_back(TransformerLayer(shape, index, m_layout, m_parameters));
+            break;
         case LayerKind::Mlp: m_blocks.emplace_back(MlpLayer(shape, index, m_layout, m_parameters)); break;
         case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
         case LayerKind::Other:
-            throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics", "run a model made of its dimensions");
+            throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics",
+                        "run a model made of its dimensions");
         }
     }
 }
@@ -53,7 +56,7 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
                            std::span<float> gradients) const
 {
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
-    const std::span<float> stream = m_embedding ? m_embedding->outputGrad(memory)
+    const std::span<float> stream = m_embedding  ? m_embedding->outputGrad(memory)
                                     : m_features ? m_features->outputGrad(memory)
                                                  : inputGrad;
     if (m_head)

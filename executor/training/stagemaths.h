@@ -70,7 +70,7 @@ private:
     ParameterLayout m_parameters;
     std::size_t m_activationElements;
     std::optional<EmbeddingLayer> m_embedding;
-    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of the embedding
+    std::optional<FeatureLayer> m_features;                         ///< of a classifier, in place of the embedding
     std::vector<std::variant<TransformerLayer, MlpLayer>> m_blocks; ///< between the two ends, in their order
     std::optional<HeadLayer> m_head;
 };

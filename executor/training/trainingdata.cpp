@@ -13,7 +13,8 @@ namespace {
 /// the same line in a row.
 std::string builtInText()
 {
-    static constexpr const char* words[] = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
+    static constexpr const char* words[] = {"zero", "one", "two",   "three", "four",
+                                            "five", "six", "seven", "eight", "nine"};
     std::string text;
     for (int number = 0; number < 3000; ++number) {
         for (const char digit : std::to_string(number))
@@ -56,7 +57,8 @@ SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::u
     const TextData whole = textOf(path, shape, seed);
     const std::size_t cut = whole.text().size() - whole.text().size() / 10;
     return {std::make_unique<TextData>(TextData::fromText(whole.text().substr(0, cut), whole.source(), shape, seed)),
-            std::make_unique<TextData>(TextData::fromText(whole.text().substr(cut), whole.source() + ", held back", shape, 1))};
+            std::make_unique<TextData>(
+                TextData::fromText(whole.text().substr(cut), whole.source() + ", held back", shape, 1))};
 }
 
 } // namespace pipewright

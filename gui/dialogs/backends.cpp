@@ -29,7 +29,9 @@ QString describe(const nlohmann::ordered_json& entry)
         words << QCoreApplication::translate("RunDialog", "%1 threads").arg(threads->get<int>());
     if (const auto devices = entry.find("devices"); devices != entry.end() && devices->is_array()) {
         for (const auto& device : *devices)
-            words << (device.is_string() ? QString::fromStdString(device.get<std::string>()) : device.is_object() ? textOf(device, "name") : QString());
+            words << (device.is_string()   ? QString::fromStdString(device.get<std::string>())
+                      : device.is_object() ? textOf(device, "name")
+                                           : QString());
     }
     return words.join(QStringLiteral(", "));
 }
@@ -80,14 +82,15 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
         }
     }
     if (choices.empty())
-        choices.push_back({QStringLiteral("host"), true, QCoreApplication::translate("RunDialog", "CPU threads of this machine")});
+        choices.push_back(
+            {QStringLiteral("host"), true, QCoreApplication::translate("RunDialog", "CPU threads of this machine")});
     return choices;
 }
 
-BackendQuery::BackendQuery(QObject* parent)
-    : QObject(parent)
+BackendQuery::BackendQuery(QObject* parent) : QObject(parent)
 {
-    connect(&m_process, &QProcess::finished, this, [this] { Q_EMIT ready(parseBackends(m_process.readAllStandardOutput())); });
+    connect(&m_process, &QProcess::finished, this,
+            [this] { Q_EMIT ready(parseBackends(m_process.readAllStandardOutput())); });
     connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
         if (error == QProcess::FailedToStart)
             Q_EMIT ready(parseBackends({}));

@@ -16,9 +16,9 @@
 namespace pipewright {
 
 struct BackendChoice {
-    QString name;        ///< "host", as for --backend
+    QString name; ///< "host", as for --backend
     bool available = false;
-    QString description; ///< what it would run on, or why it is off
+    QString description;                      ///< what it would run on, or why it is off
     std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors and architecture
 };
 

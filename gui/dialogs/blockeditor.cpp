@@ -68,7 +68,8 @@ void BlockEditor::takePresent()
 {
     const Design& design = m_document.design();
     m_block = design.buildingBlock.value_or(RepeatedBlock{{}, std::max(1, design.schedule.microbatches), true});
-    m_block.block = blockOf(design).value_or(*blockOfFamily("zb-h1", std::max(1, design.schedule.devices()), m_block.microbatches));
+    m_block.block =
+        blockOf(design).value_or(*blockOfFamily("zb-h1", std::max(1, design.schedule.devices()), m_block.microbatches));
     m_edits.clear();
     showBlock();
 }
@@ -90,8 +91,8 @@ RepeatedBlock BlockEditor::shown() const
 
 void BlockEditor::showBlock()
 {
-    const QSignalBlocker quiet[] = {QSignalBlocker(m_interval), QSignalBlocker(m_microbatches), QSignalBlocker(m_backward),
-                                    QSignalBlocker(m_reorder), QSignalBlocker(m_form)};
+    const QSignalBlocker quiet[] = {QSignalBlocker(m_interval), QSignalBlocker(m_microbatches),
+                                    QSignalBlocker(m_backward), QSignalBlocker(m_reorder), QSignalBlocker(m_form)};
     m_interval->setValue(m_block.block.interval);
     m_microbatches->setValue(m_block.microbatches);
     m_backward->setCurrentIndex(m_block.block.backward == BackwardStyle::Split ? 1 : 0);
@@ -167,10 +168,12 @@ void BlockEditor::showOutcome(const Outcome& outcome)
     const int busiest = *std::max_element(work.begin(), work.end());
     const double chunks = double(block.stages()) / std::max(1, block.devices());
     std::vector<Fact> facts{
-        {tr("work per interval"), tr("%1 of %2 units").arg(busiest).arg(block.interval), tr("Busiest device; less than all is a bubble that returns with every microbatch"),
+        {tr("work per interval"), tr("%1 of %2 units").arg(busiest).arg(block.interval),
+         tr("Busiest device; less than all is a bubble that returns with every microbatch"),
          busiest == block.interval ? Tone::Good : Tone::Plain},
         {tr("memory bound"), tr("%1 chunks = %2").arg(most).arg(multipleText(most / chunks)),
-         tr("Sum of ⌈lifespan / interval⌉ over the stages of the fullest device; × counts microbatches on one device"), Tone::Plain}};
+         tr("Sum of ⌈lifespan / interval⌉ over the stages of the fullest device; × counts microbatches on one device"),
+         Tone::Plain}};
     if (outcome.good) {
         const Metrics& metrics = outcome.metrics;
         const QString source = tr("Predicted for the unrolled schedule of %1 microbatches").arg(m_block.microbatches);
@@ -183,9 +186,13 @@ void BlockEditor::showOutcome(const Outcome& outcome)
             facts.push_back({tr("peak memory"), sizeText(device.peakBytes), source, Tone::Plain});
         }
         if (const Prediction* present = m_document.prediction(); present && present->metrics.makespan > 0) {
-            const double change = double(metrics.makespan - present->metrics.makespan) / double(present->metrics.makespan);
-            facts.push_back({tr("against the present"), signedPercent(change), tr("Makespan against the schedule in the timeline"),
-                             change < 0 ? Tone::Good : change > 0 ? Tone::Bad : Tone::Dim});
+            const double change =
+                double(metrics.makespan - present->metrics.makespan) / double(present->metrics.makespan);
+            facts.push_back({tr("against the present"), signedPercent(change),
+                             tr("Makespan against the schedule in the timeline"),
+                             change < 0   ? Tone::Good
+                             : change > 0 ? Tone::Bad
+                                          : Tone::Dim});
         }
     }
     m_facts->setFacts(facts);
@@ -202,7 +209,8 @@ void BlockEditor::showFaults(const Diagnostics& diagnostics)
         lines << QString::fromStdString(toString(diagnostics[i]));
     if (diagnostics.size() > most)
         lines << tr("and %1 more").arg(diagnostics.size() - most);
-    m_faults->setText(lines.isEmpty() ? tr("✓ Repeats without collision, and every pass has its data.") : lines.join(QLatin1Char('\n')));
+    m_faults->setText(lines.isEmpty() ? tr("✓ Repeats without collision, and every pass has its data.")
+                                      : lines.join(QLatin1Char('\n')));
     setTone(m_faults, hasErrors(diagnostics) ? Tone::Bad : diagnostics.empty() ? Tone::Good : Tone::Plain);
 }
 
@@ -216,7 +224,8 @@ void BlockEditor::unroll()
     try {
         Design design = withSchedule(m_document.design(), pipewright::unroll(m_block));
         design.buildingBlock = m_block;
-        m_document.replaceDesign(std::move(design), tr("Unroll the building block %1").arg(QString::fromStdString(m_block.block.name)));
+        m_document.replaceDesign(std::move(design),
+                                 tr("Unroll the building block %1").arg(QString::fromStdString(m_block.block.name)));
     } catch (const Error& error) {
         showFaults(error.diagnostics());
     }

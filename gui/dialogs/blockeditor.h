@@ -65,9 +65,9 @@ private:
     QWidget* buildAnswers();
     void connectFields();
     void takePresent(); ///< the block of the present schedule; clears the editor's undo stack
-    void showBlock();                    ///< fields and grid from m_block
-    void showShown();                    ///< answers from what the grid shows
-    void showPass();                     ///< name and fields of the selected pass
+    void showBlock();   ///< fields and grid from m_block
+    void showShown();   ///< answers from what the grid shows
+    void showPass();    ///< name and fields of the selected pass
     void predictShown();
     void showOutcome(const Outcome& outcome);
     void showFaults(const Diagnostics& diagnostics);

@@ -33,22 +33,20 @@ QSpinBox* makeSpin(int from, int to, const QString& name, const QString& tip, QW
 } // namespace
 
 BlockEditor::BlockEditor(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
-    , m_form(new QComboBox(this))
-    , m_interval(makeSpin(1, 2'000, tr("Interval"), tr("T: a new microbatch starts every T units"), this))
-    , m_microbatches(makeSpin(1, maxMicrobatches, tr("Microbatches"), tr("How often the block is repeated when it is unrolled"), this))
-    , m_backward(new QComboBox(this))
-    , m_reorder(new QCheckBox(tr("fill warm-up and cool-down"), this))
-    , m_passName(makeCaption({}, TextSize::Normal, this))
-    , m_start(makeSpin(0, 100'000, tr("Start of the pass"), tr("In units: the numeric twin of dragging the selected pass"), this))
-    , m_device(makeSpin(0, 0, tr("Device of the pass"), tr("The whole stage goes there: the numeric twin of dragging the selected pass to another device"), this))
-    , m_scroll(new QScrollArea(this))
-    , m_grid(new BlockGrid(this))
-    , m_cells(new BlockCells(this))
-    , m_facts(new FactList(this))
-    , m_faults(new QLabel(this))
-    , m_unroll(new QPushButton(tr("Unroll into the timeline"), this))
+    : QDialog(parent), m_document(document), m_form(new QComboBox(this)),
+      m_interval(makeSpin(1, 2'000, tr("Interval"), tr("T: a new microbatch starts every T units"), this)),
+      m_microbatches(makeSpin(1, maxMicrobatches, tr("Microbatches"),
+                              tr("How often the block is repeated when it is unrolled"), this)),
+      m_backward(new QComboBox(this)), m_reorder(new QCheckBox(tr("fill warm-up and cool-down"), this)),
+      m_passName(makeCaption({}, TextSize::Normal, this)),
+      m_start(makeSpin(0, 100'000, tr("Start of the pass"),
+                       tr("In units: the numeric twin of dragging the selected pass"), this)),
+      m_device(makeSpin(
+          0, 0, tr("Device of the pass"),
+          tr("The whole stage goes there: the numeric twin of dragging the selected pass to another device"), this)),
+      m_scroll(new QScrollArea(this)), m_grid(new BlockGrid(this)), m_cells(new BlockCells(this)),
+      m_facts(new FactList(this)), m_faults(new QLabel(this)),
+      m_unroll(new QPushButton(tr("Unroll into the timeline"), this))
 {
     setWindowTitle(tr("Building block"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -68,8 +66,10 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     m_unroll->setAutoDefault(false);
     auto* undo = new QToolButton(this);
     auto* redo = new QToolButton(this);
-    for (auto [button, action, keys] : {std::tuple(undo, m_edits.createUndoAction(this, tr("Undo")), QKeySequence(Qt::CTRL | Qt::Key_Z)),
-                                        std::tuple(redo, m_edits.createRedoAction(this, tr("Redo")), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z))}) {
+    for (auto [button, action, keys] :
+         {std::tuple(undo, m_edits.createUndoAction(this, tr("Undo")), QKeySequence(Qt::CTRL | Qt::Key_Z)),
+          std::tuple(redo, m_edits.createRedoAction(this, tr("Redo")),
+                     QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z))}) {
         action->setShortcut(keys);
         addAction(action);
         button->setDefaultAction(action);
@@ -77,7 +77,9 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
         button->setText(text);
         connect(action, &QAction::changed, button, [button = button, text] { button->setText(text); });
     }
-    auto* hint = makeCaption(tr("Drag a pass along time, or to another device with its stage · Alt+arrows · Return: first free cell"), TextSize::Small, this);
+    auto* hint = makeCaption(
+        tr("Drag a pass along time, or to another device with its stage · Alt+arrows · Return: first free cell"),
+        TextSize::Small, this);
 
     auto* buttons = new QHBoxLayout;
     buttons->addWidget(undo);
@@ -105,7 +107,8 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
 QWidget* BlockEditor::buildFields()
 {
     for (const BlockForm& form : blockForms())
-        m_form->addItem(QString::fromUtf8(form.title.data(), static_cast<int>(form.title.size())), QString::fromUtf8(form.family.data(), static_cast<int>(form.family.size())));
+        m_form->addItem(QString::fromUtf8(form.title.data(), static_cast<int>(form.title.size())),
+                        QString::fromUtf8(form.family.data(), static_cast<int>(form.family.size())));
     m_form->setPlaceholderText(tr("own block"));
     m_form->setAccessibleName(tr("Start from"));
     m_form->setToolTip(tr("The published building blocks, for as many devices as the timeline has"));
@@ -113,7 +116,8 @@ QWidget* BlockEditor::buildFields()
     m_backward->addItems({tr("full: B"), tr("split: I and W")});
     m_backward->setAccessibleName(tr("Backward"));
     m_backward->setFixedWidth(130);
-    m_reorder->setToolTip(tr("Passes move into the holes of warm-up and cool-down as far as the memory bound allows; off: stamped as drawn"));
+    m_reorder->setToolTip(tr("Passes move into the holes of warm-up and cool-down as far as the memory bound allows; "
+                             "off: stamped as drawn"));
 
     auto* fields = new QWidget(this);
     auto* row = new QHBoxLayout(fields);

@@ -14,8 +14,7 @@ constexpr int graceMilliseconds = 4000;
 
 } // namespace
 
-ChildProcess::ChildProcess(QObject* parent)
-    : QObject(parent)
+ChildProcess::ChildProcess(QObject* parent) : QObject(parent)
 {
     m_grace.setSingleShot(true);
     m_grace.setInterval(graceMilliseconds);

@@ -11,10 +11,10 @@ namespace pipewright {
 
 struct ChildEnd {
     enum Kind { NotStarted, Crashed, Exited } kind = Exited;
-    int code = 0;          ///< the exit code, or the signal that ended it
+    int code = 0; ///< the exit code, or the signal that ended it
     bool cancelled = false;
-    QByteArray output{};   ///< all of its standard output
-    QString whyNot{};      ///< it could not be started
+    QByteArray output{}; ///< all of its standard output
+    QString whyNot{};    ///< it could not be started
 };
 
 class ChildProcess : public QObject {

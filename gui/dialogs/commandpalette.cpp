@@ -17,7 +17,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr int commandRole = Qt::UserRole, groupRole = Qt::UserRole + 1, keysRole = Qt::UserRole + 2, offRole = Qt::UserRole + 3;
+constexpr int commandRole = Qt::UserRole, groupRole = Qt::UserRole + 1, keysRole = Qt::UserRole + 2,
+              offRole = Qt::UserRole + 3;
 constexpr int rowHeight = 30;
 
 class CommandDelegate : public QStyledItemDelegate {
@@ -36,7 +37,8 @@ public:
             painter->setRenderHint(QPainter::Antialiasing);
             painter->setPen(Qt::NoPen);
             painter->setBrush(option.state & QStyle::State_Selected ? theme.control : theme.lane);
-            painter->drawRoundedRect(QRectF(option.rect).adjusted(2, 1, -2, -1), Theme::controlRadius, Theme::controlRadius);
+            painter->drawRoundedRect(QRectF(option.rect).adjusted(2, 1, -2, -1), Theme::controlRadius,
+                                     Theme::controlRadius);
         }
         const QRect text = option.rect.adjusted(12, 0, -12, 0);
         painter->setFont(Theme::words(TextSize::Large));
@@ -46,7 +48,8 @@ public:
         const int used = painter->fontMetrics().horizontalAdvance(name);
         painter->setFont(Theme::words(TextSize::Small));
         painter->setPen(theme.dim);
-        painter->drawText(text.adjusted(used + 12, 1, 0, 0), Qt::AlignLeft | Qt::AlignVCenter, index.data(groupRole).toString());
+        painter->drawText(text.adjusted(used + 12, 1, 0, 0), Qt::AlignLeft | Qt::AlignVCenter,
+                          index.data(groupRole).toString());
         painter->setFont(Theme::numbers(TextSize::Small));
         painter->drawText(text, Qt::AlignRight | Qt::AlignVCenter, index.data(keysRole).toString());
         painter->restore();
@@ -83,9 +86,7 @@ int matchScore(const QString& typed, const QString& text)
 }
 
 CommandPalette::CommandPalette(const QList<ShortcutList::Group>& groups, QWidget* parent)
-    : QDialog(parent, Qt::Popup | Qt::FramelessWindowHint)
-    , m_field(new QLineEdit(this))
-    , m_list(new QListWidget(this))
+    : QDialog(parent, Qt::Popup | Qt::FramelessWindowHint), m_field(new QLineEdit(this)), m_list(new QListWidget(this))
 {
     setAccessibleName(tr("Command palette"));
     makePanel(this);
@@ -123,7 +124,10 @@ void CommandPalette::filter(const QString& typed)
 {
     std::vector<std::pair<int, int>> found; // minus score, command: stable where scores are equal
     for (int i = 0; i < m_commands.size(); ++i)
-        if (const int score = std::max(matchScore(typed, m_commands[i].name), matchScore(typed, m_commands[i].group + QLatin1Char(' ') + m_commands[i].name) - 400); score >= 0 || typed.trimmed().isEmpty())
+        if (const int score =
+                std::max(matchScore(typed, m_commands[i].name),
+                         matchScore(typed, m_commands[i].group + QLatin1Char(' ') + m_commands[i].name) - 400);
+            score >= 0 || typed.trimmed().isEmpty())
             found.emplace_back(-score, i);
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     m_list->clear();

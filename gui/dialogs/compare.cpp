@@ -16,8 +16,8 @@
 #include <QLabel>
 #include <QMenu>
 #include <QPushButton>
-#include <QSplitter>
 #include <QScreen>
+#include <QSplitter>
 #include <QTableWidget>
 #include <QToolButton>
 
@@ -39,15 +39,9 @@ Design readAny(const QString& path)
 } // namespace
 
 CompareWindow::CompareWindow(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
-    , m_lanes(new CompareLanes(this))
-    , m_table(makeCompareTable(this))
-    , m_hint(makeCaption({}, TextSize::Small, this))
-    , m_offers(new QWidget(this))
-    , m_addMenu(new QMenu(this))
-    , m_take(new QPushButton(tr("Use this schedule"), this))
-    , m_remove(new QPushButton(tr("Remove"), this))
+    : QDialog(parent), m_document(document), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this)),
+      m_hint(makeCaption({}, TextSize::Small, this)), m_offers(new QWidget(this)), m_addMenu(new QMenu(this)),
+      m_take(new QPushButton(tr("Use this schedule"), this)), m_remove(new QPushButton(tr("Remove"), this))
 {
     setWindowTitle(tr("Compare schedules"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -87,7 +81,8 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
     connect(m_remove, &QPushButton::clicked, this, &CompareWindow::removeCurrent);
-    connect(m_lanes, &CompareLanes::chosen, this, [this](int entry) { m_table->setCurrentCell(std::max(0, m_table->currentRow()), entry); });
+    connect(m_lanes, &CompareLanes::chosen, this,
+            [this](int entry) { m_table->setCurrentCell(std::max(0, m_table->currentRow()), entry); });
     connect(m_table, &QTableWidget::currentCellChanged, this, [this](int, int column) {
         m_lanes->setCurrent(column);
         m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
@@ -115,19 +110,22 @@ void CompareWindow::setOpened(Design design)
 void CompareWindow::buildAddMenu()
 {
     m_addMenu->clear();
-    connect(m_addMenu->addAction(tr("The state before the edits")), &QAction::triggered, this, &CompareWindow::addOpened);
+    connect(m_addMenu->addAction(tr("The state before the edits")), &QAction::triggered, this,
+            &CompareWindow::addOpened);
     m_addMenu->actions().constLast()->setEnabled(m_opened && !(*m_opened == m_document.design()));
     connect(m_addMenu->addAction(tr("Keep the present state")), &QAction::triggered, this, &CompareWindow::addKept);
     connect(m_addMenu->addAction(tr("From a file…")), &QAction::triggered, this, [this] {
-        const QStringList paths = QFileDialog::getOpenFileNames(this, tr("Compare with"), QFileInfo(m_document.path()).path(),
-                                                                tr("Designs and recordings (*.json *.db);;All files (*)"));
+        const QStringList paths =
+            QFileDialog::getOpenFileNames(this, tr("Compare with"), QFileInfo(m_document.path()).path(),
+                                          tr("Designs and recordings (*.json *.db);;All files (*)"));
         for (const QString& path : paths)
             addFile(path);
     });
     QMenu* menu = m_addMenu->addMenu(tr("Another family, same settings"));
     for (std::size_t i = 0; i < families().size(); ++i) {
         const std::string_view title = families()[i].title;
-        connect(menu->addAction(QString::fromUtf8(title.data(), static_cast<int>(title.size()))), &QAction::triggered, this, [this, i] { addFamily(i); });
+        connect(menu->addAction(QString::fromUtf8(title.data(), static_cast<int>(title.size()))), &QAction::triggered,
+                this, [this, i] { addFamily(i); });
     }
 }
 
@@ -150,8 +148,11 @@ void CompareWindow::buildOffers()
         for (std::size_t i = 0; i < families().size(); ++i)
             if (families()[i].name == name)
                 offer(QString::fromUtf8(families()[i].title.data(), static_cast<int>(families()[i].title.size())),
-                      QString::fromUtf8(families()[i].description.data(), static_cast<int>(families()[i].description.size())), [this, i] { addFamily(i); });
-    offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"), [this] { addKept(); });
+                      QString::fromUtf8(families()[i].description.data(),
+                                        static_cast<int>(families()[i].description.size())),
+                      [this, i] { addFamily(i); });
+    offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"),
+          [this] { addKept(); });
     row->addStretch(1);
 }
 
@@ -178,7 +179,8 @@ void CompareWindow::followDocument()
     Entry& present = m_entries.front();
     present.design = m_document.design();
     present.name = tr("Present: %1").arg(QString::fromStdString(present.design.name));
-    present.prediction = m_document.prediction() ? std::make_shared<const Prediction>(*m_document.prediction()) : nullptr;
+    present.prediction =
+        m_document.prediction() ? std::make_shared<const Prediction>(*m_document.prediction()) : nullptr;
     present.note = tr("The placed blocks cannot run: see the conflicts");
     refresh();
 }
@@ -218,14 +220,16 @@ void CompareWindow::add(const QString& name, std::function<Design()> make)
         } catch (const std::exception& error) {
             made.note = QString::fromUtf8(error.what());
         }
-        QMetaObject::invokeMethod(this, [this, id = entry.id, made = std::move(made)] { settle(id, made); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            this, [this, id = entry.id, made = std::move(made)] { settle(id, made); }, Qt::QueuedConnection);
     });
 }
 
 void CompareWindow::settle(int id, Entry made)
 {
     --m_pending;
-    const auto it = std::find_if(m_entries.begin(), m_entries.end(), [id](const Entry& entry) { return entry.id == id; });
+    const auto it =
+        std::find_if(m_entries.begin(), m_entries.end(), [id](const Entry& entry) { return entry.id == id; });
     if (it != m_entries.end())
         *it = std::move(made);
     refresh();
@@ -233,7 +237,8 @@ void CompareWindow::settle(int id, Entry made)
 
 void CompareWindow::addKept()
 {
-    add(tr("Kept: %1").arg(QString::fromStdString(m_document.design().name)), [design = m_document.design()] { return design; });
+    add(tr("Kept: %1").arg(QString::fromStdString(m_document.design().name)),
+        [design = m_document.design()] { return design; });
 }
 
 void CompareWindow::addOpened()
@@ -281,7 +286,8 @@ void CompareWindow::refresh()
     m_lanes->setSchedules(std::move(shown));
     fillTable();
     m_offers->setVisible(m_entries.size() == 1);
-    m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet") : tr("Differences are against the present schedule"));
+    m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet")
+                                          : tr("Differences are against the present schedule"));
     Q_EMIT changed();
 }
 

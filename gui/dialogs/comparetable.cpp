@@ -27,17 +27,35 @@ struct Row {
     int better = -1; ///< -1: less is a gain, +1: more is
 };
 
-QString duration(double value) { return durationText(static_cast<Nanoseconds>(value)); }
-QString size(double value) { return sizeText(static_cast<Bytes>(value)); }
-QString tokens(double value) { return QObject::tr("%1 tok/s").arg(rateText(value)); }
-QString count(double value) { return QLocale(QLocale::English).toString(static_cast<qlonglong>(value)); }
+QString duration(double value)
+{
+    return durationText(static_cast<Nanoseconds>(value));
+}
+QString size(double value)
+{
+    return sizeText(static_cast<Bytes>(value));
+}
+QString tokens(double value)
+{
+    return QObject::tr("%1 tok/s").arg(rateText(value));
+}
+QString count(double value)
+{
+    return QLocale(QLocale::English).toString(static_cast<qlonglong>(value));
+}
 
 QString relative(double now, double reference)
 {
     return reference != 0 ? signedPercent((now - reference) / reference) : QString();
 }
-QString points(double now, double reference) { return signedPoints(now - reference); }
-QString sizeDifference(double now, double reference) { return signedSize(static_cast<Bytes>(now) - static_cast<Bytes>(reference)); }
+QString points(double now, double reference)
+{
+    return signedPoints(now - reference);
+}
+QString sizeDifference(double now, double reference)
+{
+    return signedSize(static_cast<Bytes>(now) - static_cast<Bytes>(reference));
+}
 QString multipleDifference(double now, double reference)
 {
     if (now == reference)
@@ -62,11 +80,16 @@ auto ofMetrics(Read read)
 std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
 {
     std::vector<Row> rows{
-        {QObject::tr("makespan"), QObject::tr("First start to last end of one step"), ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
-        {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"), ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
-        {QObject::tr("bubble"), QObject::tr("Idle share of devices × makespan"), ofMetrics([](const Metrics& m) { return m.rateMakespan; }), percentText, points, -1},
-        {QObject::tr("bubble of the span"), QObject::tr("The zero-bubble papers' rate: (span − ideal) / span"), ofMetrics([](const Metrics& m) { return m.rateSpan; }), percentText, points, -1},
-        {QObject::tr("bubble / work"), QObject::tr("Megatron's ratio: (makespan − ideal) / ideal"), ofMetrics([](const Metrics& m) { return m.ratioIdeal; }), percentText, points, -1},
+        {QObject::tr("makespan"), QObject::tr("First start to last end of one step"),
+         ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
+        {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"),
+         ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
+        {QObject::tr("bubble"), QObject::tr("Idle share of devices × makespan"),
+         ofMetrics([](const Metrics& m) { return m.rateMakespan; }), percentText, points, -1},
+        {QObject::tr("bubble of the span"), QObject::tr("The zero-bubble papers' rate: (span − ideal) / span"),
+         ofMetrics([](const Metrics& m) { return m.rateSpan; }), percentText, points, -1},
+        {QObject::tr("bubble / work"), QObject::tr("Megatron's ratio: (makespan − ideal) / ideal"),
+         ofMetrics([](const Metrics& m) { return m.ratioIdeal; }), percentText, points, -1},
         {QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
          ofMetrics([](const Metrics& m) {
              double most = 0;
@@ -77,7 +100,8 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
          multipleText, multipleDifference, -1}};
     rows.push_back({QObject::tr("throughput"), QObject::tr("Tokens of one step over the makespan"),
                     [](const ComparedSchedule& s) -> std::optional<double> {
-                        const double rate = s.prediction ? tokensPerSecond(s.design, s.prediction->metrics.makespan) : 0;
+                        const double rate =
+                            s.prediction ? tokensPerSecond(s.design, s.prediction->metrics.makespan) : 0;
                         return rate > 0 ? std::optional(rate) : std::nullopt;
                     },
                     tokens, relative, +1});
@@ -158,7 +182,9 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
             if (column > 0 && value && reference) {
                 const QString difference = row.difference(*value, *reference);
                 text += QStringLiteral("   ") + difference;
-                color = *value == *reference ? theme.dim : (*value - *reference) * row.better > 0 ? theme.good : theme.bad;
+                color = *value == *reference                     ? theme.dim
+                        : (*value - *reference) * row.better > 0 ? theme.good
+                                                                 : theme.bad;
             }
             auto* item = new QTableWidgetItem(text);
             item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);

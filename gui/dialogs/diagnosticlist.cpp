@@ -30,10 +30,7 @@ std::optional<Block> blockNamedIn(const Diagnostic& diagnostic)
 }
 
 DiagnosticList::DiagnosticList(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
-    , m_summary(new QLabel(this))
-    , m_list(new QListWidget(this))
+    : QDialog(parent), m_document(document), m_summary(new QLabel(this)), m_list(new QListWidget(this))
 {
     setWindowTitle(tr("Conflicts"));
     makePanel(this);
@@ -65,8 +62,9 @@ DiagnosticList::DiagnosticList(Document& document, QWidget* parent)
 void DiagnosticList::refresh()
 {
     const Diagnostics& diagnostics = m_document.diagnostics();
-    m_summary->setText(diagnostics.empty() ? tr("✓ Nothing stands in the way of running this schedule")
-                                           : diagnostics.size() == 1 ? tr("One thing to look at") : tr("%1 things to look at").arg(diagnostics.size()));
+    m_summary->setText(diagnostics.empty()       ? tr("✓ Nothing stands in the way of running this schedule")
+                       : diagnostics.size() == 1 ? tr("One thing to look at")
+                                                 : tr("%1 things to look at").arg(diagnostics.size()));
     const QSignalBlocker quiet(m_list);
     m_list->clear();
     const Theme& theme = Theme::of(*this);

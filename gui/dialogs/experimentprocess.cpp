@@ -13,17 +13,17 @@ namespace pipewright {
 QStringList ExperimentRequest::arguments() const
 {
     QStringList words{QStringLiteral("experiment")};
-    words << files << QStringLiteral("--steps") << QString::number(updates) << QStringLiteral("--seeds") << QString::number(seeds)
-          << QStringLiteral("--optimizer") << optimizer << QStringLiteral("--learning-rate") << QString::number(learningRate, 'g', 12)
-          << QStringLiteral("--momentum") << QString::number(momentum, 'g', 12) << QStringLiteral("--progress") << QStringLiteral("json")
+    words << files << QStringLiteral("--steps") << QString::number(updates) << QStringLiteral("--seeds")
+          << QString::number(seeds) << QStringLiteral("--optimizer") << optimizer << QStringLiteral("--learning-rate")
+          << QString::number(learningRate, 'g', 12) << QStringLiteral("--momentum")
+          << QString::number(momentum, 'g', 12) << QStringLiteral("--progress") << QStringLiteral("json")
           << QStringLiteral("--json");
     if (!data.isEmpty())
         words << QStringLiteral("--data") << data;
     return words;
 }
 
-ExperimentProcess::ExperimentProcess(QObject* parent)
-    : QObject(parent)
+ExperimentProcess::ExperimentProcess(QObject* parent) : QObject(parent)
 {
     connect(&m_child, &ChildProcess::line, this, &ExperimentProcess::takeLine);
     connect(&m_child, &ChildProcess::ended, this, &ExperimentProcess::end);

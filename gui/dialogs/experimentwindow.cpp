@@ -39,7 +39,8 @@ QString lossText(const Spread& loss, int seeds)
 {
     if (!std::isfinite(loss.mean))
         return QObject::tr("diverged");
-    return seeds > 1 ? QStringLiteral("%1 ± %2").arg(loss.mean, 0, 'f', 3).arg(loss.range / 2, 0, 'f', 3) : QString::number(loss.mean, 'f', 3);
+    return seeds > 1 ? QStringLiteral("%1 ± %2").arg(loss.mean, 0, 'f', 3).arg(loss.range / 2, 0, 'f', 3)
+                     : QString::number(loss.mean, 'f', 3);
 }
 
 QString numbersText(const std::vector<int>& numbers)
@@ -54,9 +55,7 @@ QString rateOf(double rate)
 
 } // namespace
 
-ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
+ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialog(parent), m_document(document)
 {
     setWindowTitle(tr("Train and compare weight policies"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -98,7 +97,8 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies->setFrameShape(QFrame::NoFrame);
     m_policies->setSpacing(3);
     for (const ComparablePolicy& policy : comparablePolicies()) {
-        auto* item = new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
+        auto* item =
+            new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
         const Family* family = findFamily(policy.family);
         item->setCheckState(family != nullptr && family->anyOptimizer ? Qt::Checked : Qt::Unchecked);
     }
@@ -109,7 +109,8 @@ QWidget* ExperimentWindow::makeSettings()
     m_model = new QComboBox(column);
     m_model->addItem(tr("small byte GPT"), QStringLiteral("byte-gpt-small"));
     m_model->addItem(tr("byte MLP, kinds of files"), QStringLiteral("byte-mlp"));
-    m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the last tenth is held back"));
+    m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the "
+                           "last tenth is held back"));
     m_optimizer = new QComboBox(column);
     for (const OptimizerFacts& facts : optimizers)
         m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),
@@ -165,7 +166,9 @@ QWidget* ExperimentWindow::makeSettings()
     connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
     connect(m_policies, &QListWidget::currentRowChanged, this, &ExperimentWindow::refreshLesson);
     connect(m_optimizer, &QComboBox::currentIndexChanged, this, [this](int index) {
-        m_rate->setValue(optimizers[static_cast<std::size_t>(index)].values == 1 ? 0.03 : 0.001); // where the sequential run of the small GPT learns well
+        m_rate->setValue(optimizers[static_cast<std::size_t>(index)].values == 1
+                             ? 0.03
+                             : 0.001); // where the sequential run of the small GPT learns well
         refreshPolicies();
     });
     connect(m_stageCount, &QSpinBox::valueChanged, this, &ExperimentWindow::refreshPolicies);
@@ -179,7 +182,8 @@ QWidget* ExperimentWindow::makeTraining()
 {
     auto* page = new QWidget(this);
     m_plot = new LossPlot(page);
-    m_state = makeCaption(tr("Every design sees the same data in the same order, from the same weights."), TextSize::Normal, page);
+    m_state = makeCaption(tr("Every design sees the same data in the same order, from the same weights."),
+                          TextSize::Normal, page);
     m_state->setAccessibleName(tr("State of the experiment"));
     m_state->setWordWrap(true);
     m_progress = new QProgressBar(page);
@@ -192,14 +196,17 @@ QWidget* ExperimentWindow::makeTraining()
     m_save->setAutoDefault(false);
     m_save->setEnabled(false);
     m_results = new ValueTable(tr("Results by design"),
-                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("sequential bits"), tr("staleness"),
-                                tr("copies"), tr("updates/s"), tr("peak memory")},
+                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("sequential bits"),
+                                tr("staleness"), tr("copies"), tr("updates/s"), tr("peak memory")},
                                page);
-    m_results->setColumnTip(1, tr("Mean of the last tenth of the updates; over seeds ± half the distance from the smallest to the largest"));
+    m_results->setColumnTip(
+        1,
+        tr("Mean of the last tenth of the updates; over seeds ± half the distance from the smallest to the largest"));
     m_results->setColumnTip(2, tr("Loss on data that was never trained on"));
     m_results->setColumnTip(3, tr("Share of held-back targets that got the largest probability"));
     m_results->setColumnTip(4, tr("Whether the final weights are those of the sequential run, to the bit"));
-    m_results->setColumnTip(5, tr("Updates between the version that a forward read and the update it feeds, per stage"));
+    m_results->setColumnTip(5,
+                            tr("Updates between the version that a forward read and the update it feeds, per stage"));
     m_results->setColumnTip(6, tr("Copies of the weights held at once, predicted ones included, per stage"));
     m_results->setColumnTip(7, tr("Measured on this machine, while the designs took turns"));
     m_results->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
@@ -226,11 +233,15 @@ QWidget* ExperimentWindow::makeLesson()
     m_lesson = makeCaption({}, TextSize::Normal, page);
     m_lesson->setWordWrap(true);
     m_lesson->setAccessibleName(tr("What the policy costs, in words"));
-    m_stages = new ValueTable(tr("Stages of the policy"),
-                              {tr("stage"), tr("staleness"), tr("predicted"), tr("versions"), tr("copies"), tr("memory"), tr("stable up to")}, page);
+    m_stages = new ValueTable(
+        tr("Stages of the policy"),
+        {tr("stage"), tr("staleness"), tr("predicted"), tr("versions"), tr("copies"), tr("memory"), tr("stable up to")},
+        page);
     m_stages->setColumnTip(2, tr("By how many updates the forward's weights are predicted"));
     m_stages->setColumnTip(5, tr("Bytes of those copies"));
-    m_stages->setColumnTip(6, tr("Largest learning rate at which one weight with this staleness settles, loss w²/2, SGD with this momentum"));
+    m_stages->setColumnTip(
+        6,
+        tr("Largest learning rate at which one weight with this staleness settles, loss w²/2, SGD with this momentum"));
     m_stability = new StabilityPlot(page);
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 14, 0, 0);
@@ -281,7 +292,8 @@ void ExperimentWindow::refreshPolicies()
             why = QString::fromStdString(toString(error.diagnostics().front()));
         }
         // A policy that cannot be trained with these settings keeps its place and says why; it cannot be ticked.
-        item->setFlags(why.isEmpty() ? item->flags() | Qt::ItemIsUserCheckable : item->flags() & ~Qt::ItemIsUserCheckable);
+        item->setFlags(why.isEmpty() ? item->flags() | Qt::ItemIsUserCheckable
+                                     : item->flags() & ~Qt::ItemIsUserCheckable);
         if (!why.isEmpty())
             item->setCheckState(Qt::Unchecked);
         item->setForeground(why.isEmpty() ? Theme::of(*this).text : Theme::of(*this).dim);
@@ -319,8 +331,12 @@ void ExperimentWindow::refreshLesson()
     m_stability->setPresent(m_momentum->value(), m_rate->value());
     if (lessons.empty()) {
         m_stability->setPolicy(0, 0);
-        m_lesson->setText(!why.isEmpty() ? why : tr("%1: every update is a flush. Nothing is stale, one copy of the weights is held, and the pipeline "
-                                                    "runs empty before each update.").arg(name));
+        m_lesson->setText(
+            !why.isEmpty()
+                ? why
+                : tr("%1: every update is a flush. Nothing is stale, one copy of the weights is held, and the pipeline "
+                     "runs empty before each update.")
+                      .arg(name));
         return;
     }
     // The current row's stage, else the stalest.
@@ -333,7 +349,8 @@ void ExperimentWindow::refreshLesson()
     const StageLesson& lesson = lessons[chosen];
     const int staleness = lesson.weights.staleness, steps = std::min(lesson.weights.forwardSteps, staleness);
     m_stability->setPolicy(staleness, steps);
-    QString text = tr("%1, stage %2: gradients are taken %3 updates late and %4 copies of the weights are held. On one weight with loss w²/2 and "
+    QString text = tr("%1, stage %2: gradients are taken %3 updates late and %4 copies of the weights are held. On one "
+                      "weight with loss w²/2 and "
                       "momentum %5 that settles up to a learning rate of %6.")
                        .arg(name)
                        .arg(lesson.weights.stage)
@@ -343,11 +360,13 @@ void ExperimentWindow::refreshLesson()
                        .arg(rateOf(lesson.stableRate));
     if (steps > 0) {
         const double bare = largestStableRate(0, staleness, 0), predicted = largestStableRate(0, staleness, steps);
-        text += tr(" Without prediction it would be %1: prediction %2 the range here. Prediction helps only with momentum, here from %3 on; without "
-                   "momentum it narrows the range, from %4 to %5.")
-                    .arg(rateOf(lesson.stableRateUnpredicted),
-                         lesson.stableRate > lesson.stableRateUnpredicted ? tr("widens") : tr("narrows"),
-                         QString::number(momentumWherePredictionHelps(staleness), 'f', 2), rateOf(bare), rateOf(predicted));
+        text +=
+            tr(" Without prediction it would be %1: prediction %2 the range here. Prediction helps only with momentum, "
+               "here from %3 on; without "
+               "momentum it narrows the range, from %4 to %5.")
+                .arg(rateOf(lesson.stableRateUnpredicted),
+                     lesson.stableRate > lesson.stableRateUnpredicted ? tr("widens") : tr("narrows"),
+                     QString::number(momentumWherePredictionHelps(staleness), 'f', 2), rateOf(bare), rateOf(predicted));
     }
     m_lesson->setText(text);
 }
@@ -402,8 +421,11 @@ void ExperimentWindow::takeProgress(const ExperimentProgress& now, double second
     const int designs = std::max(1, now.runs / std::max(1, m_seeds->value()));
     m_plot->append(static_cast<std::size_t>(now.run % designs), now.design, now.run % designs == 0, now.seed, now.loss);
     m_progress->setValue(static_cast<int>(1000 * now.fraction()));
-    m_state->setText(tr("run %1 of %2 · %3 · about %4 left").arg(now.run + 1).arg(now.runs).arg(QString::fromStdString(now.design),
-                                                             durationText(static_cast<Nanoseconds>(secondsLeft * 1e9))));
+    m_state->setText(
+        tr("run %1 of %2 · %3 · about %4 left")
+            .arg(now.run + 1)
+            .arg(now.runs)
+            .arg(QString::fromStdString(now.design), durationText(static_cast<Nanoseconds>(secondsLeft * 1e9))));
 }
 
 void ExperimentWindow::end(bool cancelled, const QString& reason)
@@ -416,7 +438,8 @@ void ExperimentWindow::end(bool cancelled, const QString& reason)
     else if (cancelled)
         m_state->setText(tr("cancelled: %1 finished runs are kept").arg(m_runs.size()));
     else
-        m_state->setText(m_warnings.isEmpty() ? tr("%1 runs of %2 updates").arg(m_runs.size()).arg(m_updates->value()) : m_warnings.front());
+        m_state->setText(m_warnings.isEmpty() ? tr("%1 runs of %2 updates").arg(m_runs.size()).arg(m_updates->value())
+                                              : m_warnings.front());
     m_state->setToolTip(m_warnings.join(QLatin1Char('\n')));
     Q_EMIT finished();
 }
@@ -429,7 +452,9 @@ void ExperimentWindow::refreshResults()
                         {lossText(line.finalLoss, line.seeds)},
                         {lossText(line.heldBackLoss, line.seeds)},
                         {percentText(line.heldBackAccuracy.mean)},
-                        {!line.bitEqual ? QStringLiteral("–") : *line.bitEqual ? tr("equal") : tr("differ")},
+                        {!line.bitEqual   ? QStringLiteral("–")
+                         : *line.bitEqual ? tr("equal")
+                                          : tr("differ")},
                         {numbersText(line.staleness)},
                         {numbersText(line.copies)},
                         {QString::number(line.updatesPerSecond.mean, 'f', 1)},
@@ -456,16 +481,18 @@ void ExperimentWindow::saveTo(const QString& path) const
     if (path.endsWith(QLatin1String(".csv")))
         writeFileAtomically(path.toStdString(), curvesCsv(m_runs), true);
     else if (path.endsWith(QLatin1String(".svg")))
-        writeFileAtomically(path.toStdString(),
-                            lossPicture(tr("%1 updates, %2").arg(m_updates->value()).arg(m_optimizer->currentText()).toStdString(), lossCurves(m_runs),
-                                        Theme::of(*this).isDark ? darkTheme : lightTheme),
-                            true);
+        writeFileAtomically(
+            path.toStdString(),
+            lossPicture(tr("%1 updates, %2").arg(m_updates->value()).arg(m_optimizer->currentText()).toStdString(),
+                        lossCurves(m_runs), Theme::of(*this).isDark ? darkTheme : lightTheme),
+            true);
     else if (path.endsWith(QLatin1String(".db"))) {
         ExperimentStore store(path.toStdString());
         for (const ExperimentRun& run : m_runs)
             store.add(recordOf(run));
     } else
-        throw Error(path.toStdString(), "experiments are saved as .svg, .csv or .db", "end the name in one of the three");
+        throw Error(path.toStdString(), "experiments are saved as .svg, .csv or .db",
+                    "end the name in one of the three");
 }
 
 QString ExperimentWindow::state() const

@@ -33,7 +33,7 @@ class ExperimentWindow : public QDialog {
 public:
     explicit ExperimentWindow(Document& document, QWidget* parent = nullptr);
 
-    void start(); ///< all ticked policies
+    void start();  ///< all ticked policies
     void cancel(); ///< finished runs stay
     bool isRunning() const { return m_process.isRunning(); }
     void setProgram(const QString& program) { m_program = program; } ///< the binary to start; empty: this one

@@ -40,7 +40,8 @@ public:
         painter->setFont(Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal));
         painter->setPen(index.row() > m_stack->index() ? theme.dim : theme.text);
         const QRect text = option.rect.adjusted(12, 0, -8, 0);
-        painter->drawText(text, Qt::AlignLeft | Qt::AlignVCenter, painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
+        painter->drawText(text, Qt::AlignLeft | Qt::AlignVCenter,
+                          painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
         painter->restore();
     }
 

@@ -11,8 +11,7 @@
 
 namespace pipewright {
 
-LossCurve::LossCurve(QWidget* parent)
-    : QWidget(parent)
+LossCurve::LossCurve(QWidget* parent) : QWidget(parent)
 {
     setAccessibleName(tr("Loss per step"));
     setMinimumHeight(72);

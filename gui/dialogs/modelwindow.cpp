@@ -37,7 +37,8 @@ double parseShare(const QString& text)
     bool ok = false;
     const double value = number.trimmed().toDouble(&ok) / (percent ? 100 : 1);
     if (!ok || !(value > 0) || value > 1)
-        throw Error("efficiency", "\"" + text.toStdString() + "\" is no share of the peak rate", "write for example 50 %");
+        throw Error("efficiency", "\"" + text.toStdString() + "\" is no share of the peak rate",
+                    "write for example 50 %");
     return value;
 }
 
@@ -48,27 +49,31 @@ int parseNumber(const QString& text, const std::string& where, int low, int high
     bool ok = false;
     const int value = text.toInt(&ok);
     if (!ok || value < low || value > high)
-        throw Error(where, "\"" + text.toStdString() + "\" is out of range", "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
+        throw Error(where, "\"" + text.toStdString() + "\" is out of range",
+                    "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
     return value;
 }
 
 } // namespace
 
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
-    , m_tabs(new QTabWidget(this))
-    , m_partition(new PartitionBar(this))
-    , m_measure(new QComboBox(this))
-    , m_effect(makeNumber({}, TextSize::Small, this))
-    , m_stages(new ValueTable(tr("Stages"), {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"), tr("weights"), tr("gradients"), tr("optimizer"), tr("activations")}, this))
-    , m_layers(new ValueTable(tr("Layers"), {tr("layer"), tr("stage"), tr("forward"), tr("backward"), tr("parameters"), tr("saved"), tr("output")}, this))
-    , m_devices(new ValueTable(tr("Devices"), {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"), tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")}, this))
-    , m_mapping(makeCaption({}, TextSize::Small, this))
-    , m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this))
-    , m_memory(new MemoryBars(this))
-    , m_source(makeCaption({}, TextSize::Small, this))
-    , m_fault(new QLabel(this))
+    : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_partition(new PartitionBar(this)),
+      m_measure(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
+      m_stages(new ValueTable(tr("Stages"),
+                              {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
+                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations")},
+                              this)),
+      m_layers(new ValueTable(
+          tr("Layers"),
+          {tr("layer"), tr("stage"), tr("forward"), tr("backward"), tr("parameters"), tr("saved"), tr("output")},
+          this)),
+      m_devices(new ValueTable(tr("Devices"),
+                               {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"),
+                                tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")},
+                               this)),
+      m_mapping(makeCaption({}, TextSize::Small, this)),
+      m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
+      m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -93,12 +98,17 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     layout->addWidget(m_fault);
     layout->addLayout(bottom);
 
-    m_stages->setColumnTip(2, tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
+    m_stages->setColumnTip(
+        2,
+        tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
     m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
-    m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from 0. Several devices may share one."));
-    m_devices->setColumnTip(multiprocessorsColumn, tr("Of the GPU's, a slice that is the device's own; empty: the whole GPU, shared with the others on it"));
+    m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from "
+                                          "0. Several devices may share one."));
+    m_devices->setColumnTip(
+        multiprocessorsColumn,
+        tr("Of the GPU's, a slice that is the device's own; empty: the whole GPU, shared with the others on it"));
     connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_measure, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_partition->setMeasure(index == 0 ? PartitionBar::Measure::Work : PartitionBar::Measure::Parameters);
@@ -106,7 +116,8 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_partition, &PartitionBar::previewed, this, &ModelWindow::showEffect);
     connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
     connect(m_partition, &PartitionBar::moved, this, &ModelWindow::takePartition);
-    connect(m_stages, &ValueTable::edited, this, [this](int row, int, const QString& text) { setLayersOfStage(row, text); });
+    connect(m_stages, &ValueTable::edited, this,
+            [this](int row, int, const QString& text) { setLayersOfStage(row, text); });
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
@@ -124,7 +135,9 @@ QWidget* ModelWindow::buildStages()
     header->addSpacing(16);
     header->addWidget(m_effect, 1);
     header->addWidget(m_measure);
-    auto* hint = makeCaption(tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."), TextSize::Small, page);
+    auto* hint = makeCaption(
+        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
+        TextSize::Small, page);
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
@@ -176,7 +189,9 @@ QWidget* ModelWindow::buildLinks()
     m_links->addAction(removeKey);
     auto* bar = new QHBoxLayout;
     bar->setSpacing(8);
-    for (QWidget* widget : std::initializer_list<QWidget*>{makeCaption(tr("from"), TextSize::Normal, page), from, makeCaption(tr("to"), TextSize::Normal, page), to, add, remove})
+    for (QWidget* widget :
+         std::initializer_list<QWidget*>{makeCaption(tr("from"), TextSize::Normal, page), from,
+                                         makeCaption(tr("to"), TextSize::Normal, page), to, add, remove})
         bar->addWidget(widget);
     bar->addStretch(1);
     auto* layout = new QVBoxLayout(page);
@@ -237,7 +252,8 @@ void ModelWindow::takePartition(const std::vector<int>& partition)
     std::size_t border = 0;
     while (border + 1 < partition.size() && partition[border] == before[border])
         ++border;
-    commit(tr("Cut stage %1 at %2 layers").arg(border).arg(partition[border]), [&] { return withPartition(m_document.design(), partition); });
+    commit(tr("Cut stage %1 at %2 layers").arg(border).arg(partition[border]),
+           [&] { return withPartition(m_document.design(), partition); });
 }
 
 void ModelWindow::showEffect(const std::vector<int>& partition)
@@ -248,8 +264,11 @@ void ModelWindow::showEffect(const std::vector<int>& partition)
         return;
     try {
         const Metrics now = predictPlaced(withPartition(m_document.design(), partition)).metrics;
-        const double change = double(now.makespan - present->metrics.makespan) / double(std::max<Nanoseconds>(1, present->metrics.makespan));
-        m_effect->setText(tr("makespan %1   bubble %2").arg(signedPercent(change), signedPoints(now.rateMakespan - present->metrics.rateMakespan)));
+        const double change = double(now.makespan - present->metrics.makespan)
+                              / double(std::max<Nanoseconds>(1, present->metrics.makespan));
+        m_effect->setText(
+            tr("makespan %1   bubble %2")
+                .arg(signedPercent(change), signedPoints(now.rateMakespan - present->metrics.rateMakespan)));
         setTone(m_effect, change < 0 ? Tone::Good : change > 0 ? Tone::Bad : Tone::Dim);
     } catch (const Error& error) {
         m_effect->setText(QString::fromUtf8(error.what()));
@@ -264,7 +283,8 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
     commit(tr("Cut stage %1 at %2 layers").arg(stage).arg(wanted), [&] {
         std::vector<int> partition = m_document.design().layersPerStage;
         if (!ok || wanted < 1)
-            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no number of layers", "every stage holds at least one");
+            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no number of layers",
+                        "every stage holds at least one");
         if (partition.size() < 2)
             throw Error("stage 0", "there is no other stage to give layers to or take them from", "");
         const auto own = static_cast<std::size_t>(stage);
@@ -273,7 +293,8 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
         const int change = wanted - partition[own];
         const std::vector<int> moved = withBorderMoved(partition, last ? own - 1 : own, last ? -change : change);
         if (moved[own] != wanted)
-            throw Error("stage " + std::to_string(stage), "its neighbour has no " + std::to_string(change) + " layers to give", "every stage keeps one");
+            throw Error("stage " + std::to_string(stage),
+                        "its neighbour has no " + std::to_string(change) + " layers to give", "every stage keeps one");
         return withPartition(m_document.design(), moved);
     });
 }
@@ -281,9 +302,9 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
 void ModelWindow::setGpu(int device, const QString& text)
 {
     const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
-    const QString what = text.isEmpty()  ? tr("Leave open which GPUs the devices run on")
-                         : now.empty()   ? tr("Run every device on GPU %1 of the machine").arg(text)
-                                         : tr("Run device %1 on GPU %2 of the machine").arg(device).arg(text);
+    const QString what = text.isEmpty() ? tr("Leave open which GPUs the devices run on")
+                         : now.empty()  ? tr("Run every device on GPU %1 of the machine").arg(text)
+                                        : tr("Run device %1 on GPU %2 of the machine").arg(device).arg(text);
     commit(what, [&] {
         Cluster cluster = m_document.design().cluster;
         if (text.isEmpty()) {
@@ -306,7 +327,9 @@ void ModelWindow::setMultiprocessors(int device, const QString& text)
                                         : tr("Run device %1 on %2 multiprocessors").arg(device).arg(text);
     commit(what, [&] {
         Cluster cluster = m_document.design().cluster;
-        const int slice = text.isEmpty() ? 0 : parseNumber(text, "multiprocessors of device " + std::to_string(device), 1, mostMultiprocessors);
+        const int slice = text.isEmpty() ? 0
+                                         : parseNumber(text, "multiprocessors of device " + std::to_string(device), 1,
+                                                       mostMultiprocessors);
         if (now.empty() && slice > 0)
             cluster.gpus.assign(cluster.devices.size(), GpuShare{0, slice});
         else if (!now.empty())
@@ -327,23 +350,12 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
         DeviceSpec& spec = cluster.devices[static_cast<std::size_t>(device)];
         const std::string value = text.toStdString();
         switch (column) {
-        case 1:
-            spec.name = value;
-            break;
-        case 2:
-            spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory");
-            break;
-        case 3:
-            spec.peakFlops = parseFlops(value, "peak rate");
-            break;
-        case 4:
-            spec.efficiency = parseShare(text);
-            break;
-        case 5:
-            spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth");
-            break;
-        default:
-            break;
+        case 1: spec.name = value; break;
+        case 2: spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory"); break;
+        case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
+        case 4: spec.efficiency = parseShare(text); break;
+        case 5: spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth"); break;
+        default: break;
         }
         return withCluster(m_document.design(), std::move(cluster));
     });
@@ -351,30 +363,36 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
 
 void ModelWindow::setLinkValue(int row, int column, const QString& text)
 {
-    commit(tr("Set %1 of the link %2 to %3").arg(m_links->horizontalHeaderItem(column)->text(), m_links->text(row, 0), text), [&] {
-        Cluster cluster = m_document.design().cluster;
-        LinkSpec& link = row == 0 ? cluster.link : std::next(cluster.linkOfPair.begin(), row - 1)->second;
-        if (column == 1)
-            link.name = text.toStdString();
-        else if (column == 2)
-            link.latency = parseDuration(text.toStdString(), "latency");
-        else
-            link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(text.toStdString(), "bandwidth");
-        return withCluster(m_document.design(), std::move(cluster));
-    });
+    commit(tr("Set %1 of the link %2 to %3")
+               .arg(m_links->horizontalHeaderItem(column)->text(), m_links->text(row, 0), text),
+           [&] {
+               Cluster cluster = m_document.design().cluster;
+               LinkSpec& link = row == 0 ? cluster.link : std::next(cluster.linkOfPair.begin(), row - 1)->second;
+               if (column == 1)
+                   link.name = text.toStdString();
+               else if (column == 2)
+                   link.latency = parseDuration(text.toStdString(), "latency");
+               else
+                   link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(text.toStdString(), "bandwidth");
+               return withCluster(m_document.design(), std::move(cluster));
+           });
 }
 
 void ModelWindow::addLink(int from, int to)
 {
     const int devices = static_cast<int>(m_document.design().cluster.devices.size());
-    commit(tr("Add a link from %1 to %2").arg(deviceLabel(m_document.design(), from), deviceLabel(m_document.design(), to)), [&] {
-        if (from == to || std::max(from, to) >= devices)
-            throw Error("link", "there is no pair of devices " + std::to_string(from) + " and " + std::to_string(to), "two different ones of " + std::to_string(devices));
-        Cluster cluster = m_document.design().cluster;
-        if (!cluster.linkOfPair.emplace(std::pair(from, to), cluster.link).second)
-            throw Error("link", "this pair has a link of its own already", "edit it in the table");
-        return withCluster(m_document.design(), std::move(cluster));
-    });
+    commit(tr("Add a link from %1 to %2")
+               .arg(deviceLabel(m_document.design(), from), deviceLabel(m_document.design(), to)),
+           [&] {
+               if (from == to || std::max(from, to) >= devices)
+                   throw Error("link",
+                               "there is no pair of devices " + std::to_string(from) + " and " + std::to_string(to),
+                               "two different ones of " + std::to_string(devices));
+               Cluster cluster = m_document.design().cluster;
+               if (!cluster.linkOfPair.emplace(std::pair(from, to), cluster.link).second)
+                   throw Error("link", "this pair has a link of its own already", "edit it in the table");
+               return withCluster(m_document.design(), std::move(cluster));
+           });
 }
 
 void ModelWindow::removeLink()

@@ -32,8 +32,8 @@ public:
     ValueTable& links() { return *m_links; }
     MemoryBars& memory() { return *m_memory; }
     QTabWidget* tabs() const { return m_tabs; }
-    QString fault() const; ///< why the last edit was refused
-    QString effect() const; ///< of a drag in progress
+    QString fault() const;   ///< why the last edit was refused
+    QString effect() const;  ///< of a drag in progress
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setLayersOfStage(int stage, const QString& text);

@@ -70,9 +70,8 @@ void addRow(QFormLayout* form, const QString& text, QWidget* field)
 } // namespace
 
 NewScheduleDialog::NewScheduleDialog(QWidget* parent)
-    : QDialog(parent)
-    , m_presets(std::make_unique<PresetLibrary>())
-    , m_buttons(new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel, this))
+    : QDialog(parent), m_presets(std::make_unique<PresetLibrary>()),
+      m_buttons(new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel, this))
 {
     setWindowTitle(tr("New schedule"));
     makePanel(this);
@@ -99,7 +98,8 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
     connect(m_layout, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
-    for (QSpinBox* spin : {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
+    for (QSpinBox* spin :
+         {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
@@ -147,8 +147,9 @@ QWidget* NewScheduleDialog::buildForm()
     m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
     m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
-    m_layout->setToolTip(tr("As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
-                            "Sharded states: each stage's weights are kept once and hop to whoever works on it next."));
+    m_layout->setToolTip(tr(
+        "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
+        "Sharded states: each stage's weights are kept once and hop to whoever works on it next."));
     const std::pair<WorkerLayout, QString> layouts[] = {{WorkerLayout::Pipeline, tr("as a pipeline")},
                                                         {WorkerLayout::Workers, tr("one device per worker")},
                                                         {WorkerLayout::Sharded, tr("per worker, sharded states")},
@@ -218,7 +219,8 @@ void NewScheduleDialog::takeFamily()
 {
     const Family* family = findFamily(chosen(m_family));
     if (family) {
-        m_description->setText(QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
+        m_description->setText(
+            QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
         m_chunks->setEnabled(family->chunksSelectable);
         m_group->setEnabled(family->chunksSelectable);
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
@@ -304,7 +306,8 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
             const Bytes peak = metrics.devices[index].peakBytes;
             const Bytes limit = outcome.design.cluster.devices[index].memory;
             outcome.numbers.emplace_back(tr("peak memory"), sizeText(peak));
-            outcome.numbers.emplace_back(tr("of which activations"), multipleText(metrics.devices[index].peakActivations));
+            outcome.numbers.emplace_back(tr("of which activations"),
+                                         multipleText(metrics.devices[index].peakActivations));
             if (limit > 0 && peak > limit)
                 outcome.diagnostics.push_back({Severity::Warning, deviceLabel(outcome.design, fullest).toStdString(),
                                                "peak memory is above the device's " + formatSize(limit),
@@ -312,7 +315,8 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
         }
         if (const double tokens = tokensPerSecond(outcome.design, metrics.makespan); tokens > 0)
             outcome.numbers.emplace_back(tr("throughput"), tr("%1 tok/s").arg(rateText(tokens)));
-        outcome.numbers.emplace_back(tr("blocks"), QLocale(QLocale::English).toString(qlonglong(outcome.design.schedule.blocks())));
+        outcome.numbers.emplace_back(tr("blocks"),
+                                     QLocale(QLocale::English).toString(qlonglong(outcome.design.schedule.blocks())));
         outcome.good = true;
     } catch (const Error& error) {
         outcome.diagnostics = error.diagnostics();
@@ -326,7 +330,8 @@ void NewScheduleDialog::showOutcome(const Outcome& outcome)
     for (const auto& [name, value] : outcome.numbers)
         facts.push_back({name, value, tr("Predicted from the formula costs of model and cluster"), Tone::Plain});
     m_numbers->setFacts(facts);
-    m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source)) : tr("No prediction"));
+    m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source))
+                                  : tr("No prediction"));
     m_state->setWordWrap(true);
     m_faults->setText(QString::fromStdString(toString(outcome.diagnostics)).trimmed());
     setTone(m_faults, outcome.good ? Tone::Plain : Tone::Bad);

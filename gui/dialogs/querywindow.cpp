@@ -66,7 +66,9 @@ QString questionFor(const TableShape& table)
                 join = QStringLiteral("LEFT JOIN StringIds ON StringIds.id = %1\n").arg(QLatin1String(id));
             }
     }
-    return QStringLiteral("SELECT %1T.end - T.start AS duration, T.*\nFROM %2 AS T\n%3ORDER BY duration DESC\nLIMIT 100").arg(what, name, join);
+    return QStringLiteral(
+               "SELECT %1T.end - T.start AS duration, T.*\nFROM %2 AS T\n%3ORDER BY duration DESC\nLIMIT 100")
+        .arg(what, name, join);
 }
 
 } // namespace
@@ -114,7 +116,8 @@ QueryWindow::QueryWindow(QWidget* parent)
 /// Where a statement is written, a plain Return is a new line.
 void QueryWindow::keyPressEvent(QKeyEvent* event)
 {
-    if (event->modifiers().testFlag(Qt::ControlModifier) && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter))
+    if (event->modifiers().testFlag(Qt::ControlModifier)
+        && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter))
         run();
     else
         QWidget::keyPressEvent(event);
@@ -174,14 +177,16 @@ void QueryWindow::setTrace(const QString& path)
     setWindowTitle(tr("%1 – SQL").arg(QFileInfo(path).fileName()));
     try {
         for (const TableShape& table : schemaOf(path.toStdString())) {
-            auto* item = new QTreeWidgetItem(m_tables, {QString::fromStdString(table.name), QLocale(QLocale::English).toString(qlonglong(table.rows))});
+            auto* item = new QTreeWidgetItem(m_tables, {QString::fromStdString(table.name),
+                                                        QLocale(QLocale::English).toString(qlonglong(table.rows))});
             item->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
             item->setData(0, Qt::UserRole, questionFor(table));
             for (const std::string& column : table.columns) {
                 auto* child = new QTreeWidgetItem(item, {QString::fromStdString(column)});
                 child->setData(0, Qt::UserRole, QString::fromStdString(column.substr(0, column.find(' '))));
             }
-            if (m_statement->toPlainText().isEmpty() && table.rows > 0 && (table.name == "RECORDS" || table.name == "CUPTI_ACTIVITY_KIND_KERNEL"))
+            if (m_statement->toPlainText().isEmpty() && table.rows > 0
+                && (table.name == "RECORDS" || table.name == "CUPTI_ACTIVITY_KIND_KERNEL"))
                 m_statement->setPlainText(questionFor(table));
         }
         m_state->setText(tr("Ctrl+Return runs the statement"));
@@ -246,7 +251,8 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     m_rows->setHorizontalHeaderLabels(columns);
     for (int c = 0; c < m_rows->columnCount(); ++c) {
         const bool numbers = !result.rows.empty() && isNumber(result.rows[0][static_cast<std::size_t>(c)]);
-        m_rows->horizontalHeaderItem(c)->setTextAlignment((numbers ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+        m_rows->horizontalHeaderItem(c)->setTextAlignment((numbers ? Qt::AlignRight : Qt::AlignLeft)
+                                                          | Qt::AlignVCenter);
     }
     m_rows->setRowCount(static_cast<int>(result.rows.size()));
     for (int r = 0; r < m_rows->rowCount(); ++r) {
@@ -264,7 +270,9 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     constexpr int widest = 360; // a name of a kernel would push everything else out of sight
     for (int c = 0; c < m_rows->columnCount(); ++c)
         m_rows->setColumnWidth(c, std::min(widest, m_rows->columnWidth(c)));
-    m_state->setText(result.cut ? tr("the first %1 rows, %2 ms; a LIMIT or a narrower question shows others").arg(result.rows.size()).arg(milliseconds)
+    m_state->setText(result.cut ? tr("the first %1 rows, %2 ms; a LIMIT or a narrower question shows others")
+                                      .arg(result.rows.size())
+                                      .arg(milliseconds)
                                 : tr("%1 rows, %2 ms").arg(result.rows.size()).arg(milliseconds));
 }
 

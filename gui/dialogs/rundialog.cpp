@@ -43,13 +43,9 @@ QString timeLeftText(double seconds)
 } // namespace
 
 RunDialog::RunDialog(const Design& design, const QString& traceFolder, const QString& program, QWidget* parent)
-    : QDialog(parent)
-    , m_design(design)
-    , m_traceFolder(traceFolder)
-    , m_program(program)
-    , m_process(new RunProcess(this))
-    , m_run(new QPushButton(tr("▶ Run"), this))
-    , m_cancel(new QPushButton(tr("Close"), this))
+    : QDialog(parent), m_design(design), m_traceFolder(traceFolder), m_program(program),
+      m_process(new RunProcess(this)), m_run(new QPushButton(tr("▶ Run"), this)),
+      m_cancel(new QPushButton(tr("Close"), this))
 {
     setWindowTitle(tr("Run"));
     makePanel(this);
@@ -189,7 +185,8 @@ void RunDialog::takeBackends(const std::vector<BackendChoice>& found)
         m_backend->setItemData(row, backend.description, Qt::ToolTipRole);
         if (!backend.available && model)
             model->item(row)->setEnabled(false);
-        notes << (backend.available ? QStringLiteral("%1: %2") : tr("%1 is off: %2")).arg(backend.name, backend.description);
+        notes << (backend.available ? QStringLiteral("%1: %2") : tr("%1 is off: %2"))
+                     .arg(backend.name, backend.description);
     }
     for (std::size_t i = 0; i < backends.size(); ++i) {
         if (backends[i].available) {
@@ -279,10 +276,8 @@ QString RunDialog::resultText(const ChildResult& result) const
     switch (result.kind) {
     case ChildResult::Cancelled:
         return tr("Cancelled. Finished steps are in the trace, which was not laid over the design.");
-    case ChildResult::Failed:
-        return result.reason;
-    case ChildResult::Done:
-        break;
+    case ChildResult::Failed: return result.reason;
+    case ChildResult::Done: break;
     }
     if (!result.gradientsChecked)
         return tr("Done. Gradients were not checked.");

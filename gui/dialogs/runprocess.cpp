@@ -23,9 +23,12 @@ std::optional<double> number(const nlohmann::json& object, const char* key)
 
 QStringList ChildRequest::arguments() const
 {
-    QStringList words{QStringLiteral("run"),     design,         QStringLiteral("--backend"), backend,
-                      QStringLiteral("--steps"), QString::number(steps), QStringLiteral("-o"),        trace,
-                      QStringLiteral("--json"),  QStringLiteral("--progress"), QStringLiteral("json")};
+    QStringList words{QStringLiteral("run"),       design,
+                      QStringLiteral("--backend"), backend,
+                      QStringLiteral("--steps"),   QString::number(steps),
+                      QStringLiteral("-o"),        trace,
+                      QStringLiteral("--json"),    QStringLiteral("--progress"),
+                      QStringLiteral("json")};
     if (!data.isEmpty())
         words << QStringLiteral("--data") << data;
     if (!transport.isEmpty())
@@ -33,8 +36,7 @@ QStringList ChildRequest::arguments() const
     return words;
 }
 
-RunProcess::RunProcess(QObject* parent)
-    : QObject(parent)
+RunProcess::RunProcess(QObject* parent) : QObject(parent)
 {
     connect(&m_child, &ChildProcess::line, this, &RunProcess::takeLine);
     connect(&m_child, &ChildProcess::ended, this, &RunProcess::end);
@@ -101,7 +103,8 @@ void RunProcess::end(const ChildEnd& child)
     } else if (child.kind == ChildEnd::Crashed) {
         result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
     } else if (!report.is_object()) {
-        result.reason = child.code == 0 ? tr("The run ended without a report.") : tr("The run failed (exit code %1).").arg(child.code);
+        result.reason = child.code == 0 ? tr("The run ended without a report.")
+                                        : tr("The run failed (exit code %1).").arg(child.code);
     } else {
         // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
         result.kind = ChildResult::Done;

@@ -14,9 +14,9 @@
 namespace pipewright {
 
 struct ChildRequest {
-    QString program;   ///< the binary to start; empty: this one
-    QString design;    ///< file to run
-    QString trace;     ///< file to write
+    QString program; ///< the binary to start; empty: this one
+    QString design;  ///< file to run
+    QString trace;   ///< file to write
     QString backend = QStringLiteral("host");
     int steps = 10;
     QString data;      ///< training text; empty: the built-in one
@@ -34,12 +34,12 @@ struct ChildProgress {
 
 struct ChildResult {
     enum Kind { Done, Cancelled, Failed } kind = Failed;
-    QString reason;         ///< why it failed
-    QStringList messages;   ///< diagnostics that the child printed
+    QString reason;       ///< why it failed
+    QStringList messages; ///< diagnostics that the child printed
     QString trace;
     bool gradientsChecked = false, bitEqual = false;
     double maxRelativeError = 0;
-    QByteArray json;        ///< the child's own report
+    QByteArray json; ///< the child's own report
 };
 
 class RunProcess : public QObject {

@@ -15,8 +15,8 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QSplitter>
 #include <QScreen>
+#include <QSplitter>
 #include <QTableWidget>
 
 #include <algorithm>

@@ -47,8 +47,7 @@ SharingWindow::SharingWindow(Document& document, QWidget* parent)
       m_members(new QTableWidget(0, MemberColumns, this)), m_ways(new QTreeWidget(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_prediction(makeNumber({}, TextSize::Normal, this)),
       m_start(new QPushButton(tr("Share out"), this)), m_apply(new QPushButton(tr("Use for this device"), this)),
-      m_best(new QPushButton(tr("Best shares"), this)), m_flow(new ProgramFlow(this)),
-      m_sliders(new RatioSliders(this))
+      m_best(new QPushButton(tr("Best shares"), this)), m_flow(new ProgramFlow(this)), m_sliders(new RatioSliders(this))
 {
     setWindowTitle(tr("A stage shared among devices"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -253,9 +252,12 @@ void SharingWindow::addMember(const DeviceSpec& device)
     const int row = m_members->rowCount();
     m_members->insertRow(row);
     m_members->setItem(row, Name, new QTableWidgetItem(QString::fromStdString(device.name)));
-    m_members->setItem(row, Rate, new QTableWidgetItem(QString::fromStdString(formatFlops(device.peakFlops * device.efficiency))));
-    m_members->setItem(row, Memory, new QTableWidgetItem(device.memory > 0 ? QString::fromStdString(formatSize(device.memory)).remove(' ')
-                                                                           : QString()));
+    m_members->setItem(row, Rate,
+                       new QTableWidgetItem(QString::fromStdString(formatFlops(device.peakFlops * device.efficiency))));
+    m_members->setItem(row, Memory,
+                       new QTableWidgetItem(device.memory > 0
+                                                ? QString::fromStdString(formatSize(device.memory)).remove(' ')
+                                                : QString()));
 }
 
 Cluster SharingWindow::group() const
@@ -272,7 +274,8 @@ Cluster SharingWindow::group() const
             const QTableWidgetItem* item = m_members->item(row, column);
             return item ? item->text().trimmed() : QString();
         };
-        DeviceSpec member = static_cast<std::size_t>(row) < before.size() ? before[static_cast<std::size_t>(row)] : lane;
+        DeviceSpec member =
+            static_cast<std::size_t>(row) < before.size() ? before[static_cast<std::size_t>(row)] : lane;
         member.group.reset();
         member.name = text(Name).toStdString();
         member.peakFlops = parseFlops(text(Rate).toStdString(), "rate");
@@ -298,7 +301,8 @@ void SharingWindow::start()
     m_sliders->setDevices({}, {});
     const Design& design = m_document.design();
     if (device() < 0) {
-        end(design.workload ? tr("this stage's device is not described") : tr("this design has costs but no model"), true);
+        end(design.workload ? tr("this stage's device is not described") : tr("this design has costs but no model"),
+            true);
         return;
     }
     DeviceSpec lane;
@@ -313,12 +317,14 @@ void SharingWindow::start()
         end(tr("this design does not say which layers the stage has"), true);
         return;
     }
-    const int first = std::accumulate(design.layersPerStage.begin(), design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(stage), 0);
+    const int first = std::accumulate(design.layersPerStage.begin(),
+                                      design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(stage), 0);
     m_running = true;
     m_start->setEnabled(false);
     m_state->setText(tr("synthesising …"));
     setTone(m_state, Tone::Dim);
-    m_worker.start([this, generation, stop = m_stop.get_token(), workload = *design.workload, first, count = design.layersPerStage[stage], lane] {
+    m_worker.start([this, generation, stop = m_stop.get_token(), workload = *design.workload, first,
+                    count = design.layersPerStage[stage], lane] {
         auto found = std::make_shared<Found>();
         QString wrong;
         try {
@@ -328,7 +334,8 @@ void SharingWindow::start()
             spmd::PlanOptions options;
             options.maxExpansions = 100'000;
             options.deadline = {std::chrono::steady_clock::now() + longestSearch, stop};
-            found->ways.push_back({tr("this one").toStdString(), shared.plan.program, shared.plan.ratios, shared.plan.cost, true});
+            found->ways.push_back(
+                {tr("this one").toStdString(), shared.plan.program, shared.plan.ratios, shared.plan.cost, true});
             for (auto list : {runnersUp(shared.graph, shared.machine, shared.plan, options, runnersShown),
                               commonWays(shared.graph, shared.machine, options)})
                 for (spmd::Alternative& way : list)
@@ -403,7 +410,8 @@ void SharingWindow::showShares()
     const spmd::Ratios ratios(way.ratios.size(), m_sliders->shares());
     const double cost = costOf(way.program, stage.machine, ratios);
     m_flow->setProgram(way.program, stage.graph, stage.machine, ratios);
-    QString text = tr("%1 a microbatch, best %2 (%3)").arg(secondsText(cost), secondsText(stage.plan.cost), signedPercent(cost / stage.plan.cost - 1));
+    QString text = tr("%1 a microbatch, best %2 (%3)")
+                       .arg(secondsText(cost), secondsText(stage.plan.cost), signedPercent(cost / stage.plan.cost - 1));
     const std::vector<double> bytes = memoryOf(way.program, ratios);
     for (const int d : devicesOverfull(bytes, stage.machine))
         text += tr("; device %1 needs %2").arg(d).arg(sizeText(static_cast<Bytes>(bytes[static_cast<std::size_t>(d)])));

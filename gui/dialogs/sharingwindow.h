@@ -66,7 +66,7 @@ private:
     void build();
     QVBoxLayout* buildMembers();
     QVBoxLayout* buildWays();
-    int device() const; ///< that holds the stage chosen; -1: none
+    int device() const;    ///< that holds the stage chosen; -1: none
     Cluster group() const; ///< as listed; throws Error
     void refreshStages();
     void refreshMembers();

@@ -12,9 +12,7 @@
 
 namespace pipewright {
 
-ShortcutList::ShortcutList(const QList<Group>& groups, QWidget* parent)
-    : QDialog(parent)
-    , m_list(new QTreeWidget(this))
+ShortcutList::ShortcutList(const QList<Group>& groups, QWidget* parent) : QDialog(parent), m_list(new QTreeWidget(this))
 {
     setWindowTitle(tr("Shortcuts"));
     makePanel(this);

@@ -28,11 +28,11 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QScreen>
 #include <QSettings>
 #include <QShortcut>
 #include <QSplitter>
 #include <QStandardPaths>
-#include <QScreen>
 #include <QTabWidget>
 #include <QTreeWidget>
 
@@ -83,8 +83,7 @@ TraceWindow::TraceWindow(QWidget* parent)
               return note;
           },
           this)),
-      m_search(new QLineEdit(this)),
-      m_progress(new QProgressBar(this)), m_cancel(new QPushButton(tr("Cancel"), this)),
+      m_search(new QLineEdit(this)), m_progress(new QProgressBar(this)), m_cancel(new QPushButton(tr("Cancel"), this)),
       m_title(makeCaption({}, TextSize::Title, this)), m_state(makeCaption({}, TextSize::Small, this)),
       m_report(makeCaption({}, TextSize::Small, this)), m_stretch(makeCaption({}, TextSize::Small, this)),
       m_facts(new FactList(this)), m_tabs(new QTabWidget(this)),
@@ -103,7 +102,8 @@ TraceWindow::TraceWindow(QWidget* parent)
         m_later.start();
     });
     connect(m_view, &ActivityView::selectionChanged, this, &TraceWindow::showSelection);
-    connect(m_view, &ActivityView::hovered, this, [this](const QString& text) { m_state->setText(text.isEmpty() ? m_size : text); });
+    connect(m_view, &ActivityView::hovered, this,
+            [this](const QString& text) { m_state->setText(text.isEmpty() ? m_size : text); });
     connect(m_search, &QLineEdit::textChanged, this,
             [this](const QString& text) { m_view->highlight(text.trimmed()); });
     connect(m_search, &QLineEdit::returnPressed, this, [this] { findNext(1); });
@@ -200,10 +200,12 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
         return button;
     };
     connect(add(tr("Whole"), tr("Show all of the trace (0)")), &QPushButton::clicked, m_view, &ActivityView::showAll);
-    connect(add(tr("SQL…"), tr("Ask the trace with SQL (Ctrl+Shift+Q)")), &QPushButton::clicked, this, &TraceWindow::showQuery);
-    connect(add(tr("Picture…"), tr("What is in sight, as PNG (Ctrl+E)")), &QPushButton::clicked, this, &TraceWindow::exportPicture);
-    connect(add(tr("Report…"), tr("All of it as one HTML page: pictures, numbers, causes, notes (Ctrl+Shift+E)")), &QPushButton::clicked, this,
-            &TraceWindow::exportReport);
+    connect(add(tr("SQL…"), tr("Ask the trace with SQL (Ctrl+Shift+Q)")), &QPushButton::clicked, this,
+            &TraceWindow::showQuery);
+    connect(add(tr("Picture…"), tr("What is in sight, as PNG (Ctrl+E)")), &QPushButton::clicked, this,
+            &TraceWindow::exportPicture);
+    connect(add(tr("Report…"), tr("All of it as one HTML page: pictures, numbers, causes, notes (Ctrl+Shift+E)")),
+            &QPushButton::clicked, this, &TraceWindow::exportReport);
 }
 
 void TraceWindow::addShortcuts()
@@ -282,9 +284,10 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             releaseFreedMemory(); // importing takes several times what looking takes
             const std::string& store = foreign ? cache : path;
             Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};
-            opened.trace = std::make_shared<const StoredActivities>(
-                readActivities(store, progress.part(foreign ? 0.9 : 0, 1)));
-            opened.launches = std::make_shared<const LaunchCalls>(*opened.trace, [this, opening] { return m_opening != opening; });
+            opened.trace =
+                std::make_shared<const StoredActivities>(readActivities(store, progress.part(foreign ? 0.9 : 0, 1)));
+            opened.launches =
+                std::make_shared<const LaunchCalls>(*opened.trace, [this, opening] { return m_opening != opening; });
             here([this, opened] { take(opened); });
         } catch (const std::exception& error) {
             fail(QString::fromUtf8(error.what()));
@@ -321,7 +324,8 @@ void TraceWindow::take(const Opened& what)
     m_report->setVisible(!left.isEmpty());
     const std::size_t slices = trace->slices();
     const QString source = sourceText(QString::fromStdString(trace->source));
-    const QString title = tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool));
+    const QString title =
+        tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool));
     m_title->setText(m_title->fontMetrics().elidedText(title, Qt::ElideMiddle, longestTitle));
     m_title->setToolTip(QString::fromStdString(trace->source));
     m_view->setTrace(trace);
@@ -361,7 +365,8 @@ QString TraceWindow::besideTrace(const QString& suffix) const
 
 void TraceWindow::exportPicture()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), besideTrace(QStringLiteral(".png")), tr("PNG (*.png)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), besideTrace(QStringLiteral(".png")),
+                                                tr("PNG (*.png)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())
@@ -377,7 +382,8 @@ void TraceWindow::reportTo(const QString& path)
     m_worker.start([this, opened = m_opened, notes = m_notes->notes(), path] {
         QString why;
         try {
-            writeFileAtomically(path.toStdString(), activityReport(*opened.trace, opened.store.toStdString(), notes), true);
+            writeFileAtomically(path.toStdString(), activityReport(*opened.trace, opened.store.toStdString(), notes),
+                                true);
         } catch (const std::exception& error) {
             why = QString::fromUtf8(error.what());
         }
@@ -393,7 +399,8 @@ void TraceWindow::reportTo(const QString& path)
 
 void TraceWindow::exportReport()
 {
-    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), besideTrace(QStringLiteral(".html")), tr("HTML (*.html)"));
+    QString path = QFileDialog::getSaveFileName(this, tr("Export report"), besideTrace(QStringLiteral(".html")),
+                                                tr("HTML (*.html)"));
     if (path.isEmpty())
         return;
     if (QFileInfo(path).suffix().isEmpty())

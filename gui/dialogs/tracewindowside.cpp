@@ -155,10 +155,12 @@ void TraceWindow::sumUp()
     const auto whole = explained();
     const bool times = m_timesOf != whole && m_opened.launches;
     // The view keeps its trace until the next one; the copy of the pointer keeps it until this is done.
-    m_worker.start([this, request, trace = m_view->sharedTrace(), launches = m_opened.launches, from = from, to = to, whole, times] {
+    m_worker.start([this, request, trace = m_view->sharedTrace(), launches = m_opened.launches, from = from, to = to,
+                    whole, times] {
         const auto stopped = [&] { return m_request != request; };
         const ActivitySummary summary = summarise(*trace, from, to, stopped);
-        const DeviceTimes spent = times ? deviceTimes(*trace, *launches, whole.first, whole.second, stopped) : DeviceTimes();
+        const DeviceTimes spent =
+            times ? deviceTimes(*trace, *launches, whole.first, whole.second, stopped) : DeviceTimes();
         QMetaObject::invokeMethod(
             this,
             [this, request, summary, spent, whole, times] {

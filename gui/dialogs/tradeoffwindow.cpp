@@ -31,20 +31,17 @@ public:
     bool operator<(const QTreeWidgetItem& other) const override
     {
         const int column = treeWidget() ? treeWidget()->sortColumn() : Name;
-        return column == Name ? text(Name) < other.text(Name) : data(column, pointRole).toDouble() < other.data(column, pointRole).toDouble();
+        return column == Name ? text(Name) < other.text(Name)
+                              : data(column, pointRole).toDouble() < other.data(column, pointRole).toDouble();
     }
 };
 
 } // namespace
 
 TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
-    : QDialog(parent)
-    , m_document(document)
-    , m_plot(new TradeOffPlot(this))
-    , m_list(new QTreeWidget(this))
-    , m_progress(new QProgressBar(this))
-    , m_state(makeCaption({}, TextSize::Normal, this))
-    , m_button(new QPushButton(this))
+    : QDialog(parent), m_document(document), m_plot(new TradeOffPlot(this)), m_list(new QTreeWidget(this)),
+      m_progress(new QProgressBar(this)), m_state(makeCaption({}, TextSize::Normal, this)),
+      m_button(new QPushButton(this))
 {
     setWindowTitle(tr("Memory against bubble"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -75,7 +72,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_button->setAutoDefault(false);
     auto* close = new QPushButton(tr("Close"), this);
     close->setAutoDefault(false);
-    auto* hint = makeCaption(tr("On the line: nothing has less of both. Click a point, or choose with the arrows and Return, to make it the schedule."),
+    auto* hint = makeCaption(tr("On the line: nothing has less of both. Click a point, or choose with the arrows and "
+                                "Return, to make it the schedule."),
                              TextSize::Small, this);
 
     auto* top = new QHBoxLayout;
@@ -110,7 +108,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
         if (item)
             m_plot->setCurrent(item->data(Name, pointRole).toInt());
     });
-    connect(m_list, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) { take(item->data(Name, pointRole).toInt()); });
+    connect(m_list, &QTreeWidget::itemActivated, this,
+            [this](QTreeWidgetItem* item) { take(item->data(Name, pointRole).toInt()); });
     connect(&m_document, &Document::designChanged, this, &TradeOffWindow::refreshPresent);
     end({});
     resize(1080, 600);
@@ -129,7 +128,8 @@ void TradeOffWindow::Inbox::post(std::function<void(TradeOffWindow&)> deliver)
 {
     const std::lock_guard lock(mutex); // the window cannot go while a message is put into its queue
     if (window)
-        QMetaObject::invokeMethod(window, [to = window, deliver = std::move(deliver)] { deliver(*to); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(
+            window, [to = window, deliver = std::move(deliver)] { deliver(*to); }, Qt::QueuedConnection);
 }
 
 void TradeOffWindow::showEvent(QShowEvent* event)
@@ -150,8 +150,9 @@ void TradeOffWindow::changeEvent(QEvent* event)
 bool TradeOffWindow::isStale() const
 {
     const Design& now = m_document.design();
-    return !(now.workload == m_base.workload) || !(now.cluster == m_base.cluster) || now.costs.source != m_base.costs.source
-           || now.schedule.microbatches != m_base.schedule.microbatches || now.schedule.devices() != m_base.schedule.devices();
+    return !(now.workload == m_base.workload) || !(now.cluster == m_base.cluster)
+           || now.costs.source != m_base.costs.source || now.schedule.microbatches != m_base.schedule.microbatches
+           || now.schedule.devices() != m_base.schedule.devices();
 }
 
 QString TradeOffWindow::state() const
@@ -196,12 +197,16 @@ void TradeOffWindow::add(const TradeOff& point)
     m_plot->setPoints(m_points);
     refreshList();
     if (m_points.size() == m_wanted) {
-        const auto possible = std::count_if(m_points.begin(), m_points.end(), [](const TradeOff& p) { return p.possible; });
+        const auto possible =
+            std::count_if(m_points.begin(), m_points.end(), [](const TradeOff& p) { return p.possible; });
         end(tr("%1 schedules, %2 not possible here").arg(possible).arg(m_wanted - static_cast<std::size_t>(possible)));
         return;
     }
     const double left = double(m_clock.elapsed()) / double(m_points.size()) * double(m_wanted - m_points.size()) / 1000;
-    m_state->setText(tr("%1 of %2 · about %3 s left").arg(m_points.size()).arg(m_wanted).arg(std::max(1, static_cast<int>(std::ceil(left)))));
+    m_state->setText(tr("%1 of %2 · about %3 s left")
+                         .arg(m_points.size())
+                         .arg(m_wanted)
+                         .arg(std::max(1, static_cast<int>(std::ceil(left)))));
 }
 
 void TradeOffWindow::cancel()
@@ -234,7 +239,9 @@ void TradeOffWindow::refreshList()
         row->setText(Name, QString::fromStdString(point.candidate.label()));
         row->setData(Name, pointRole, static_cast<int>(i));
         row->setSizeHint(Name, QSize(0, 22));
-        row->setText(Memory, !point.possible ? QString() : point.peakBytes > 0 ? sizeText(point.peakBytes) : multipleText(point.peakActivations));
+        row->setText(Memory, !point.possible       ? QString()
+                             : point.peakBytes > 0 ? sizeText(point.peakBytes)
+                                                   : multipleText(point.peakActivations));
         row->setText(Bubble, point.possible ? percentText(point.bubble) : tr("not here"));
         row->setData(Memory, pointRole, point.possible ? memoryOf(point) : 1e300);
         row->setData(Bubble, pointRole, point.possible ? point.bubble : 1e300);
@@ -290,7 +297,8 @@ void TradeOffWindow::take(int point)
     m_making.request_stop();
     m_making = {};
     m_state->setText(tr("making %1 …").arg(label));
-    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_making.get_token(), label, candidate, base = m_base] {
+    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_making.get_token(), label, candidate,
+                                          base = m_base] {
         if (stop.stop_requested())
             return;
         Design made = withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });

@@ -32,7 +32,7 @@ public:
     explicit TradeOffWindow(Document& document, QWidget* parent = nullptr);
     ~TradeOffWindow() override;
 
-    void start(); ///< anew, for the present design
+    void start();  ///< anew, for the present design
     void cancel(); ///< what was worked out stays
     bool isRunning() const { return m_running; }
     const std::vector<TradeOff>& points() const { return m_points; }

@@ -23,8 +23,9 @@ BlockCells::BlockCells(QWidget* parent) : QWidget(parent)
 {
     setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Expanding);
     setAccessibleName(tr("One interval of every device"));
-    setToolTip(tr("One interval of the steady state: cell by cell, which pass a device runs.\n"
-                  "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
+    setToolTip(
+        tr("One interval of the steady state: cell by cell, which pass a device runs.\n"
+           "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
 }
 
 void BlockCells::setBlock(const BuildingBlock& block)
@@ -73,7 +74,8 @@ double BlockCells::cellWidth() const
 
 QSize BlockCells::sizeHint() const
 {
-    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22, std::max(1, static_cast<int>(m_cells.size())) * leastRow};
+    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22,
+            std::max(1, static_cast<int>(m_cells.size())) * leastRow};
 }
 
 void BlockCells::paintEvent(QPaintEvent*)
@@ -87,7 +89,8 @@ void BlockCells::paintEvent(QPaintEvent*)
         const double y = device * rowHeight;
         painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.text);
-        painter.drawText(QRectF(0, y, nameWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter, tr("device %1").arg(device));
+        painter.drawText(QRectF(0, y, nameWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("device %1").arg(device));
         for (int cell = 0; cell < m_block.interval; ++cell) {
             const QRectF rect(nameWidth + cell * cellWidth(), y + 2, cellWidth() - 1, rowHeight - 4);
             const int index = m_cells[static_cast<std::size_t>(device)][static_cast<std::size_t>(cell)];
@@ -96,7 +99,8 @@ void BlockCells::paintEvent(QPaintEvent*)
                 painter.fillRect(rect, QBrush(theme.idle, Qt::BDiagPattern));
             } else {
                 const BuildingBlock::Pass& pass = m_block.passes[static_cast<std::size_t>(index)];
-                blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, 0, cellWidth() >= 12 ? BlockText::Letter : BlockText::None);
+                blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, 0,
+                             cellWidth() >= 12 ? BlockText::Letter : BlockText::None);
             }
             if (m_met[static_cast<std::size_t>(device)][static_cast<std::size_t>(cell)]) {
                 painter.setPen(QPen(theme.bad, 2));
@@ -106,8 +110,8 @@ void BlockCells::paintEvent(QPaintEvent*)
         }
         painter.setFont(Theme::numbers(TextSize::Small));
         painter.setPen(m_bound[static_cast<std::size_t>(device)] == most ? theme.text : theme.dim);
-        painter.drawText(QRectF(nameWidth + m_block.interval * cellWidth() + 12, y, boundWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter,
-                         boundText(device));
+        painter.drawText(QRectF(nameWidth + m_block.interval * cellWidth() + 12, y, boundWidth, rowHeight),
+                         Qt::AlignLeft | Qt::AlignVCenter, boundText(device));
     }
 }
 
@@ -123,8 +127,8 @@ void paintBuildingBlock(QPainter& painter, const QRectF& area, const BuildingBlo
     painter.setPen(Qt::NoPen);
     for (const BuildingBlock::Pass& pass : block.passes) {
         const int device = block.deviceOfStage[static_cast<std::size_t>(pass.stage)];
-        const QRectF rect(area.left() + pass.start * unit, area.top() + device * lane + 1, std::max(2.0, pass.length * unit - 0.5),
-                          std::max(2.0, lane - 2));
+        const QRectF rect(area.left() + pass.start * unit, area.top() + device * lane + 1,
+                          std::max(2.0, pass.length * unit - 0.5), std::max(2.0, lane - 2));
         painter.setBrush(theme.fill(pass.op));
         painter.drawRoundedRect(rect, 1.5, 1.5);
     }

@@ -23,27 +23,18 @@ void paintBlockFill(QPainter& painter, const QRectF& rect, Op op, const QWidget&
     painter.drawRoundedRect(rect, Theme::blockRadius, Theme::blockRadius);
     Qt::BrushStyle style = Qt::NoBrush;
     switch (op) {
-    case Op::I:
-        style = Qt::BDiagPattern;
-        break;
-    case Op::W:
-        style = Qt::Dense6Pattern;
-        break;
-    case Op::B:
-        style = Qt::DiagCrossPattern;
-        break;
+    case Op::I: style = Qt::BDiagPattern; break;
+    case Op::W: style = Qt::Dense6Pattern; break;
+    case Op::B: style = Qt::DiagCrossPattern; break;
     case Op::F:
     case Op::U:
-    case Op::R:
-        return;
+    case Op::R: return;
     }
     painter.setBrush(QBrush(theme.texture, style));
     painter.drawRoundedRect(rect, Theme::blockRadius, Theme::blockRadius);
 }
 
-BlockChip::BlockChip(const Block& block, QWidget* parent)
-    : QWidget(parent)
-    , m_block(block)
+BlockChip::BlockChip(const Block& block, QWidget* parent) : QWidget(parent), m_block(block)
 {
     setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
     setBlock(block);
@@ -89,7 +80,8 @@ void BlockChip::paintEvent(QPaintEvent*)
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
     // In the tray blocks of all stages lie side by side; elsewhere words beside the chip tell the stage.
     QString text = m_draggable ? blockText(m_block) : chipText(m_block);
-    if (painter.fontMetrics().horizontalAdvance(text) > rect.width() - 4) { // a number of many digits stands below its letter
+    if (painter.fontMetrics().horizontalAdvance(text)
+        > rect.width() - 4) { // a number of many digits stands below its letter
         text.insert(1, QLatin1Char('\n'));
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));
     }
@@ -130,7 +122,8 @@ void BlockChip::mouseDoubleClickEvent(QMouseEvent* event)
 
 void BlockChip::keyPressEvent(QKeyEvent* event)
 {
-    const bool places = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_Space;
+    const bool places =
+        event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_Space;
     if (m_draggable && places) {
         Q_EMIT activated(m_block);
     } else if (event->key() == Qt::Key_F10 && event->modifiers() & Qt::ShiftModifier) { // as the menu key

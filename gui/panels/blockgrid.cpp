@@ -92,7 +92,8 @@ int BlockGrid::deviceOf(int pass) const
 
 QSize BlockGrid::sizeHint() const
 {
-    return {static_cast<int>(headerWidth + units() * 24) + 8, static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * usualLane)};
+    return {static_cast<int>(headerWidth + units() * 24) + 8,
+            static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * usualLane)};
 }
 
 int BlockGrid::greatestHeight() const
@@ -147,7 +148,8 @@ void BlockGrid::moveSelected(int units, int devices)
 void BlockGrid::settleSelected()
 {
     if (m_selected >= 0)
-        moveSelected(firstFreeStart(m_block, m_selected) - m_block.passes[static_cast<std::size_t>(m_selected)].start, 0);
+        moveSelected(firstFreeStart(m_block, m_selected) - m_block.passes[static_cast<std::size_t>(m_selected)].start,
+                     0);
 }
 
 void BlockGrid::stepSelection(int direction, bool acrossDevices)
@@ -191,7 +193,8 @@ void BlockGrid::mouseMoveEvent(QMouseEvent* event)
         return;
     m_drag->moving = true;
     setCursor(Qt::ClosedHandCursor);
-    const int start = m_drag->start + static_cast<int>(std::lround((event->position().x() - m_drag->from.x()) / unitWidth()));
+    const int start =
+        m_drag->start + static_cast<int>(std::lround((event->position().x() - m_drag->from.x()) / unitWidth()));
     const int device = static_cast<int>(std::floor((event->position().y() - rulerHeight) / laneHeight()));
     BuildingBlock moved = withStart(m_block, m_selected, start);
     try {
@@ -241,16 +244,11 @@ void BlockGrid::keyPressEvent(QKeyEvent* event)
         return;
     }
     case Qt::Key_Comma:
-    case Qt::Key_Period:
-        stepSelection(event->key() == Qt::Key_Comma ? -1 : 1, false);
-        return;
+    case Qt::Key_Period: stepSelection(event->key() == Qt::Key_Comma ? -1 : 1, false); return;
     case Qt::Key_Return:
     case Qt::Key_Enter:
-    case Qt::Key_Space:
-        settleSelected();
-        return;
-    default:
-        break;
+    case Qt::Key_Space: settleSelected(); return;
+    default: break;
     }
     QWidget::keyPressEvent(event);
 }
@@ -267,14 +265,19 @@ bool BlockGrid::event(QEvent* event)
     }
     const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
     const std::string_view words = describe(p.op);
-    QString text = tr("%1: %2 of stage %3, again every %4 units\nLifespan of the stage: %5 units, from its forward to the end of its last "
+    QString text = tr("%1: %2 of stage %3, again every %4 units\nLifespan of the stage: %5 units, from its forward to "
+                      "the end of its last "
                       "backward part")
                        .arg(nameOfPass(pass), QString::fromUtf8(words.data(), static_cast<int>(words.size())))
-                       .arg(p.stage).arg(m_shown.interval).arg(lifespan(m_shown, p.stage));
+                       .arg(p.stage)
+                       .arg(m_shown.interval)
+                       .arg(lifespan(m_shown, p.stage));
     for (const PassConflict& conflict : m_conflicts)
         if (conflict.pass == pass || conflict.other == pass)
-            text += QLatin1Char('\n') + (conflict.kind == PassConflict::Kind::Early ? tr("%1 starts before %2 has ended") : tr("%1 meets %2"))
-                                            .arg(nameOfPass(conflict.pass), nameOfPass(conflict.other));
+            text +=
+                QLatin1Char('\n')
+                + (conflict.kind == PassConflict::Kind::Early ? tr("%1 starts before %2 has ended") : tr("%1 meets %2"))
+                      .arg(nameOfPass(conflict.pass), nameOfPass(conflict.other));
     QToolTip::showText(help->globalPos(), text, this);
     return true;
 }

@@ -25,7 +25,7 @@ public:
     const std::vector<PassConflict>& conflicts() const { return m_conflicts; }
     int selectedPass() const { return m_selected; } ///< index into passes, -1: none
     void selectPass(int pass);
-    QRectF rectOfPass(int pass) const; ///< in this widget's coordinates
+    QRectF rectOfPass(int pass) const;  ///< in this widget's coordinates
     int passAt(QPointF position) const; ///< -1: none
     QString nameOfPass(int pass) const; ///< "F2 at 3 on device 2"
     /// Moves the selected pass by units of time, or its stage by devices, as one edit.
@@ -37,8 +37,8 @@ public:
     QSize minimumSizeHint() const override;
 
 Q_SIGNALS:
-    void previewed();                   ///< shown() changed during a drag
-    void edited(const QString& what);   ///< shown() is the wanted block; the owner sets it
+    void previewed();                 ///< shown() changed during a drag
+    void edited(const QString& what); ///< shown() is the wanted block; the owner sets it
     void selectionChanged();
     void refused(const QString& why);
 

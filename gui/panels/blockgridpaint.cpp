@@ -44,7 +44,8 @@ void BlockGrid::paintLanes(QPainter& painter) const
     for (int device = 0; device < m_shown.devices(); ++device) {
         painter.fillRect(QRectF(headerWidth, yOf(device), right - headerWidth, laneHeight() - 2), theme.lane);
         painter.setPen(theme.text);
-        painter.drawText(QRectF(0, yOf(device), headerWidth - 10, laneHeight() - 2), Qt::AlignLeft | Qt::AlignVCenter, tr("device %1").arg(device));
+        painter.drawText(QRectF(0, yOf(device), headerWidth - 10, laneHeight() - 2), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("device %1").arg(device));
     }
     const int step = labelStep(unitWidth());
     for (int unit = 0; unit <= units(); ++unit) {
@@ -56,7 +57,8 @@ void BlockGrid::paintLanes(QPainter& painter) const
         }
         if (unit % step == 0 && unit < units()) {
             painter.setPen(theme.dim);
-            painter.drawText(QRectF(xOf(unit) - 20, 0, 40, 14), Qt::AlignHCenter | Qt::AlignVCenter, QString::number(unit));
+            painter.drawText(QRectF(xOf(unit) - 20, 0, 40, 14), Qt::AlignHCenter | Qt::AlignVCenter,
+                             QString::number(unit));
         }
     }
     // The interval is what a person sets: drawn as a bracket over the first repetition.
@@ -92,7 +94,8 @@ void BlockGrid::paintPasses(QPainter& painter) const
         int chunk = 0;
         for (int stage = 0; stage < pass.stage; ++stage)
             chunk += m_shown.deviceOfStage[static_cast<std::size_t>(stage)] == deviceOf(index);
-        blocks.block(painter, rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0), block, chunk, text);
+        blocks.block(painter, rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0), block,
+                     chunk, text);
     };
     painter.save();
     painter.setClipRect(QRectF(headerWidth, rulerHeight, xOf(units()) - headerWidth, height()));
@@ -108,7 +111,8 @@ void BlockGrid::paintPasses(QPainter& painter) const
     for (int pass = 0; pass < static_cast<int>(m_shown.passes.size()); ++pass)
         paint(pass, 0);
     if (m_selected >= 0)
-        blocks.selection(painter, rectOfPass(m_selected), hasFocus() ? Theme::of(*this).accent : Theme::of(*this).selection);
+        blocks.selection(painter, rectOfPass(m_selected),
+                         hasFocus() ? Theme::of(*this).accent : Theme::of(*this).selection);
     painter.restore();
 }
 

@@ -36,10 +36,8 @@ std::optional<BuildingBlock> blockOf(const Design& design)
 }
 
 BlockPreview::BlockPreview(Document& document, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_picture(new QWidget(this))
-    , m_caption(makeCaption({}, TextSize::Small, this))
+    : QWidget(parent), m_document(document), m_picture(new QWidget(this)),
+      m_caption(makeCaption({}, TextSize::Small, this))
 {
     m_picture->setFixedHeight(pictureHeight);
     m_picture->setFocusPolicy(Qt::StrongFocus);
@@ -71,15 +69,16 @@ void BlockPreview::refresh()
         const std::vector<int> bound = liveBound(*m_block);
         const double chunks = double(m_block->stages()) / std::max(1, m_block->devices());
         // Of a step with few microbatches no more can be alive than there are.
-        const double most = std::min<double>(*std::max_element(bound.begin(), bound.end()) / chunks, m_document.design().schedule.microbatches);
-        m_caption->setText(tr("interval %1 · lifespan %2 · bound %3")
-                               .arg(m_block->interval).arg(longest)
-                               .arg(multipleText(most)));
+        const double most = std::min<double>(*std::max_element(bound.begin(), bound.end()) / chunks,
+                                             m_document.design().schedule.microbatches);
+        m_caption->setText(
+            tr("interval %1 · lifespan %2 · bound %3").arg(m_block->interval).arg(longest).arg(multipleText(most)));
     } else {
         m_caption->setText(tr("this order is made of none"));
     }
-    m_picture->setToolTip(tr("The passes of one microbatch, repeated every interval. A stage holds its activation for a lifespan;\n"
-                             "a device never holds more than the bound, in microbatches. Click to edit."));
+    m_picture->setToolTip(
+        tr("The passes of one microbatch, repeated every interval. A stage holds its activation for a lifespan;\n"
+           "a device never holds more than the bound, in microbatches. Click to edit."));
     m_picture->update();
 }
 
@@ -93,7 +92,8 @@ bool BlockPreview::eventFilter(QObject* watched, QEvent* event)
         painter.setRenderHint(QPainter::Antialiasing);
         painter.setPen(QPen(m_picture->hasFocus() ? theme.accent : theme.hairline, 1));
         painter.setBrush(theme.lane);
-        painter.drawRoundedRect(QRectF(m_picture->rect()).adjusted(0.5, 0.5, -0.5, -0.5), Theme::controlRadius, Theme::controlRadius);
+        painter.drawRoundedRect(QRectF(m_picture->rect()).adjusted(0.5, 0.5, -0.5, -0.5), Theme::controlRadius,
+                                Theme::controlRadius);
         if (m_block)
             paintBuildingBlock(painter, QRectF(m_picture->rect()).adjusted(10, 8, -10, -8), *m_block, *this);
         else {

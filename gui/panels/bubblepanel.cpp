@@ -81,7 +81,8 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
                               {tr("pins and reductions"), theme.fill(Op::U), {}}};
     const double whole = std::max<double>(1, static_cast<double>(m_metrics.makespan));
     for (const IdleCauses& idle : m_metrics.idleCauses) {
-        const Nanoseconds parts[] = {idle.warmUp + idle.coolDown, idle.waitGradient, idle.waitActivation, idle.transfer, idle.other};
+        const Nanoseconds parts[] = {idle.warmUp + idle.coolDown, idle.waitGradient, idle.waitActivation, idle.transfer,
+                                     idle.other};
         for (std::size_t i = 0; i < causes.size(); ++i)
             causes[i].shares.push_back(static_cast<double>(parts[i]) / whole);
     }
@@ -151,8 +152,8 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         const double middle = area.top() + (row + 0.5) * rowHeight;
         painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.dim);
-        painter.drawText(QRectF(captionLeft, middle - 8, area.left() - captionLeft - 6, 16), Qt::AlignLeft | Qt::AlignVCenter,
-                         m_names[static_cast<std::size_t>(row)]);
+        painter.drawText(QRectF(captionLeft, middle - 8, area.left() - captionLeft - 6, 16),
+                         Qt::AlignLeft | Qt::AlignVCenter, m_names[static_cast<std::size_t>(row)]);
         double share = 0;
         for (const Cause& cause : causes)
             share += cause.shares[static_cast<std::size_t>(row)];
@@ -174,7 +175,8 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         painter.setBrush(cause.color);
         painter.drawRoundedRect(swatch, 2, 2);
         painter.setPen(theme.dim);
-        painter.drawText(QRectF(swatch.right() + 8, swatch.top() - 2, legendWidth, 16), Qt::AlignLeft | Qt::AlignVCenter, cause.name);
+        painter.drawText(QRectF(swatch.right() + 8, swatch.top() - 2, legendWidth, 16),
+                         Qt::AlignLeft | Qt::AlignVCenter, cause.name);
         ++line;
     }
 }

@@ -43,8 +43,8 @@ void CauseTable::fill()
     for (const pipewright::Cause& cause : m_document.overlay()->explanation.causes) {
         auto* row = new QTreeWidgetItem(this);
         row->setText(0, QString::fromStdString(shortText(cause, [&](int device) {
-                            return deviceLabel(m_document.design(), device).toStdString();
-                        })));
+                         return deviceLabel(m_document.design(), device).toStdString();
+                     })));
         row->setText(1, cause.contribution == 0 ? QStringLiteral("0 ns") : signedDuration(cause.contribution));
         row->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
         row->setFont(1, Theme::numbers(TextSize::Small));

@@ -18,11 +18,7 @@ namespace {
 
 class Foreground : public QWidget {
 public:
-    explicit Foreground(QWidget* parent)
-        : QWidget(parent)
-    {
-        setAttribute(Qt::WA_TransparentForMouseEvents);
-    }
+    explicit Foreground(QWidget* parent) : QWidget(parent) { setAttribute(Qt::WA_TransparentForMouseEvents); }
     std::function<void(QPainter&)> paint;
 
 protected:
@@ -37,12 +33,8 @@ protected:
 } // namespace
 
 Chart::Chart(QWidget* parent)
-    : QWidget(parent)
-    , m_view(new QChartView(this))
-    , m_chart(m_view->chart())
-    , m_x(new QValueAxis(m_chart))
-    , m_y(new QValueAxis(m_chart))
-    , m_foreground(new Foreground(this))
+    : QWidget(parent), m_view(new QChartView(this)), m_chart(m_view->chart()), m_x(new QValueAxis(m_chart)),
+      m_y(new QValueAxis(m_chart)), m_foreground(new Foreground(this))
 {
     m_view->setFrameShape(QFrame::NoFrame);
     m_view->setFocusPolicy(Qt::NoFocus);

@@ -32,10 +32,12 @@ CompareLanes::CompareLanes(QWidget* parent) : QAbstractScrollArea(parent)
     setFocusPolicy(Qt::StrongFocus);
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     setAccessibleName(tr("Schedules on one time axis"));
-    viewport()->setToolTip(tr("Ctrl+wheel or W and S zoom, Shift+wheel, dragging or A and D move, Home shows everything"));
+    viewport()->setToolTip(
+        tr("Ctrl+wheel or W and S zoom, Shift+wheel, dragging or A and D move, Home shows everything"));
 }
 
-CompareLanes::Schedule CompareLanes::scheduleOf(const QString& name, const Design& design, const Prediction* prediction, const QString& note)
+CompareLanes::Schedule CompareLanes::scheduleOf(const QString& name, const Design& design, const Prediction* prediction,
+                                                const QString& note)
 {
     Schedule schedule;
     schedule.name = name;
@@ -144,7 +146,8 @@ void CompareLanes::wheelEvent(QWheelEvent* event)
     else if (event->modifiers() & Qt::ShiftModifier)
         panBy(-notches * 90);
     else
-        verticalScrollBar()->setValue(verticalScrollBar()->value() - static_cast<int>(std::lround(notches * laneHeight)));
+        verticalScrollBar()->setValue(verticalScrollBar()->value()
+                                      - static_cast<int>(std::lround(notches * laneHeight)));
 }
 
 void CompareLanes::mousePressEvent(QMouseEvent* event)
@@ -167,26 +170,18 @@ void CompareLanes::keyPressEvent(QKeyEvent* event)
     const double middle = m_axis.left + m_axis.width / 2.0;
     switch (event->key()) {
     case Qt::Key_W:
-    case Qt::Key_Plus:
-        return zoomBy(1.25, middle);
+    case Qt::Key_Plus: return zoomBy(1.25, middle);
     case Qt::Key_S:
-    case Qt::Key_Minus:
-        return zoomBy(0.8, middle);
+    case Qt::Key_Minus: return zoomBy(0.8, middle);
     case Qt::Key_A:
-    case Qt::Key_Left:
-        return panBy(-0.1 * m_axis.width);
+    case Qt::Key_Left: return panBy(-0.1 * m_axis.width);
     case Qt::Key_D:
-    case Qt::Key_Right:
-        return panBy(0.1 * m_axis.width);
-    case Qt::Key_Up:
-        return setCurrent(m_current - 1);
-    case Qt::Key_Down:
-        return setCurrent(m_current + 1);
+    case Qt::Key_Right: return panBy(0.1 * m_axis.width);
+    case Qt::Key_Up: return setCurrent(m_current - 1);
+    case Qt::Key_Down: return setCurrent(m_current + 1);
     case Qt::Key_Home:
-    case Qt::Key_0:
-        return showAll();
-    default:
-        QAbstractScrollArea::keyPressEvent(event);
+    case Qt::Key_0: return showAll();
+    default: QAbstractScrollArea::keyPressEvent(event);
     }
 }
 
@@ -218,7 +213,8 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
     painter.setPen(theme.text);
     painter.setFont(Theme::words(TextSize::Large, QFont::DemiBold));
     const QRect title(18, top, width - 36, titleHeight);
-    painter.drawText(title, Qt::AlignLeft | Qt::AlignVCenter, painter.fontMetrics().elidedText(shown.name, Qt::ElideMiddle, width * 2 / 3));
+    painter.drawText(title, Qt::AlignLeft | Qt::AlignVCenter,
+                     painter.fontMetrics().elidedText(shown.name, Qt::ElideMiddle, width * 2 / 3));
     painter.setPen(theme.dim);
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.drawText(title, Qt::AlignRight | Qt::AlignVCenter, shown.summary);

@@ -27,7 +27,8 @@ public:
         QString note;               ///< in place of lanes: "working it out …", or why there are none
     };
     /// A schedule to show; without a prediction `note` stands in place of its lanes.
-    static Schedule scheduleOf(const QString& name, const Design& design, const Prediction* prediction, const QString& note);
+    static Schedule scheduleOf(const QString& name, const Design& design, const Prediction* prediction,
+                               const QString& note);
     void setSchedules(std::vector<Schedule> schedules);
     void setCurrent(int schedule);
     int current() const { return m_current; }

@@ -105,16 +105,20 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
             row->setText(1 + cause, QStringLiteral("%1 %").arg(100 * double(part) / whole, 0, 'f', 1));
             row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
             row->setFont(1 + cause, Theme::numbers(TextSize::Small));
-            row->setToolTip(1 + cause, tr("%1: %2. %3").arg(text(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
-                                                            text(describe(static_cast<DeviceTimeCause>(cause)))));
+            row->setToolTip(1 + cause, tr("%1: %2. %3")
+                                           .arg(text(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
+                                                text(describe(static_cast<DeviceTimeCause>(cause)))));
         }
         for (std::size_t g = 0; g < std::min<std::size_t>(gapsShown, device.gaps.size()); ++g) {
             const DeviceTime::Gap& gap = device.gaps[g];
             auto* child = new QTreeWidgetItem(row);
-            const QString next = gap.ended ? tr("before %1").arg(QString::fromStdString(
-                                                 trace.strings[trace.tracks[gap.track].name[gap.slice]]).simplified())
-                                           : tr("nothing more comes");
-            child->setText(0, tr("%1 idle, %2, %3").arg(durationText(gap.end - gap.start), text(nameOf(gap.cause)), next));
+            const QString next =
+                gap.ended ? tr("before %1")
+                                .arg(QString::fromStdString(trace.strings[trace.tracks[gap.track].name[gap.slice]])
+                                         .simplified())
+                          : tr("nothing more comes");
+            child->setText(0,
+                           tr("%1 idle, %2, %3").arg(durationText(gap.end - gap.start), text(nameOf(gap.cause)), next));
             child->setToolTip(0, text(describe(gap.cause)));
             child->setFirstColumnSpanned(true);
         }
@@ -129,8 +133,9 @@ void DeviceTimeList::addLinks()
 {
     std::vector<std::size_t> order(m_times.links.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return m_times.links[a].slowness() > m_times.links[b].slowness(); });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return m_times.links[a].slowness() > m_times.links[b].slowness();
+    });
     order.resize(std::min(linksShown, order.size()));
     for (const std::size_t l : order) {
         const LinkTime& link = m_times.links[l];
@@ -138,10 +143,13 @@ void DeviceTimeList::addLinks()
         name.remove(QRegularExpression(QStringLiteral("^the ")));
         auto* row = new QTreeWidgetItem(this);
         row->setText(0, tr("%1: %2 of %3, %4 × the usual time")
-                            .arg(name, QString::number(link.transfers), durationText(link.time / std::max<std::int64_t>(1, link.transfers)))
+                            .arg(name, QString::number(link.transfers),
+                                 durationText(link.time / std::max<std::int64_t>(1, link.transfers)))
                             .arg(link.slowness(), 0, 'f', 2));
-        row->setToolTip(0, tr("%1\nmoving %2, of which %3 beyond the usual is not hidden by computing; before that the first waited %4 for the last")
-                               .arg(row->text(0), durationText(link.time), durationText(link.excess), durationText(link.waited)));
+        row->setToolTip(
+            0, tr("%1\nmoving %2, of which %3 beyond the usual is not hidden by computing; before that the first "
+                  "waited %4 for the last")
+                   .arg(row->text(0), durationText(link.time), durationText(link.excess), durationText(link.waited)));
         row->setFirstColumnSpanned(true);
         if (static_cast<int>(l) == m_times.slowLink)
             row->setForeground(0, Theme::of(*this).bad);

@@ -19,11 +19,8 @@ Tone lessIsGood(double difference)
 } // namespace
 
 EditDifferences::EditDifferences(Document& document, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_heading(makeHeading(tr("This edit"), this))
-    , m_name(makeCaption({}, TextSize::Small, this))
-    , m_facts(new FactList(this))
+    : QWidget(parent), m_document(document), m_heading(makeHeading(tr("This edit"), this)),
+      m_name(makeCaption({}, TextSize::Small, this)), m_facts(new FactList(this))
 {
     setAccessibleName(tr("Differences made by this edit"));
     m_name->setWordWrap(true);
@@ -51,9 +48,12 @@ EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction
 {
     const Metrics& metrics = prediction.metrics;
     const int fullest = fullestDevice(metrics);
-    return {metrics.makespan, metrics.rateMakespan,
-            fullest >= 0 ? metrics.devices[static_cast<std::size_t>(fullest)].peakBytes : 0, fullest,
-            prediction.transfers, m_document.unplaced().empty()};
+    return {metrics.makespan,
+            metrics.rateMakespan,
+            fullest >= 0 ? metrics.devices[static_cast<std::size_t>(fullest)].peakBytes : 0,
+            fullest,
+            prediction.transfers,
+            m_document.unplaced().empty()};
 }
 
 void EditDifferences::remember()
@@ -117,7 +117,8 @@ void EditDifferences::refresh()
     m_name->setVisible(!m_name->text().isEmpty());
     const QString source = m_preview ? tr("Predicted, if dropped now, against the present state")
                                      : tr("Predicted, against the state before the edit");
-    const double makespan = before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
+    const double makespan =
+        before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
     const Bytes peak = after->peak - before->peak;
     const std::int64_t transfers = after->transfers - before->transfers;
     const double bubble = after->bubble - before->bubble;
@@ -129,9 +130,11 @@ void EditDifferences::refresh()
     m_facts->setFacts({
         {tr("makespan"), signedPercent(makespan), source, tone(makespan)},
         {tr("bubble"), signedPoints(bubble), source, tone(bubble)},
-        {tr("peak memory"), signedSize(peak), source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)),
-         tone(double(peak))},
-        {tr("transfers"), transfers == 0 ? tr("unchanged") : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
+        {tr("peak memory"), signedSize(peak),
+         source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)), tone(double(peak))},
+        {tr("transfers"),
+         transfers == 0 ? tr("unchanged")
+                        : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
          source, tone(double(transfers))},
     });
     Q_EMIT changed();

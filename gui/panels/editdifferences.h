@@ -25,8 +25,8 @@ public:
     /// A drag in progress, and its prediction, or null when there is none.
     void setPreview(bool dragging, const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
-    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is no edit, or
-    /// a part of the blocks has no place before or after it: then more or less is neither better nor worse.
+    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is
+    /// no edit, or a part of the blocks has no place before or after it: then more or less is neither better nor worse.
     struct Changes {
         double makespan = 0, bubble = 0;
         Bytes peak = 0;

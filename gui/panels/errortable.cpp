@@ -9,8 +9,7 @@
 namespace pipewright {
 
 ErrorTableModel::ErrorTableModel(Document& document, QObject* parent)
-    : QAbstractTableModel(parent)
-    , m_document(document)
+    : QAbstractTableModel(parent), m_document(document)
 {
     connect(&document, &Document::overlayChanged, this, &ErrorTableModel::reset);
     connect(&document, &Document::designChanged, this, &ErrorTableModel::reset);
@@ -57,7 +56,8 @@ QVariant ErrorTableModel::data(const QModelIndex& index, int role) const
         return {};
     const Comparison::BlockError& error = comparison()->blocks[static_cast<std::size_t>(index.row())];
     if (role == Qt::TextAlignmentRole)
-        return QVariant(index.column() <= DeviceColumn ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignRight | Qt::AlignVCenter);
+        return QVariant(index.column() <= DeviceColumn ? Qt::AlignLeft | Qt::AlignVCenter
+                                                       : Qt::AlignRight | Qt::AlignVCenter);
     if (role == Qt::ToolTipRole)
         return tr("Measured minus predicted duration; the error is relative to the measured one");
     if (role != Qt::DisplayRole)
@@ -66,16 +66,12 @@ QVariant ErrorTableModel::data(const QModelIndex& index, int role) const
     if (error.task >= tasks.size())
         return {};
     switch (index.column()) {
-    case BlockColumn:
-        return blockText(tasks[error.task].block());
-    case DeviceColumn:
-        return deviceLabel(m_document.design(), tasks[error.task].device);
+    case BlockColumn: return blockText(tasks[error.task].block());
+    case DeviceColumn: return deviceLabel(m_document.design(), tasks[error.task].device);
     case ContributionColumn:
         return error.contribution == 0 ? QStringLiteral("0 ns") : signedDuration(error.contribution);
-    case DurationErrorColumn:
-        return percentText(error.durationError);
-    default:
-        return {};
+    case DurationErrorColumn: return percentText(error.durationError);
+    default: return {};
     }
 }
 
@@ -88,22 +84,16 @@ QVariant ErrorTableModel::headerData(int section, Qt::Orientation orientation, i
     if (role != Qt::DisplayRole)
         return {};
     switch (section) {
-    case BlockColumn:
-        return tr("block");
-    case DeviceColumn:
-        return tr("on");
-    case ContributionColumn:
-        return tr("slower by");
-    case DurationErrorColumn:
-        return tr("error");
-    default:
-        return {};
+    case BlockColumn: return tr("block");
+    case DeviceColumn: return tr("on");
+    case ContributionColumn: return tr("slower by");
+    case DurationErrorColumn: return tr("error");
+    default: return {};
     }
 }
 
 ErrorTable::ErrorTable(Document& document, QWidget* parent)
-    : QTableView(parent)
-    , m_model(new ErrorTableModel(document, this))
+    : QTableView(parent), m_model(new ErrorTableModel(document, this))
 {
     setModel(m_model);
     setAccessibleName(tr("Blocks by difference between prediction and run"));
@@ -124,10 +114,11 @@ ErrorTable::ErrorTable(Document& document, QWidget* parent)
     horizontalHeader()->setResizeContentsPrecision(0);
     horizontalHeader()->setHighlightSections(false);
     horizontalHeader()->setFont(Theme::words(TextSize::Small));
-    connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this, &document](const QModelIndex& current) {
-        if (const auto block = m_model->blockAt(current.row()); current.isValid() && block)
-            document.select(block);
-    });
+    connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+            [this, &document](const QModelIndex& current) {
+                if (const auto block = m_model->blockAt(current.row()); current.isValid() && block)
+                    document.select(block);
+            });
 }
 
 } // namespace pipewright

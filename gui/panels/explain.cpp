@@ -15,8 +15,8 @@ namespace {
 
 /// The dependency that decides when a task starts, other than its place in its device's order.
 struct LatestInput {
-    TaskId after = none;           ///< none: a pin, or nothing
-    Nanoseconds ready = 0;         ///< when it lets the task start
+    TaskId after = none;   ///< none: a pin, or nothing
+    Nanoseconds ready = 0; ///< when it lets the task start
     bool pin = false;
 };
 
@@ -82,7 +82,8 @@ QString chainBehind(const Design& design, const Prediction& prediction, const Bl
     return text;
 }
 
-QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers, const LatestInput& cause)
+QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers,
+                 const LatestInput& cause)
 {
     const Program& program = prediction.program;
     const TaskId onDevice = program.afterOnDevice[answers.task];
@@ -101,7 +102,8 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     const TaskId source = producer(program, cause.after);
     if (source == none)
         return tr("%1 idle before it.").arg(durationText(answers.idleBefore));
-    QString text = tr("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
+    QString text =
+        tr("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
     const Nanoseconds onItsWay = cause.ready - prediction.timeline.end[source];
     if (onItsWay > 0)
         text += tr(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));

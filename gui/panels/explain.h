@@ -26,19 +26,19 @@ struct Feed { ///< a transfer that the block's result starts
 struct BlockAnswers {
     TaskId task = none;
     Nanoseconds start = 0, duration = 0;
-    Nanoseconds idleBefore = 0;          ///< of its device, since the block before it (or the beginning)
-    std::optional<Block> waitsFor;       ///< the block whose result came last, when that is why it starts then
-    Bytes freed = 0;                     ///< bytes released on the device right after it
+    Nanoseconds idleBefore = 0;    ///< of its device, since the block before it (or the beginning)
+    std::optional<Block> waitsFor; ///< the block whose result came last, when that is why it starts then
+    Bytes freed = 0;               ///< bytes released on the device right after it
     std::vector<Feed> feeds;
-    QString why;                         ///< one sentence, or two
+    QString why; ///< one sentence, or two
 };
 
 /// One step back along what made a block start when it did.
 struct WaitLink {
     Block block;
     int device = -1;
-    bool byOrder = false;      ///< it stood before on the same device; otherwise its result was awaited
-    Nanoseconds transfer = 0;  ///< time its result was on the way
+    bool byOrder = false;     ///< it stood before on the same device; otherwise its result was awaited
+    Nanoseconds transfer = 0; ///< time its result was on the way
     bool operator==(const WaitLink&) const = default;
 };
 /// From the block that `block` waited for, back to what that one waited for, at most `links` of them; ends

@@ -16,9 +16,7 @@ constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside t
 
 } // namespace
 
-FactList::FactList(QWidget* parent)
-    : QWidget(parent)
-    , m_layout(new QGridLayout(this))
+FactList::FactList(QWidget* parent) : QWidget(parent), m_layout(new QGridLayout(this))
 {
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setHorizontalSpacing(12);

@@ -8,8 +8,7 @@
 
 namespace pipewright {
 
-FamilyEstimates::FamilyEstimates(QObject* parent)
-    : QObject(parent)
+FamilyEstimates::FamilyEstimates(QObject* parent) : QObject(parent)
 {
     m_worker.setMaxThreadCount(1);
 }

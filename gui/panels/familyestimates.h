@@ -16,11 +16,11 @@
 namespace pipewright {
 
 struct FamilyEstimate {
-    std::size_t family = 0;    ///< index into families()
+    std::size_t family = 0; ///< index into families()
     bool possible = false;
-    QString reason;            ///< why not
-    double bubble = 0;         ///< rate_makespan
-    double activations = 0;    ///< highest peak of any device, in microbatches on one device
+    QString reason;         ///< why not
+    double bubble = 0;      ///< rate_makespan
+    double activations = 0; ///< highest peak of any device, in microbatches on one device
     Bytes peakBytes = 0;
     Nanoseconds makespan = 0;
 };

@@ -47,12 +47,16 @@ public:
         painter->save();
         if (present || hovered || current) {
             // One rounded ground under the three cells of a row: each paints its part of the same rectangle.
-            const QRect row(0, option.rect.top(), option.widget ? static_cast<const QAbstractScrollArea*>(option.widget)->viewport()->width() : option.rect.right(), rowHeight);
+            const QRect row(0, option.rect.top(),
+                            option.widget ? static_cast<const QAbstractScrollArea*>(option.widget)->viewport()->width()
+                                          : option.rect.right(),
+                            rowHeight);
             painter->setClipRect(option.rect);
             painter->setRenderHint(QPainter::Antialiasing);
             painter->setPen(current ? QPen(theme.accent, 1) : Qt::NoPen);
             painter->setBrush(present ? theme.control : theme.lane);
-            painter->drawRoundedRect(QRectF(row).adjusted(0.5, 1.5, -0.5, -1.5), Theme::blockRadius, Theme::blockRadius);
+            painter->drawRoundedRect(QRectF(row).adjusted(0.5, 1.5, -0.5, -1.5), Theme::blockRadius,
+                                     Theme::blockRadius);
             if (present) {
                 painter->setPen(Qt::NoPen);
                 painter->setBrush(theme.accent);
@@ -61,7 +65,8 @@ public:
         }
         const bool title = index.column() == Title;
         painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
-        painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal) : Theme::numbers(TextSize::Small));
+        painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal)
+                               : Theme::numbers(TextSize::Small));
         const QRect text = option.rect.adjusted(title ? 10 : 0, 0, title ? 0 : -6, 0);
         painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter,
                           painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
@@ -72,10 +77,7 @@ public:
 } // namespace
 
 FamilyList::FamilyList(Document& document, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_estimates(new FamilyEstimates(this))
-    , m_list(new QTreeWidget(this))
+    : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this))
 {
     m_list->setAccessibleName(tr("Schedule families"));
     m_list->setColumnCount(3);
@@ -113,7 +115,9 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;
     // The captions end where the figures do.
-    const auto align = [this, header] { header->setContentsMargins(0, 0, m_list->verticalScrollBar()->maximum() > 0 ? scrollBarWidth + 6 : 6, 0); };
+    const auto align = [this, header] {
+        header->setContentsMargins(0, 0, m_list->verticalScrollBar()->maximum() > 0 ? scrollBarWidth + 6 : 6, 0);
+    };
     connect(m_list->verticalScrollBar(), &QScrollBar::rangeChanged, this, align);
     align();
     header->setSpacing(0);
@@ -126,7 +130,9 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     layout->addLayout(header);
     layout->addWidget(m_list, 1);
 
-    const auto choose = [this](QTreeWidgetItem* item) { switchTo(static_cast<std::size_t>(m_list->indexOfTopLevelItem(item))); };
+    const auto choose = [this](QTreeWidgetItem* item) {
+        switchTo(static_cast<std::size_t>(m_list->indexOfTopLevelItem(item)));
+    };
     connect(m_list, &QTreeWidget::itemClicked, this, choose);
     connect(m_list, &QTreeWidget::itemActivated, this, choose);
     connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::showEstimate);

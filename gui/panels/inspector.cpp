@@ -23,28 +23,32 @@
 namespace pipewright {
 
 Inspector::Inspector(TimelineView& timeline, QWidget* parent)
-    : QWidget(parent)
-    , m_timeline(timeline)
-    , m_document(timeline.document())
-    , m_chip(new BlockChip({}, this))
-    , m_title(new Paragraph(this))
-    , m_place(makeCaption({}, TextSize::Normal, this))
-    , m_facts(new FactList(this))
-    , m_fields(new QWidget(this))
-    , m_position(new NumberField(tr("Position in lane"), tr("Place in its device's order, 1 is first: the numeric twin of dragging; other selected blocks of the device go along"), m_fields))
-    , m_positionOf(makeCaption({}, TextSize::Small, m_fields))
-    , m_along(new QComboBox(m_fields))
-    , m_device(new NumberField(tr("Device of the stage"), tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"), m_fields))
-    , m_warmUp(new NumberField(tr("Warm-up of the device"), tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"), m_fields))
-    , m_pin(new TimeField(tr("Earliest start"), tr("The block will not start before this time, for example 12.5ms; empty removes the pin"), m_fields))
-    , m_sendCaption(makeCaption({}, TextSize::Normal, m_fields))
-    , m_send(new NumberField(tr("Place among the transfers of its device"),
-                             tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of dragging in the transfer sub-lane "
-                                "(Y shows it); U goes to the block's next transfer"), m_fields))
-    , m_sendOf(makeCaption({}, TextSize::Small, m_fields))
-    , m_fault(new Paragraph(this))
-    , m_whyHeading(makeHeading({}, this))
-    , m_why(new Paragraph(this))
+    : QWidget(parent), m_timeline(timeline), m_document(timeline.document()), m_chip(new BlockChip({}, this)),
+      m_title(new Paragraph(this)), m_place(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)),
+      m_fields(new QWidget(this)),
+      m_position(new NumberField(tr("Position in lane"),
+                                 tr("Place in its device's order, 1 is first: the numeric twin of dragging; other "
+                                    "selected blocks of the device go along"),
+                                 m_fields)),
+      m_positionOf(makeCaption({}, TextSize::Small, m_fields)), m_along(new QComboBox(m_fields)),
+      m_device(new NumberField(
+          tr("Device of the stage"),
+          tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"), m_fields)),
+      m_warmUp(new NumberField(
+          tr("Warm-up of the device"),
+          tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"),
+          m_fields)),
+      m_pin(new TimeField(tr("Earliest start"),
+                          tr("The block will not start before this time, for example 12.5ms; empty removes the pin"),
+                          m_fields)),
+      m_sendCaption(makeCaption({}, TextSize::Normal, m_fields)),
+      m_send(new NumberField(tr("Place among the transfers of its device"),
+                             tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of "
+                                "dragging in the transfer sub-lane "
+                                "(Y shows it); U goes to the block's next transfer"),
+                             m_fields)),
+      m_sendOf(makeCaption({}, TextSize::Small, m_fields)), m_fault(new Paragraph(this)),
+      m_whyHeading(makeHeading({}, this)), m_why(new Paragraph(this))
 {
     setAccessibleName(tr("Selected block"));
     m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
@@ -107,7 +111,8 @@ QWidget* Inspector::buildFields()
 {
     m_along->addItems({tr("alone"), tr("with its microbatch"), tr("in exchange")}); // as Along
     m_along->setAccessibleName(tr("How it moves"));
-    m_along->setToolTip(tr("What the position above does: the block alone goes there; the rest of its microbatch goes along, as in a drag with Ctrl; or it "
+    m_along->setToolTip(tr("What the position above does: the block alone goes there; the rest of its microbatch goes "
+                           "along, as in a drag with Ctrl; or it "
                            "changes places with the block that stands there, as in a drag with Shift"));
     m_pin->setPlaceholderText(tr("none"));
     auto* fields = new QGridLayout(m_fields);
@@ -192,7 +197,8 @@ void Inspector::refresh()
     m_chip->setBlock(*m_block);
     m_chip->show();
     m_title->setText(blockTitle(*m_block));
-    const QString device = position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
+    const QString device =
+        position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
     m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
 
     m_fields->setVisible(position.device >= 0 || isInTray());
@@ -206,8 +212,9 @@ void Inspector::refresh()
     if (!answers) {
         m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
         m_whyHeading->setText(tr("Not running"));
-        m_why->setText(position.device >= 0 ? tr("The placed blocks wait for each other, so there are no times. See the conflicts.")
-                                            : tr("It has no place yet. Drag it into its lane, give it a position, or press N."));
+        m_why->setText(position.device >= 0
+                           ? tr("The placed blocks wait for each other, so there are no times. See the conflicts.")
+                           : tr("It has no place yet. Drag it into its lane, give it a position, or press N."));
         return;
     }
 
@@ -215,24 +222,28 @@ void Inspector::refresh()
     const QString source = tr("Predicted from costs: %1").arg(QString::fromStdString(design.costs.source));
     std::vector<Fact> facts{{tr("start"), durationText(answers->start), source, Tone::Plain},
                             {tr("duration"), durationText(answers->duration), source, Tone::Plain}};
-    if (const Document::Overlay* overlay = m_document.overlay(); overlay && answers->task < overlay->measured.start.size()
-        && overlay->measured.start[answers->task] != notRun) {
+    if (const Document::Overlay* overlay = m_document.overlay();
+        overlay && answers->task < overlay->measured.start.size() && overlay->measured.start[answers->task] != notRun) {
         const Nanoseconds measured = overlay->measured.end[answers->task] - overlay->measured.start[answers->task];
-        const double error = answers->duration > 0 ? double(measured - answers->duration) / double(answers->duration) : 0;
+        const double error =
+            answers->duration > 0 ? double(measured - answers->duration) / double(answers->duration) : 0;
         facts.push_back({tr("measured"), durationText(measured) + QStringLiteral("  ") + signedPercent(error),
-                         tr("Duration in the median step of %1").arg(overlay->path), error > 0.05 ? Tone::Bad : Tone::Plain});
+                         tr("Duration in the median step of %1").arg(overlay->path),
+                         error > 0.05 ? Tone::Bad : Tone::Plain});
     }
     const Nanoseconds slackOfBlock = slack(prediction.program, prediction.timeline)[answers->task];
     facts.push_back({tr("slack"), slackOfBlock == 0 ? tr("0 critical") : durationText(slackOfBlock),
                      tr("How much later it could end without a later makespan"), Tone::Plain});
-    facts.push_back({tr("frees"), sizeText(answers->freed), tr("Bytes released on its device right after it"), Tone::Plain});
+    facts.push_back(
+        {tr("frees"), sizeText(answers->freed), tr("Bytes released on its device right after it"), Tone::Plain});
     for (std::size_t i = 0; i < answers->feeds.size() && i < 2; ++i) {
         const Feed& feed = answers->feeds[i];
         facts.push_back({i == 0 ? tr("sends to") : tr("and to"),
                          QStringLiteral("%1, %2").arg(deviceLabel(design, feed.device), sizeText(feed.bytes)),
                          tr("Transfer inferred from the data it makes"), Tone::Plain});
     }
-    facts.push_back({tr("source"), QString::fromStdString(design.costs.source), tr("Where the durations and sizes come from"), Tone::Dim});
+    facts.push_back({tr("source"), QString::fromStdString(design.costs.source),
+                     tr("Where the durations and sizes come from"), Tone::Dim});
     m_facts->setFacts(facts);
 
     const int runsOn = prediction.program.tasks[answers->task].device;
@@ -291,9 +302,9 @@ void Inspector::applyWarmUp()
     const std::vector<Block>& order = design.schedule.order[static_cast<std::size_t>(now.device)];
     if (m_warmUp->value() == warmUp(order))
         return;
-    const Diagnostics faults =
-        m_document.commit(m_document.tryReorder(now.device, withWarmUp(order, m_warmUp->value()),
-                                                tr("Warm-up of %1 on %2").arg(m_warmUp->value()).arg(deviceLabel(design, now.device))));
+    const Diagnostics faults = m_document.commit(
+        m_document.tryReorder(now.device, withWarmUp(order, m_warmUp->value()),
+                              tr("Warm-up of %1 on %2").arg(m_warmUp->value()).arg(deviceLabel(design, now.device))));
     if (hasErrors(faults))
         report(faults);
 }
@@ -318,7 +329,8 @@ void Inspector::applyPosition()
         m_timeline.rippleSelection(wanted - now.index);
         return refreshPlace();
     } else if (static_cast<Along>(m_along->currentIndex()) == Along::Exchange) {
-        m_timeline.exchange(*m_block, Block(schedule.order[static_cast<std::size_t>(now.device)][static_cast<std::size_t>(wanted)]));
+        m_timeline.exchange(
+            *m_block, Block(schedule.order[static_cast<std::size_t>(now.device)][static_cast<std::size_t>(wanted)]));
         return refreshPlace();
     } else {
         // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
@@ -332,7 +344,8 @@ namespace {
 
 int placeIn(const std::vector<IssuedTransfer>& list, const Transfer& transfer)
 {
-    const auto at = std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& each) { return each.transfer == transfer; });
+    const auto at =
+        std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& each) { return each.transfer == transfer; });
     return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
@@ -346,13 +359,15 @@ void Inspector::refreshSend()
     if (m_document.prediction() && transfer)
         list = transfersOf(m_document.prediction()->program, device);
     const int place = transfer ? placeIn(list, *transfer) : -1;
-    for (QWidget* part : {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
+    for (QWidget* part :
+         {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
         part->setVisible(place >= 0);
     if (place < 0)
         return;
     const bool sends = list[static_cast<std::size_t>(place)].sends;
     const QSignalBlocker quiet(m_send);
-    m_sendCaption->setText(sends ? tr("sent as number") : tr("%1 receives it as").arg(deviceLabel(m_document.design(), device)));
+    m_sendCaption->setText(sends ? tr("sent as number")
+                                 : tr("%1 receives it as").arg(deviceLabel(m_document.design(), device)));
     m_send->setRange(1, static_cast<int>(list.size()));
     m_send->setValue(place + 1);
     m_sendOf->setText(tr("of %1").arg(list.size()));
@@ -378,7 +393,8 @@ void Inspector::applySend()
 void Inspector::refreshPin()
 {
     const std::vector<Pin>& pins = m_document.design().schedule.pins;
-    const auto pin = std::find_if(pins.begin(), pins.end(), [this](const Pin& each) { return m_block && each.block == *m_block; });
+    const auto pin =
+        std::find_if(pins.begin(), pins.end(), [this](const Pin& each) { return m_block && each.block == *m_block; });
     m_pin->setTime(pin == pins.end() ? std::nullopt : std::optional(pin->earliestStart));
 }
 

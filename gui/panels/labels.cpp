@@ -14,7 +14,10 @@ namespace {
 class NumberLabel : public QLabel {
 public:
     using QLabel::QLabel;
-    QSize sizeHint() const override { return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()}; } // either way
+    QSize sizeHint() const override
+    {
+        return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()};
+    } // either way
     QSize minimumSizeHint() const override { return sizeHint(); }
 
 protected:
@@ -85,20 +88,11 @@ void setTone(QLabel* label, Tone tone)
     const Theme& theme = Theme::of(QApplication::palette());
     QPalette palette;
     switch (tone) {
-    case Tone::Plain:
-        break;
-    case Tone::Dim:
-        palette.setColor(QPalette::WindowText, theme.dim);
-        break;
-    case Tone::Good:
-        palette.setColor(QPalette::WindowText, theme.good);
-        break;
-    case Tone::Bad:
-        palette.setColor(QPalette::WindowText, theme.bad);
-        break;
-    case Tone::Accent:
-        palette.setColor(QPalette::WindowText, theme.accent);
-        break;
+    case Tone::Plain: break;
+    case Tone::Dim: palette.setColor(QPalette::WindowText, theme.dim); break;
+    case Tone::Good: palette.setColor(QPalette::WindowText, theme.good); break;
+    case Tone::Bad: palette.setColor(QPalette::WindowText, theme.bad); break;
+    case Tone::Accent: palette.setColor(QPalette::WindowText, theme.accent); break;
     }
     label->setForegroundRole(QPalette::WindowText);
     label->setPalette(palette);

@@ -15,8 +15,8 @@ class QFrame;
 
 namespace pipewright {
 
-/// A label that may wrap, and remembers how high it is at a width: whenever any label of a panel changes, the layout asks
-/// all that wrap, and each lays out its text to tell.
+/// A label that may wrap, and remembers how high it is at a width: whenever any label of a panel changes, the layout
+/// asks all that wrap, and each lays out its text to tell.
 class Paragraph : public QLabel {
 public:
     using QLabel::QLabel;

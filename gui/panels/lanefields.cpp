@@ -13,12 +13,16 @@
 namespace pipewright {
 
 LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
-    : QWidget(parent)
-    , m_timeline(timeline)
-    , m_caption(makeCaption({}, TextSize::Normal, this))
-    , m_row(new NumberField(tr("Row of the lane"), tr("From the top, 1 is first; pinned lanes stay above the others: the numeric twin of dragging the lane's label"), this))
-    , m_height(new NumberField(tr("Height of the lane"), tr("Pixels, with the transfers that it shows: the numeric twin of dragging the line below the lane's label"), this))
-    , m_all(new QCheckBox(tr("all"), this))
+    : QWidget(parent), m_timeline(timeline), m_caption(makeCaption({}, TextSize::Normal, this)),
+      m_row(new NumberField(tr("Row of the lane"),
+                            tr("From the top, 1 is first; pinned lanes stay above the others: the numeric twin of "
+                               "dragging the lane's label"),
+                            this)),
+      m_height(new NumberField(
+          tr("Height of the lane"),
+          tr("Pixels, with the transfers that it shows: the numeric twin of dragging the line below the lane's label"),
+          this)),
+      m_all(new QCheckBox(tr("all"), this))
 {
     m_row->setPrefix(tr("row "));
     m_row->setFixedWidth(66);
@@ -37,7 +41,8 @@ LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
     layout->addWidget(m_height);
     layout->addWidget(m_all);
 
-    connect(m_row, &QSpinBox::valueChanged, this, [this](int row) { m_timeline.setLaneRow(m_timeline.chosenLane(), row - 1); });
+    connect(m_row, &QSpinBox::valueChanged, this,
+            [this](int row) { m_timeline.setLaneRow(m_timeline.chosenLane(), row - 1); });
     connect(m_height, &QSpinBox::valueChanged, this, &LaneFields::applyHeight);
     // The view takes up a selection or a design first: it was there before this.
     connect(&m_timeline, &TimelineView::lanesChanged, this, &LaneFields::refresh);

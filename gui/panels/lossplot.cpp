@@ -50,7 +50,8 @@ double roundStep(double range)
 QPen penOf(const Theme& theme, const LossSeries& curve, std::size_t index, bool current)
 {
     static const QVector<qreal> dashes[] = {{}, {5, 3}, {1.5, 3}};
-    QPen pen(curve.reference ? theme.text : theme.fills[index % theme.fills.size()], curve.reference || current ? 2.5 : 1.5);
+    QPen pen(curve.reference ? theme.text : theme.fills[index % theme.fills.size()],
+             curve.reference || current ? 2.5 : 1.5);
     const auto& dash = dashes[curve.reference ? 0 : index / theme.fills.size() % std::size(dashes)];
     if (!dash.isEmpty())
         pen.setDashPattern(dash);
@@ -59,8 +60,7 @@ QPen penOf(const Theme& theme, const LossSeries& curve, std::size_t index, bool 
 
 } // namespace
 
-LossPlot::LossPlot(QWidget* parent)
-    : QWidget(parent)
+LossPlot::LossPlot(QWidget* parent) : QWidget(parent)
 {
     setAccessibleName(tr("Loss against updates"));
     setMinimumSize(420, 220);
@@ -121,7 +121,8 @@ void LossPlot::paintEvent(QPaintEvent*)
     }
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.dim);
-    painter.drawText(QPointF(plot.left(), plot.top() - 10), window > 1 ? tr("loss, mean of %1 updates").arg(window) : tr("loss"));
+    painter.drawText(QPointF(plot.left(), plot.top() - 10),
+                     window > 1 ? tr("loss, mean of %1 updates").arg(window) : tr("loss"));
     painter.drawText(QRectF(plot.right() - 120, plot.bottom() + 16, 120, 16), Qt::AlignRight, tr("updates"));
     if (!(low < high)) {
         painter.drawText(plot, Qt::AlignCenter, tr("Start, and the curves grow here."));
@@ -132,13 +133,16 @@ void LossPlot::paintEvent(QPaintEvent*)
     low = std::floor(low / step) * step;
     high = std::ceil(high / step) * step;
     const auto x = [&](double at) { return plot.left() + plot.width() * at / (m_updates - 1); };
-    const auto y = [&](double loss) { return plot.bottom() - plot.height() * (std::clamp(loss, low, high) - low) / (high - low); };
+    const auto y = [&](double loss) {
+        return plot.bottom() - plot.height() * (std::clamp(loss, low, high) - low) / (high - low);
+    };
     painter.setFont(Theme::numbers(TextSize::Small));
     for (double value = low; value <= high + step / 2; value += step) {
         painter.setPen(theme.hairline);
         painter.drawLine(QPointF(plot.left(), y(value)), QPointF(plot.right(), y(value)));
         painter.setPen(theme.dim);
-        painter.drawText(QRectF(0, y(value) - 8, plot.left() - 8, 16), Qt::AlignRight | Qt::AlignVCenter, QString::number(value, 'g', 4));
+        painter.drawText(QRectF(0, y(value) - 8, plot.left() - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         QString::number(value, 'g', 4));
     }
     const double xStep = std::max(1.0, roundStep(m_updates));
     for (double at = 0; at < m_updates; at += xStep)
@@ -153,7 +157,8 @@ void LossPlot::paintEvent(QPaintEvent*)
         const std::vector<double>& mean = means[i];
         if (mean.empty())
             continue;
-        const std::size_t stride = std::max<std::size_t>(1, mean.size() / static_cast<std::size_t>(std::max(2.0, 2 * plot.width())));
+        const std::size_t stride =
+            std::max<std::size_t>(1, mean.size() / static_cast<std::size_t>(std::max(2.0, 2 * plot.width())));
         QPainterPath path;
         double end = NAN;
         for (std::size_t at = 0; at < mean.size(); at += stride)
@@ -182,8 +187,9 @@ void LossPlot::paintEvent(QPaintEvent*)
         painter.drawLine(QPointF(plot.right() + 8, label.y), QPointF(plot.right() + 30, label.y));
         painter.setPen(theme.text);
         painter.setFont(Theme::words(TextSize::Small, curve.reference || current ? QFont::DemiBold : QFont::Normal));
-        painter.drawText(QRectF(plot.right() + 36, label.y - 9, rightMargin - 40, 18), Qt::AlignLeft | Qt::AlignVCenter,
-                         painter.fontMetrics().elidedText(QString::fromStdString(curve.name), Qt::ElideRight, rightMargin - 44));
+        painter.drawText(
+            QRectF(plot.right() + 36, label.y - 9, rightMargin - 40, 18), Qt::AlignLeft | Qt::AlignVCenter,
+            painter.fontMetrics().elidedText(QString::fromStdString(curve.name), Qt::ElideRight, rightMargin - 44));
     }
 }
 

@@ -33,9 +33,12 @@ MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent), m_chart(new Chart(thi
 std::vector<MemoryBars::Part> MemoryBars::parts() const
 {
     const Theme& theme = Theme::of(*this);
-    return {{tr("weights"), theme.persistent, &DeviceMemory::weights},     {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
-            {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer}, {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
-            {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},     {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
+    return {{tr("weights"), theme.persistent, &DeviceMemory::weights},
+            {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
+            {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
+            {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
+            {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
+            {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
 }
 
 void MemoryBars::setDevices(std::vector<DeviceMemory> devices, std::vector<QString> names)
@@ -102,7 +105,8 @@ void MemoryBars::paint(QPainter& painter) const
         painter.drawText(QRectF(0, y, nameWidth - 8, row), Qt::AlignLeft | Qt::AlignVCenter, m_names[i]);
         painter.setFont(Theme::numbers(TextSize::Small));
         painter.setPen(over ? theme.bad : theme.dim);
-        painter.drawText(QRectF(plot.right() + 12, y, labelWidth - 12, row), Qt::AlignLeft | Qt::AlignVCenter, label(static_cast<int>(i)));
+        painter.drawText(QRectF(plot.right() + 12, y, labelWidth - 12, row), Qt::AlignLeft | Qt::AlignVCenter,
+                         label(static_cast<int>(i)));
         if (device.limit > 0 && double(device.limit) <= m_most)
             painter.fillRect(QRectF(m_chart->xOf(double(device.limit)), y + 3, 2, row - 6), theme.bad);
     }
@@ -127,10 +131,13 @@ bool MemoryBars::event(QEvent* event)
         return QWidget::event(event);
     const auto* help = static_cast<QHelpEvent*>(event);
     const QRectF plot = m_chart->plotArea();
-    const int device = static_cast<int>((help->pos().y() - plot.top()) / std::max(1.0, plot.height()) * double(m_devices.size()));
+    const int device =
+        static_cast<int>((help->pos().y() - plot.top()) / std::max(1.0, plot.height()) * double(m_devices.size()));
     if (help->pos().y() < plot.top() || device >= static_cast<int>(m_devices.size()))
         return true;
-    QStringList lines{tr("%1 at its peak, %2 into the step").arg(m_names[static_cast<std::size_t>(device)], durationText(m_devices[static_cast<std::size_t>(device)].time))};
+    QStringList lines{tr("%1 at its peak, %2 into the step")
+                          .arg(m_names[static_cast<std::size_t>(device)],
+                               durationText(m_devices[static_cast<std::size_t>(device)].time))};
     for (const Part& part : parts())
         lines << tr("%1 %2").arg(part.name, sizeText(m_devices[static_cast<std::size_t>(device)].*part.bytes));
     QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);

@@ -29,8 +29,8 @@ void setWords(QLabel* label, const QString& text)
     label->adjustSize();
 }
 
-/// A hairline with round corners along the inside of `area`. Only the corners are smoothed: smoothing sides as long as a
-/// window takes a millisecond of every frame.
+/// A hairline with round corners along the inside of `area`. Only the corners are smoothed: smoothing sides as long as
+/// a window takes a millisecond of every frame.
 void drawFrame(QPainter& painter, const QRectF& area, const QColor& color)
 {
     const double radius = Theme::blockRadius, width = area.width() - 2 * radius, height = area.height() - 2 * radius;
@@ -67,7 +67,8 @@ MemoryPanel::MemoryPanel(QWidget* parent)
     m_when->move(captionLeft, top + 56);
 }
 
-void MemoryPanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device)
+void MemoryPanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay,
+                             int device)
 {
     m_device = device;
     m_limit = 0;
@@ -170,8 +171,10 @@ void MemoryPanel::paintCurves(QPainter& painter)
         for (const StepCurve::Column& column : steps.columns(m_axis.start - half, m_axis.end() - half,
                                                              static_cast<int>(std::lround(m_axis.width * scale)))) {
             const Run run{m_axis.left + column.x / scale, m_axis.left + (column.x + column.width) / scale,
-                          line(yOf(static_cast<double>(column.high))), line(yOf(static_cast<double>(column.low))) + thick};
-            if (!runs.empty() && runs.back().right == run.left && runs.back().upper == run.upper && runs.back().lower == run.lower)
+                          line(yOf(static_cast<double>(column.high))),
+                          line(yOf(static_cast<double>(column.low))) + thick};
+            if (!runs.empty() && runs.back().right == run.left && runs.back().upper == run.upper
+                && runs.back().lower == run.lower)
                 runs.back().right = run.right;
             else
                 runs.push_back(run);
@@ -179,7 +182,8 @@ void MemoryPanel::paintCurves(QPainter& painter)
         if (runs.empty())
             return;
         if (below) {
-            // All have one part of what is below the curve; a tall rectangle of one pixel's width costs as much as a wide one.
+            // All have one part of what is below the curve; a tall rectangle of one pixel's width costs as much as a
+            // wide one.
             double common = runs.front().lower;
             for (const Run& run : runs)
                 common = std::max(common, run.lower);
@@ -230,14 +234,15 @@ void MemoryPanel::paintCaptions(QPainter& painter) const
         const QRectF ground(area.left() + 10, y, area.width() - 20, area.bottom() - y);
         painter.setPen(theme.isDark ? theme.text : theme.dim);
         if (ground.height() > 16)
-            painter.drawText(ground, Qt::AlignLeft | Qt::AlignVCenter, tr("weights + optimizer %1").arg(sizeText(m_persistent)));
+            painter.drawText(ground, Qt::AlignLeft | Qt::AlignVCenter,
+                             tr("weights + optimizer %1").arg(sizeText(m_persistent)));
     }
     if (m_limit > 0) {
         const double y = std::max(area.top() + 1, yOf(static_cast<double>(m_limit)));
         const bool shown = yOf(static_cast<double>(m_limit)) > area.top();
         painter.setPen(shown ? theme.bad : theme.dim);
-        painter.drawText(QRectF(area.left(), y - (shown ? 17 : -3), area.width() - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
-                         tr("limit %1").arg(sizeText(m_limit)));
+        painter.drawText(QRectF(area.left(), y - (shown ? 17 : -3), area.width() - 8, 16),
+                         Qt::AlignRight | Qt::AlignVCenter, tr("limit %1").arg(sizeText(m_limit)));
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The notes beside a trace (traces/notes.h): listed, chosen, written about the stretch that is measured or in sight, and
-// taken away again. Every change is in the file at once.
+// The notes beside a trace (traces/notes.h): listed, chosen, written about the stretch that is measured or in sight,
+// and taken away again. Every change is in the file at once.
 #pragma once
 
 #include "traces/notes.h"

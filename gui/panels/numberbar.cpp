@@ -15,9 +15,7 @@
 namespace pipewright {
 
 NumberBar::NumberBar(QWidget* parent)
-    : QWidget(parent)
-    , m_layout(new QHBoxLayout(this))
-    , m_right(makeCaption({}, TextSize::Small, this))
+    : QWidget(parent), m_layout(new QHBoxLayout(this)), m_right(makeCaption({}, TextSize::Small, this))
 {
     makePanel(this);
     setFixedHeight(34);
@@ -78,7 +76,9 @@ void NumberBar::showChange(const QString& name, const QString& text, double diff
 void NumberBar::setChanges(const std::optional<EditDifferences::Changes>& changes)
 {
     const EditDifferences::Changes none, &shown = changes ? *changes : none;
-    const auto worthSaying = [](double share) { return std::abs(share) < 0.0005 ? 0 : share; }; // less is written as 0.0
+    const auto worthSaying = [](double share) {
+        return std::abs(share) < 0.0005 ? 0 : share;
+    }; // less is written as 0.0
     showChange(tr("makespan"), signedPercent(shown.makespan), worthSaying(shown.makespan));
     showChange(tr("bubble"), signedPoints(shown.bubble), worthSaying(shown.bubble));
     showChange(tr("peak"), signedSize(shown.peak), static_cast<double>(shown.peak));
@@ -93,13 +93,15 @@ QString NumberBar::change(const QString& name) const
     return {};
 }
 
-void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds, bool complete)
+void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
+                           bool complete)
 {
     const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!prediction) {
         for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
             set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
-        m_evaluated = tr("%1 blocks · not evaluated").arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
+        m_evaluated = tr("%1 blocks · not evaluated")
+                          .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
         showRight();
         return;
     }
@@ -121,7 +123,8 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
         const bool over = limit > 0 && peak > limit;
         set(tr("peak"), QStringLiteral("%1 %2").arg(sizeText(peak), deviceLabel(design, fullest)),
-            tr("Highest memory of any device: weights, optimizer state, activations and buffers.\n%1 of activations in units of one "
+            tr("Highest memory of any device: weights, optimizer state, activations and buffers.\n%1 of activations in "
+               "units of one "
                "microbatch on one device.\n%2")
                 .arg(multipleText(metrics.devices[index].peakActivations), source),
             over ? Tone::Bad : Tone::Plain);
@@ -132,7 +135,8 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
     const double utilization = complete ? modelFlopsUtilization(design, metrics.makespan) : 0;
     set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
-        tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of what the devices\n"
+        tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of "
+           "what the devices\n"
            "could do at their peak rate in the makespan.\n%1")
             .arg(source));
     const Bytes moved = prediction->transferred;

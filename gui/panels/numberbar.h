@@ -20,7 +20,8 @@ public:
     explicit NumberBar(QWidget* parent = nullptr);
 
     /// `complete`: every block has its place. Until then there is no step whose rates could be told.
-    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds, bool complete = true);
+    void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
+                    bool complete = true);
     /// Beside makespan, bubble and peak, how the last edit or the one under the cursor changes them; nullopt: nothing.
     void setChanges(const std::optional<EditDifferences::Changes>& changes);
     /// Result of the last run's gradient check; empty text hides the badge.

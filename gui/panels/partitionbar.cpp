@@ -54,7 +54,8 @@ void PartitionBar::setMeasure(Measure measure)
 double PartitionBar::weightOf(std::size_t layer) const
 {
     const Layer& l = m_layers[layer];
-    return m_measure == Measure::Parameters ? double(l.parameters) : l.forwardFlops + l.inputGradFlops + l.weightGradFlops;
+    return m_measure == Measure::Parameters ? double(l.parameters)
+                                            : l.forwardFlops + l.inputGradFlops + l.weightGradFlops;
 }
 
 void PartitionBar::layOut()
@@ -141,7 +142,8 @@ void PartitionBar::mouseMoveEvent(QMouseEvent* event)
         if (std::abs(xOfLayer(i) - event->position().x()) < std::abs(xOfLayer(edge) - event->position().x()))
             edge = i;
     const int before = std::accumulate(m_partition.begin(), m_partition.begin() + m_border + 1, 0);
-    std::vector<int> wanted = withBorderMoved(m_partition, static_cast<std::size_t>(m_border), static_cast<int>(edge) - before);
+    std::vector<int> wanted =
+        withBorderMoved(m_partition, static_cast<std::size_t>(m_border), static_cast<int>(edge) - before);
     if (wanted == m_shown)
         return;
     m_shown = std::move(wanted);
@@ -210,7 +212,8 @@ void PartitionBar::paintEvent(QPaintEvent*)
     if (m_layers.empty()) {
         painter.setPen(theme.dim);
         painter.setFont(Theme::words());
-        painter.drawText(rect(), Qt::AlignLeft | Qt::AlignVCenter, tr("These costs were given by hand: there is no model to cut."));
+        painter.drawText(rect(), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("These costs were given by hand: there is no model to cut."));
         return;
     }
     std::size_t layer = 0;
@@ -218,23 +221,28 @@ void PartitionBar::paintEvent(QPaintEvent*)
         const double left = xOfLayer(layer);
         for (int i = 0; i < m_shown[static_cast<std::size_t>(stage)]; ++i, ++layer) {
             const bool end = m_layers[layer].kind == LayerKind::Embedding || m_layers[layer].kind == LayerKind::Head;
-            const QRectF cell(xOfLayer(layer) + 0.5, 6, std::max(1.0, xOfLayer(layer + 1) - xOfLayer(layer) - 1), barHeight() - 12);
+            const QRectF cell(xOfLayer(layer) + 0.5, 6, std::max(1.0, xOfLayer(layer + 1) - xOfLayer(layer) - 1),
+                              barHeight() - 12);
             painter.fillRect(cell, theme.fill(end ? Op::U : Op::F, stage));
             if (end && cell.width() > 34) {
                 painter.setPen(theme.ink);
                 painter.setFont(Theme::words(TextSize::Small));
-                painter.drawText(cell, Qt::AlignCenter, m_layers[layer].kind == LayerKind::Head ? tr("head") : tr("emb"));
+                painter.drawText(cell, Qt::AlignCenter,
+                                 m_layers[layer].kind == LayerKind::Head ? tr("head") : tr("emb"));
             }
         }
         const QRectF label(left + 2, barHeight(), xOfLayer(layer) - left - 4, labelHeight / 2.0);
         painter.setPen(theme.text);
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));
-        painter.drawText(label, Qt::AlignHCenter | Qt::AlignVCenter,
-                         painter.fontMetrics().elidedText(label.width() > 60 ? tr("stage %1").arg(stage) : QString::number(stage), Qt::ElideRight, int(label.width())));
+        painter.drawText(
+            label, Qt::AlignHCenter | Qt::AlignVCenter,
+            painter.fontMetrics().elidedText(label.width() > 60 ? tr("stage %1").arg(stage) : QString::number(stage),
+                                             Qt::ElideRight, int(label.width())));
         painter.setPen(theme.dim);
         painter.setFont(Theme::numbers(TextSize::Small));
         const QString share = percentText(shareOfStage(stage));
-        const QString both = tr("%1 layers").arg(m_shown[static_cast<std::size_t>(stage)]) + QStringLiteral(" · ") + share;
+        const QString both =
+            tr("%1 layers").arg(m_shown[static_cast<std::size_t>(stage)]) + QStringLiteral(" · ") + share;
         const QString fitting = painter.fontMetrics().horizontalAdvance(both) <= label.width() ? both : share;
         painter.drawText(label.translated(0, labelHeight / 2.0 - 4), Qt::AlignHCenter | Qt::AlignVCenter,
                          painter.fontMetrics().elidedText(fitting, Qt::ElideRight, int(label.width()) + 4));

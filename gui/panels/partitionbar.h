@@ -35,7 +35,7 @@ public:
 Q_SIGNALS:
     void previewed(const std::vector<int>& partition); ///< while dragging
     void cancelled();
-    void moved(const std::vector<int>& partition);     ///< one finished edit
+    void moved(const std::vector<int>& partition); ///< one finished edit
 
 protected:
     void paintEvent(QPaintEvent* event) override;

@@ -83,7 +83,8 @@ QString ProgramFlow::rowText(int row) const
     QString text = one.action + QStringLiteral(" → ") + one.relationText;
     if (one.relation.kind == spmd::RelationKind::Gather)
         for (std::size_t d = 0; d < one.shares.size(); ++d)
-            text += (d == 0 ? tr(": device %1 has %2") : tr(", device %1 has %2")).arg(d).arg(percentText(one.shares[d]));
+            text +=
+                (d == 0 ? tr(": device %1 has %2") : tr(", device %1 has %2")).arg(d).arg(percentText(one.shares[d]));
     if (!one.cost.isEmpty())
         text += QStringLiteral(" · ") + one.cost;
     return text;
@@ -130,7 +131,8 @@ void ProgramFlow::paintRow(QPainter& painter, const Row& row, const QRect& area,
         if (hasFocus()) {
             painter.setPen(QPen(theme.accent, 1));
             painter.setBrush(Qt::NoBrush);
-            painter.drawRoundedRect(QRectF(area).adjusted(4.5, 1.5, -4.5, -1.5), Theme::controlRadius, Theme::controlRadius);
+            painter.drawRoundedRect(QRectF(area).adjusted(4.5, 1.5, -4.5, -1.5), Theme::controlRadius,
+                                    Theme::controlRadius);
         }
     }
     // The line that the flow follows, with a knot at every computation and a ring at what connects them.
@@ -175,7 +177,8 @@ void ProgramFlow::paintBar(QPainter& painter, const Row& row, const QRectF& bar)
             painter.setPen(Qt::NoPen);
             painter.setBrush(fillOf(d));
             painter.drawRoundedRect(piece.adjusted(0.5, 0, -0.5, 0), 2, 2);
-            if (const QString number = QString::number(d); painter.fontMetrics().horizontalAdvance(number) + 4 < piece.width()) {
+            if (const QString number = QString::number(d);
+                painter.fontMetrics().horizontalAdvance(number) + 4 < piece.width()) {
                 painter.setPen(theme.ink);
                 painter.drawText(piece, Qt::AlignCenter, number);
             }

@@ -38,8 +38,8 @@ QString verdictOf(const Design& design, const Explanation& explanation)
     const Nanoseconds longer = explanation.measured - explanation.predicted;
     QString text = (longer < 0 ? RunErrors::tr("%1 shorter than predicted; the largest cause: %2 (%3).")
                                : RunErrors::tr("%1 longer than predicted; the largest cause: %2 (%3)."))
-                       .arg(durationText(longer < 0 ? -longer : longer), QString::fromStdString(shortText(*cause, label)),
-                            signedDuration(cause->contribution));
+                       .arg(durationText(longer < 0 ? -longer : longer),
+                            QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
     if (explanation.straggler >= 0)
         text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")
                     .arg(deviceLabel(design, explanation.straggler))
@@ -55,16 +55,10 @@ Tone toneOf(double error)
 } // namespace
 
 RunErrors::RunErrors(Document& document, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_heading(makeHeading({}, this))
-    , m_step(new QComboBox(this))
-    , m_verdict(makeCaption({}, TextSize::Normal, this))
-    , m_facts(new FactList(this))
-    , m_tabs(new QTabWidget(this))
-    , m_causes(new CauseTable(document, this))
-    , m_table(new ErrorTable(document, this))
-    , m_notes(new NoteList(
+    : QWidget(parent), m_document(document), m_heading(makeHeading({}, this)), m_step(new QComboBox(this)),
+      m_verdict(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)), m_tabs(new QTabWidget(this)),
+      m_causes(new CauseTable(document, this)), m_table(new ErrorTable(document, this)),
+      m_notes(new NoteList(
           [this] {
               TraceNote note;
               if (m_stretch)
@@ -149,16 +143,18 @@ void RunErrors::fillSteps()
                 return durationText(record.end - record.start);
         return QString();
     };
-    m_step->addItem(tr("median: step %1, %2").arg(overlay.medianStep).arg(lengthOf(overlay.medianStep)), Document::medianStep);
+    m_step->addItem(tr("median: step %1, %2").arg(overlay.medianStep).arg(lengthOf(overlay.medianStep)),
+                    Document::medianStep);
     m_step->addItem(tr("typical: each block's median"), Document::typicalStep);
     for (const StepRecord& record : overlay.steps)
         m_step->addItem(tr("step %1, %2").arg(record.step).arg(durationText(record.end - record.start)), record.step);
-    m_step->setCurrentIndex(m_step->findData(overlay.step == overlay.medianStep ? int(Document::medianStep) : overlay.step));
+    m_step->setCurrentIndex(
+        m_step->findData(overlay.step == overlay.medianStep ? int(Document::medianStep) : overlay.step));
     const StepLengths& lengths = overlay.lengths;
     m_step->setToolTip(lengths.steps > 1 ? tr("%1 steps after the first: %2 to %3, median %4, eight of ten within %5")
                                                .arg(lengths.steps)
-                                               .arg(durationText(lengths.shortest), durationText(lengths.longest), durationText(lengths.median),
-                                                    durationText(lengths.spread))
+                                               .arg(durationText(lengths.shortest), durationText(lengths.longest),
+                                                    durationText(lengths.median), durationText(lengths.spread))
                                          : tr("One step was recorded"));
 }
 
@@ -194,10 +190,13 @@ void RunErrors::refresh()
     const QString signs = tr("Predicted minus measured, relative to the measured value");
     std::vector<Fact> facts{
         {tr("makespan"), signedPercent(comparison.makespanError),
-         tr("%1. Measured %2, predicted %3").arg(signs, durationText(comparison.measuredMakespan), durationText(comparison.predictedMakespan)),
+         tr("%1. Measured %2, predicted %3")
+             .arg(signs, durationText(comparison.measuredMakespan), durationText(comparison.predictedMakespan)),
          toneOf(comparison.makespanError)},
-        {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"), toneOf(comparison.startError.p95)},
-        {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"), toneOf(comparison.durationError.median)},
+        {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
+         toneOf(comparison.startError.p95)},
+        {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),
+         toneOf(comparison.durationError.median)},
     };
     Bytes worst = 0;
     double worstShare = 0;
@@ -208,10 +207,12 @@ void RunErrors::refresh()
             worstShare = device.peakError;
         }
     }
-    facts.push_back({tr("peak memory"), worst == 0 ? QStringLiteral("0 B") : signedSize(worst), tr("Of the device where it differs most. %1").arg(signs),
+    facts.push_back({tr("peak memory"), worst == 0 ? QStringLiteral("0 B") : signedSize(worst),
+                     tr("Of the device where it differs most. %1").arg(signs),
                      worst == 0 ? Tone::Good : toneOf(worstShare)});
     if (comparison.unmatched > 0)
-        facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched), tr("The run was cut short or records were dropped"), Tone::Bad});
+        facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched),
+                         tr("The run was cut short or records were dropped"), Tone::Bad});
     m_facts->setFacts(facts);
 }
 

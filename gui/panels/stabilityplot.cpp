@@ -18,8 +18,7 @@ constexpr double highestMomentum = 0.98;
 constexpr double lowestRate = 0.001, highestRate = 10; ///< a logarithmic axis
 } // namespace
 
-StabilityPlot::StabilityPlot(QWidget* parent)
-    : QWidget(parent)
+StabilityPlot::StabilityPlot(QWidget* parent) : QWidget(parent)
 {
     setAccessibleName(tr("Largest stable learning rate against momentum"));
     setMinimumSize(320, 220);
@@ -35,7 +34,8 @@ void StabilityPlot::setPolicy(int staleness, int steps)
     constexpr int count = 60;
     for (int i = 0; i <= count; ++i) {
         const double momentum = highestMomentum * i / count;
-        m_points.push_back({momentum, largestStableRate(momentum, staleness, steps), largestStableRate(momentum, staleness, 0)});
+        m_points.push_back(
+            {momentum, largestStableRate(momentum, staleness, steps), largestStableRate(momentum, staleness, 0)});
     }
     update();
 }
@@ -56,29 +56,34 @@ void StabilityPlot::paintEvent(QPaintEvent*)
     painter.fillRect(plot, theme.lane);
     const auto x = [&](double momentum) { return plot.left() + plot.width() * momentum / highestMomentum; };
     const auto y = [&](double rate) {
-        const double share = std::log(std::clamp(rate, lowestRate, highestRate) / lowestRate) / std::log(highestRate / lowestRate);
+        const double share =
+            std::log(std::clamp(rate, lowestRate, highestRate) / lowestRate) / std::log(highestRate / lowestRate);
         return plot.bottom() - plot.height() * share;
     };
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.dim);
-    painter.drawText(QPointF(plot.left(), plot.top() - 10), tr("largest stable learning rate, staleness %1").arg(std::max(0, m_staleness)));
+    painter.drawText(QPointF(plot.left(), plot.top() - 10),
+                     tr("largest stable learning rate, staleness %1").arg(std::max(0, m_staleness)));
     painter.drawText(QRectF(plot.right() - 120, plot.bottom() + 18, 120, 16), Qt::AlignRight, tr("momentum"));
     painter.setFont(Theme::numbers(TextSize::Small));
     for (double rate = lowestRate; rate <= highestRate * 1.01; rate *= 10) {
         painter.setPen(theme.hairline);
         painter.drawLine(QPointF(plot.left(), y(rate)), QPointF(plot.right(), y(rate)));
         painter.setPen(theme.dim);
-        painter.drawText(QRectF(0, y(rate) - 8, plot.left() - 8, 16), Qt::AlignRight | Qt::AlignVCenter, QString::number(rate));
+        painter.drawText(QRectF(0, y(rate) - 8, plot.left() - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         QString::number(rate));
     }
     for (const double momentum : {0.0, 0.25, 0.5, 0.75, 0.9})
-        painter.drawText(QRectF(x(momentum) - 20, plot.bottom() + 2, 40, 16), Qt::AlignCenter, QString::number(momentum));
+        painter.drawText(QRectF(x(momentum) - 20, plot.bottom() + 2, 40, 16), Qt::AlignCenter,
+                         QString::number(momentum));
     if (m_points.empty())
         return;
 
     const auto line = [&](double Point::*rate, const QPen& pen) {
         QPainterPath path;
         for (const Point& point : m_points)
-            path.elementCount() == 0 ? path.moveTo(x(point.momentum), y(point.*rate)) : path.lineTo(x(point.momentum), y(point.*rate));
+            path.elementCount() == 0 ? path.moveTo(x(point.momentum), y(point.*rate))
+                                     : path.lineTo(x(point.momentum), y(point.*rate));
         painter.setPen(pen);
         painter.drawPath(path);
     };

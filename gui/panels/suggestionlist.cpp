@@ -27,7 +27,8 @@ constexpr double leastFamilyGain = 0.001;
 QString signedMultiple(double value)
 {
     const double rounded = std::round(std::fabs(value) * 10) / 10;
-    return (value < 0 ? QStringLiteral("\u2212") : QStringLiteral("+")) + QString::number(rounded, 'g', 6) + QStringLiteral(" ×");
+    return (value < 0 ? QStringLiteral("\u2212") : QStringLiteral("+")) + QString::number(rounded, 'g', 6)
+           + QStringLiteral(" ×");
 }
 
 /// Microbatches when they differ by a visible amount, else bytes, else nothing.
@@ -48,18 +49,20 @@ double share(Nanoseconds difference, Nanoseconds of)
 QString suggestionText(const Design& design, const Suggestion& suggestion)
 {
     const BlockMove& first = suggestion.moves.front();
-    const QString text = SuggestionList::tr("Move %1 %2 %3 on %4")
-                             .arg(blockText(first.block),
-                                  first.before ? SuggestionList::tr("before") : SuggestionList::tr("behind"),
-                                  blockText(first.neighbour), deviceLabel(design, first.device));
+    const QString text =
+        SuggestionList::tr("Move %1 %2 %3 on %4")
+            .arg(blockText(first.block), first.before ? SuggestionList::tr("before") : SuggestionList::tr("behind"),
+                 blockText(first.neighbour), deviceLabel(design, first.device));
     const auto more = static_cast<int>(suggestion.moves.size()) - 1;
     if (more == 0)
         return text;
-    return text + (more == 1 ? SuggestionList::tr(" and 1 more move") : SuggestionList::tr(" and %1 more moves").arg(more));
+    return text
+           + (more == 1 ? SuggestionList::tr(" and 1 more move") : SuggestionList::tr(" and %1 more moves").arg(more));
 }
 
 SuggestionList::SuggestionList(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_layout(new QVBoxLayout(this)), m_nothing(makeCaption({}, TextSize::Small, this))
+    : QWidget(parent), m_document(document), m_layout(new QVBoxLayout(this)),
+      m_nothing(makeCaption({}, TextSize::Small, this))
 {
     setAccessibleName(tr("Suggested edits"));
     m_layout->setContentsMargins(0, 0, 0, 0);
@@ -148,7 +151,8 @@ void SuggestionList::rebuild()
             if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)
                 continue;
             const auto& devices = design.cluster.devices;
-            const bool fits = devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
+            const bool fits =
+                devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
             if (fits && (!best || estimate->makespan < best->makespan))
                 best = &*estimate;
         }
@@ -182,7 +186,8 @@ void SuggestionList::rebuild()
         frame->setObjectName(QStringLiteral("suggestion"));
         const Theme& theme = Theme::of(*this);
         frame->setStyleSheet(QStringLiteral("QFrame#suggestion { background: %1; border: none; border-radius: %2px; }")
-                                 .arg(theme.control.name()).arg(Theme::controlRadius));
+                                 .arg(theme.control.name())
+                                 .arg(Theme::controlRadius));
         auto* text = new Paragraph(card.text, frame);
         text->setWordWrap(true);
         auto* gain = new QLabel(card.gain, frame);
@@ -197,9 +202,11 @@ void SuggestionList::rebuild()
         auto* button = new QPushButton(tr("Try"), frame);
         button->setFlat(true);
         button->setCursor(Qt::PointingHandCursor);
-        button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid transparent; border-radius: %2px; padding: 3px 8px; font-weight: 600; }"
+        button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid "
+                                             "transparent; border-radius: %2px; padding: 3px 8px; font-weight: 600; }"
                                              "QPushButton:hover, QPushButton:focus { border-color: %1; }")
-                                  .arg(theme.accent.name()).arg(Theme::controlRadius));
+                                  .arg(theme.accent.name())
+                                  .arg(Theme::controlRadius));
         button->setToolTip(tr("Make this edit; undo takes it back"));
         button->setAccessibleName(tr("Try: %1").arg(card.text));
         button->setAccessibleDescription(QStringLiteral("%1 %2").arg(card.gain, card.price));

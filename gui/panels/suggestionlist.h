@@ -29,8 +29,8 @@ public:
     ~SuggestionList() override;
 
     struct Card {
-        QString text;          ///< "Move W1.0 behind F1.1 on GPU 1"
-        QString gain, price;   ///< "−2.1 %"; "memory +1 ×"; either may be empty
+        QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
+        QString gain, price; ///< "−2.1 %"; "memory +1 ×"; either may be empty
         std::optional<Suggestion> edit;
         std::optional<std::size_t> family; ///< index into families(), when it is a switch
     };

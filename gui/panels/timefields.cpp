@@ -41,22 +41,24 @@ Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nano
         return {{Severity::Error, where, TimeFields::tr("it would end before it begins").toStdString(),
                  TimeFields::tr("it begins at %1").arg(QString::fromStdString(exactDuration(from))).toStdString()}};
     if (to > end)
-        return {{Severity::Error, where, TimeFields::tr("the schedule ends before %1").arg(QString::fromStdString(exactDuration(to))).toStdString(),
-                 TimeFields::tr("at most %1").arg(QString::fromStdString(exactDuration(end))).toStdString()}};
+        return {
+            {Severity::Error, where,
+             TimeFields::tr("the schedule ends before %1").arg(QString::fromStdString(exactDuration(to))).toStdString(),
+             TimeFields::tr("at most %1").arg(QString::fromStdString(exactDuration(end))).toStdString()}};
     return {};
 }
 
 } // namespace
 
 TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
-    : QWidget(parent)
-    , m_timeline(timeline)
-    , m_range(new QWidget(this))
+    : QWidget(parent), m_timeline(timeline), m_range(new QWidget(this))
 {
-    const QString sight = tr("The time that the timeline shows: the numeric twin of dragging in the overview; empty shows everything");
+    const QString sight =
+        tr("The time that the timeline shows: the numeric twin of dragging in the overview; empty shows everything");
     m_sightFrom = new TimeField(tr("Start of what is in sight"), sight, this);
     m_sightTo = new TimeField(tr("End of what is in sight"), sight, this);
-    const QString range = tr("The measured range: the numeric twin of dragging on the ruler, for example 12.5ms; empty removes it (R measures, Shift+R comes here)");
+    const QString range = tr("The measured range: the numeric twin of dragging on the ruler, for example 12.5ms; empty "
+                             "removes it (R measures, Shift+R comes here)");
     m_from = new TimeField(tr("Start of the measured range"), range, m_range);
     m_to = new TimeField(tr("End of the measured range"), range, m_range);
     m_length = new TimeField(tr("Length of the measured range"), range, m_range);
@@ -74,8 +76,10 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
 
     for (TimeField* field : {m_sightFrom, m_sightTo, m_from, m_to, m_length})
         connect(field, &TimeField::refused, this, &TimeFields::checked);
-    connect(m_sightFrom, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.sight().second); });
-    connect(m_sightTo, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.sight().first, time); });
+    connect(m_sightFrom, &TimeField::entered, this,
+            [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.sight().second); });
+    connect(m_sightTo, &TimeField::entered, this,
+            [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.sight().first, time); });
     connect(m_from, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) {
         if (const auto range = m_timeline.range())
             measureBetween(time, range->second);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fields of time: from when to when the timeline shows, the numeric twin of dragging in it or in the overview, and, while
-// there is one, the range that is measured on the ruler: its ends and its length. Nothing of it is an undo step.
+// Fields of time: from when to when the timeline shows, the numeric twin of dragging in it or in the overview, and,
+// while there is one, the range that is measured on the ruler: its ends and its length. Nothing of it is an undo step.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -27,16 +27,10 @@ constexpr int widestTitle = 300;
 } // namespace
 
 TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_title(new QLabel(this))
-    , m_state(makeCaption({}, TextSize::Normal, this))
-    , m_undo(makeButton(actions.undo, tr("Undo")))
-    , m_redo(makeButton(actions.redo, tr("Redo")))
-    , m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay")))
-    , m_search(new QLineEdit(this))
-    , m_validity(new QPushButton(this))
-    , m_run(new QPushButton(this))
+    : QWidget(parent), m_document(document), m_title(new QLabel(this)),
+      m_state(makeCaption({}, TextSize::Normal, this)), m_undo(makeButton(actions.undo, tr("Undo"))),
+      m_redo(makeButton(actions.redo, tr("Redo"))), m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
+      m_search(new QLineEdit(this)), m_validity(new QPushButton(this)), m_run(new QPushButton(this))
 {
     makePanel(this);
     setFixedHeight(barHeight);
@@ -48,7 +42,8 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     setRunText(tr("Run"));
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
-    m_search->setToolTip(tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter goes on, Shift+Enter back"));
+    m_search->setToolTip(
+        tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter goes on, Shift+Enter back"));
     m_search->setFixedSize(110, buttonHeight);
     for (QWidget* button : {static_cast<QWidget*>(m_validity), static_cast<QWidget*>(m_run)})
         button->setFixedHeight(buttonHeight);
@@ -126,8 +121,10 @@ void TopBar::refresh()
     m_state->setText(m_document.undoStack()->isClean() ? QString() : tr("edited"));
 
     const Diagnostics& diagnostics = m_document.diagnostics();
-    const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Error; });
-    const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.severity == Severity::Warning; });
+    const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                      [](const Diagnostic& d) { return d.severity == Severity::Error; });
+    const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                        [](const Diagnostic& d) { return d.severity == Severity::Warning; });
     const std::size_t unplaced = m_document.unplaced().size();
     if (errors > 0)
         m_validity->setText(errors == 1 ? tr("1 conflict") : tr("%1 conflicts").arg(errors));
@@ -139,18 +136,25 @@ void TopBar::refresh()
         m_validity->setText(tr("✓ No conflicts"));
     const Theme& theme = Theme::of(*this);
     // The application's sheet sets the text colour of buttons, so this one needs a sheet of its own.
-    m_validity->setStyleSheet(QStringLiteral("color: %1").arg((errors > 0 ? theme.bad : warnings > 0 || unplaced > 0 ? theme.text : theme.good).name()));
+    m_validity->setStyleSheet(QStringLiteral("color: %1")
+                                  .arg((errors > 0                     ? theme.bad
+                                        : warnings > 0 || unplaced > 0 ? theme.text
+                                                                       : theme.good)
+                                           .name()));
     m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
                            : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
-                                               : QString::fromStdString(toString(diagnostics)));
+                                                 : QString::fromStdString(toString(diagnostics)));
     // A recording that an edit has made unfit waits for the edit to be undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
-    m_overlay->setText(m_document.overlay() ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
-                       : waits              ? tr("Overlay: of another order ▾")
-                                            : tr("Overlay: off ▾"));
-    m_overlay->setToolTip(m_document.overlay() ? m_document.overlay()->path
-                          : waits              ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again").arg(m_document.overlayPath())
-                                               : tr("Lay a recorded run over the prediction"));
+    m_overlay->setText(m_document.overlay()
+                           ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
+                       : waits ? tr("Overlay: of another order ▾")
+                               : tr("Overlay: off ▾"));
+    m_overlay->setToolTip(
+        m_document.overlay() ? m_document.overlay()->path
+        : waits ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again")
+                      .arg(m_document.overlayPath())
+                : tr("Lay a recorded run over the prediction"));
     showTitle();
 }
 

@@ -43,7 +43,7 @@ public:
 Q_SIGNALS:
     void diagnosticsRequested();
     void searched(const QString& text, int direction); ///< +1: the next hit, -1: the one before
-    void searchLeft(); ///< Escape in the field
+    void searchLeft();                                 ///< Escape in the field
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;

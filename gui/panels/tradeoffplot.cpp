@@ -145,12 +145,14 @@ void TradeOffPlot::paint(QPainter& painter) const
     for (double bubble = 0; bubble <= m_mostBubble; bubble += bubbleStep) {
         const double y = m_chart->yOf(bubble);
         painter.fillRect(QRectF(plot.left(), y, plot.width(), 1), theme.hairline);
-        painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter, percentText(bubble));
+        painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         percentText(bubble));
     }
     // Bytes step by powers of two, so that ticks are whole.
     double memoryStep = roundStep(m_mostMemory / std::max(1.0, plot.width() / 92));
     if (inBytes())
-        memoryStep = std::pow(2.0, std::ceil(std::log2(std::max(1.0, m_mostMemory / std::max(1.0, plot.width() / 92)))));
+        memoryStep =
+            std::pow(2.0, std::ceil(std::log2(std::max(1.0, m_mostMemory / std::max(1.0, plot.width() / 92)))));
     for (double memory = 0; memory <= m_mostMemory; memory += memoryStep) {
         const double x = m_chart->xOf(memory);
         painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
@@ -159,15 +161,18 @@ void TradeOffPlot::paint(QPainter& painter) const
         painter.drawText(below, (memory == 0 ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignTop, memoryText(memory));
     }
     painter.setFont(Theme::words(TextSize::Small));
-    painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter, tr("peak memory of the fullest device →"));
-    painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter, tr("↑ bubble"));
+    painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter,
+                     tr("peak memory of the fullest device →"));
+    painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter,
+                     tr("↑ bubble"));
 
     painter.setRenderHint(QPainter::Antialiasing);
     if (m_limit > 0 && inBytes() && double(m_limit) <= m_mostMemory) {
         const double x = m_chart->xOf(double(m_limit));
         painter.setPen(QPen(theme.bad, 1, Qt::DashLine));
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
-        painter.drawText(QRectF(x - 124, plot.top(), 120, 16), Qt::AlignRight | Qt::AlignVCenter, tr("limit %1").arg(sizeText(m_limit)));
+        painter.drawText(QRectF(x - 124, plot.top(), 120, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         tr("limit %1").arg(sizeText(m_limit)));
     }
     for (int i = 0; i < static_cast<int>(m_points.size()); ++i) {
         if (!m_points[static_cast<std::size_t>(i)].possible)
@@ -180,7 +185,8 @@ void TradeOffPlot::paint(QPainter& painter) const
     painter.setBrush(Qt::NoBrush);
     if (m_present) {
         painter.setPen(QPen(theme.selection, 1.5));
-        painter.drawEllipse(QPointF(m_chart->xOf(memoryOf(*m_present)), m_chart->yOf(m_present->bubble)), radius + 4, radius + 4);
+        painter.drawEllipse(QPointF(m_chart->xOf(memoryOf(*m_present)), m_chart->yOf(m_present->bubble)), radius + 4,
+                            radius + 4);
     }
     if (m_current < 0 || !m_points[static_cast<std::size_t>(m_current)].possible)
         return;
@@ -188,7 +194,9 @@ void TradeOffPlot::paint(QPainter& painter) const
     const QPointF at = positionOf(m_current);
     painter.setPen(QPen(theme.accent, 2));
     painter.drawEllipse(at, radius + 2.5, radius + 2.5);
-    const QString text = tr("%1 · %2 · %3").arg(QString::fromStdString(point.candidate.label()), memoryText(memoryOf(point)), percentText(point.bubble));
+    const QString text = tr("%1 · %2 · %3")
+                             .arg(QString::fromStdString(point.candidate.label()), memoryText(memoryOf(point)),
+                                  percentText(point.bubble));
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
     const double width = painter.fontMetrics().horizontalAdvance(text) + 20;
     QRectF label(at.x() + 12, at.y() - 32, width, 24);
@@ -235,15 +243,10 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
             Q_EMIT taken(m_current);
         return;
     case Qt::Key_Right:
-    case Qt::Key_Down:
-        direction = 1;
-        break;
+    case Qt::Key_Down: direction = 1; break;
     case Qt::Key_Left:
-    case Qt::Key_Up:
-        direction = -1;
-        break;
-    default:
-        return QWidget::keyPressEvent(event);
+    case Qt::Key_Up: direction = -1; break;
+    default: return QWidget::keyPressEvent(event);
     }
     // From point to point by memory, as they stand from left to right.
     std::vector<int> order;
@@ -257,7 +260,9 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
     });
     const auto now = std::find(order.begin(), order.end(), m_current);
     const auto last = static_cast<std::ptrdiff_t>(order.size()) - 1;
-    const std::ptrdiff_t next = now == order.end() ? (direction > 0 ? 0 : last) : std::clamp<std::ptrdiff_t>(now - order.begin() + direction, 0, last);
+    const std::ptrdiff_t next = now == order.end()
+                                    ? (direction > 0 ? 0 : last)
+                                    : std::clamp<std::ptrdiff_t>(now - order.begin() + direction, 0, last);
     setCurrent(order[static_cast<std::size_t>(next)]);
 }
 

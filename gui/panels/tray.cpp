@@ -12,17 +12,15 @@
 namespace pipewright {
 
 Tray::Tray(Document& document, QWidget* parent)
-    : QWidget(parent)
-    , m_document(document)
-    , m_count(makeCaption({}, TextSize::Small, this))
-    , m_hint(makeCaption({}, TextSize::Small, this))
-    , m_chipArea(new QWidget(this))
-    , m_complete(new QPushButton(tr("Complete the rest"), this))
+    : QWidget(parent), m_document(document), m_count(makeCaption({}, TextSize::Small, this)),
+      m_hint(makeCaption({}, TextSize::Small, this)), m_chipArea(new QWidget(this)),
+      m_complete(new QPushButton(tr("Complete the rest"), this))
 {
     setAccessibleName(tr("Tray of unplaced blocks"));
     m_hint->setWordWrap(true);
     m_count->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    m_complete->setToolTip(tr("Places every unplaced block in the style of the placed ones: as the family that they begin, or with as many microbatches "
+    m_complete->setToolTip(tr("Places every unplaced block in the style of the placed ones: as the family that they "
+                              "begin, or with as many microbatches "
                               "under way as they have (Ctrl+P)"));
 
     auto* chips = new QGridLayout(m_chipArea);
@@ -79,7 +77,8 @@ void Tray::refresh()
     if (count == 0)
         m_hint->setText(tr("Every block has its place. Delete takes the selected one out."));
     else if (count > shownChips)
-        m_hint->setText(tr("and %1 more. Drag into a lane, or press N to place the next legal one.").arg(count - shownChips));
+        m_hint->setText(
+            tr("and %1 more. Drag into a lane, or press N to place the next legal one.").arg(count - shownChips));
     else
         m_hint->setText(tr("Drag into a lane, or press N to place the next legal one."));
 }

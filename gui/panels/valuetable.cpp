@@ -23,7 +23,8 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
     setColumnCount(static_cast<int>(columns.size()));
     setHorizontalHeaderLabels(columns);
     setSelectionMode(QAbstractItemView::SingleSelection);
-    setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed | QAbstractItemView::AnyKeyPressed);
+    setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed
+                    | QAbstractItemView::AnyKeyPressed);
     setShowGrid(false);
     setFrameShape(QFrame::NoFrame);
     setTabKeyNavigation(false);
@@ -46,7 +47,8 @@ void ValueTable::setColumnTip(int column, const QString& tip)
 
 int ValueTable::heightOfRows() const
 {
-    return horizontalHeader()->sizeHint().height() + rowCount() * verticalHeader()->defaultSectionSize() + 2 * frameWidth() + 2;
+    return horizontalHeader()->sizeHint().height() + rowCount() * verticalHeader()->defaultSectionSize()
+           + 2 * frameWidth() + 2;
 }
 
 void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
@@ -67,7 +69,8 @@ void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
             item->setFlags(cell.editable ? flags | Qt::ItemIsEditable : flags);
             setItem(r, c, item);
             if (r == 0)
-                horizontalHeaderItem(c)->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+                horizontalHeaderItem(c)->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft)
+                                                          | Qt::AlignVCenter);
         }
     }
     if (row >= 0 && row < rowCount())
@@ -103,7 +106,8 @@ QString ValueTable::text(int row, int column) const
 void ValueTable::keyPressEvent(QKeyEvent* event)
 {
     const bool begins = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
-    if (begins && state() != QAbstractItemView::EditingState && currentItem() && currentItem()->flags() & Qt::ItemIsEditable)
+    if (begins && state() != QAbstractItemView::EditingState && currentItem()
+        && currentItem()->flags() & Qt::ItemIsEditable)
         return editItem(currentItem());
     QTableWidget::keyPressEvent(event);
 }

@@ -3,8 +3,8 @@
 // Units always, differences signed (with a real minus sign), no trailing noise. Pure functions.
 #pragma once
 
-#include "core/program/design.h"
 #include "core/predict/metrics.h"
+#include "core/program/design.h"
 
 #include <QString>
 
@@ -21,8 +21,8 @@ QString percentText(double share);       ///< 0.114 -> "11.4 %"
 QString multipleText(double value);      ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
 QString rateText(double perSecond);      ///< "38,400"
 
-QString signedPercent(double share);     ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
-QString signedPoints(double share);      ///< -0.019 -> "−1.9 pt"
+QString signedPercent(double share); ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
+QString signedPoints(double share);  ///< -0.019 -> "−1.9 pt"
 QString signedDuration(Nanoseconds value);
 QString signedSize(Bytes value);
 

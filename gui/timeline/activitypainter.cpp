@@ -45,8 +45,9 @@ QString highestText(const std::string& name, double value)
     if (counted.contains(QLatin1String("byte"), Qt::CaseInsensitive) && std::fabs(value) < 1e18)
         return QObject::tr("max %1").arg(sizeText(static_cast<Bytes>(value)));
     const bool whole = value == std::floor(value) || std::fabs(value) >= 1000;
-    return QObject::tr("max %1").arg(std::fabs(value) < 1e12 ? QLocale(QLocale::English).toString(value, 'f', whole ? 0 : 2)
-                                                             : QLocale(QLocale::English).toString(value, 'g', 4));
+    return QObject::tr("max %1").arg(std::fabs(value) < 1e12
+                                         ? QLocale(QLocale::English).toString(value, 'f', whole ? 0 : 2)
+                                         : QLocale(QLocale::English).toString(value, 'g', 4));
 }
 
 QRgb pale(QRgb colour, const QColor& ground)
@@ -60,8 +61,8 @@ QRgb pale(QRgb colour, const QColor& ground)
 
 ActivityPainter::ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale)
     : m_theme(theme), m_trace(trace), m_scale(scale), m_font(Theme::numbers(TextSize::Small)),
-      m_letter(QFontMetricsF(m_font).horizontalAdvance(QLatin1Char('m'))), m_capitals(QFontMetricsF(m_font).capHeight()),
-      m_names(trace.strings.size()), m_colours(trace.strings.size())
+      m_letter(QFontMetricsF(m_font).horizontalAdvance(QLatin1Char('m'))),
+      m_capitals(QFontMetricsF(m_font).capHeight()), m_names(trace.strings.size()), m_colours(trace.strings.size())
 {
 }
 
@@ -191,8 +192,7 @@ void ActivityPainter::counter(QPainter& painter, const TimeAxis& axis, const QRe
     painter.fillPath(path, m_theme.chartFill);
     painter.setPen(m_theme.dim);
     painter.setFont(m_font);
-    painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignRight | Qt::AlignTop,
-                     highestText(counter.name, most));
+    painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignRight | Qt::AlignTop, highestText(counter.name, most));
 }
 
 } // namespace pipewright

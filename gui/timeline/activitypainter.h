@@ -25,13 +25,14 @@ public:
     ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
 
     /// One track in a strip of the plot; returns how many stretches of pixels it has. `ground`: one row of what lies
-    /// beneath (TimelinePainter::groundRow). `dimOthers`: those whose name is not marked in it are pale (a search); empty:
-    /// none.
+    /// beneath (TimelinePainter::groundRow). `dimOthers`: those whose name is not marked in it are pale (a search);
+    /// empty: none.
     std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
                       std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
     QRgb colour(ActivityKind kind, std::uint32_t name) const;
-    const QString& name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope
+    const QString&
+    name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope
     bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
 
 private:

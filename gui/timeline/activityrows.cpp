@@ -65,8 +65,9 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
         const TraceCounter& counter = trace.counters[c];
         Group& group = groups[{counter.device < 0, counter.rank, counter.device}];
         if (group.name.isEmpty())
-            group.name = withRank(counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device), counter.rank,
-                                  trace.ranks);
+            group.name =
+                withRank(counter.device < 0 ? QObject::tr("counters") : QObject::tr("GPU %1").arg(counter.device),
+                         counter.rank, trace.ranks);
         Row row;
         row.kind = Kind::Counter;
         row.name = QString::fromStdString(counter.name);

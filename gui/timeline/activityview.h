@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // An imported trace to look at: lanes of devices, streams and threads under a time ruler, at any size. Zoom, pan and
-// keys are those of the timeline; a click selects a slice, arrows lead from a launch to what it launched and along those of the trace, a drag
-// over the ruler measures. The trace is shared and never changed.
+// keys are those of the timeline; a click selects a slice, arrows lead from a launch to what it launched and along
+// those of the trace, a drag over the ruler measures. The trace is shared and never changed.
 #pragma once
 
 #include "gui/timeline/activitypainter.h"
@@ -37,7 +37,7 @@ public:
     void showRange(Nanoseconds from, Nanoseconds to);
     void zoomBy(double factor, double anchorX);
     void panBy(double pixels);
-    void toggleRow(std::size_t row); ///< folds or unfolds
+    void toggleRow(std::size_t row);         ///< folds or unfolds
     void revealDevice(int rank, int device); ///< scrolls its lanes into sight
 
     std::optional<SliceId> selection() const { return m_selected; }

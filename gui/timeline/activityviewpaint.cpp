@@ -81,7 +81,8 @@ void ActivityView::paintRow(QPainter& painter, const std::vector<double>& times,
         const int y = top + ActivityRows::laneMargin + static_cast<int>(t) * ActivityRows::trackHeight;
         if (y + ActivityRows::trackHeight >= TimelinePainter::rulerHeight && y < viewport()->height())
             this->painter().track(painter, m_axis, QRect(m_axis.left, y, m_axis.width, ActivityRows::trackHeight - 1),
-                                  m_trace->tracks[row.firstTrack + t], grounds.groundRow(m_axis, ground, times), m_highlight);
+                                  m_trace->tracks[row.firstTrack + t], grounds.groundRow(m_axis, ground, times),
+                                  m_highlight);
     }
     painter.restore();
 }
@@ -102,7 +103,8 @@ void ActivityView::paintSelection(QPainter& painter)
         painter.drawRect(there.adjusted(0.5, 0.5, -0.5, -0.5));
         const bool before = there.left() < own.left();
         const QRectF &from = before ? there : own, &to = before ? own : there;
-        paintArrow(painter, arrowPath({std::min(from.right(), to.left()), from.center().y()}, {to.left(), to.center().y()}),
+        paintArrow(painter,
+                   arrowPath({std::min(from.right(), to.left()), from.center().y()}, {to.left(), to.center().y()}),
                    theme.selection, theme.background);
     }
     painter.setBrush(Qt::NoBrush);

@@ -26,9 +26,9 @@ std::optional<SliceId> ActivityView::sliceAt(QPoint position) const
         std::vector<VisibleSlice> inside;
         findVisible(track, from, std::max(to, from + 1), 1, inside);
         const auto duration = [&](const VisibleSlice& one) { return track.end[one.slice] - track.start[one.slice]; };
-        const auto longest = std::max_element(inside.begin(), inside.end(), [&](const VisibleSlice& a, const VisibleSlice& b) {
-            return duration(a) < duration(b);
-        });
+        const auto longest =
+            std::max_element(inside.begin(), inside.end(),
+                             [&](const VisibleSlice& a, const VisibleSlice& b) { return duration(a) < duration(b); });
         if (longest != inside.end())
             return SliceId{*index, longest->slice};
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double roundedFromWidth = 7; // narrower blocks keep square corners
 constexpr double outlinedFromWidth = 6;
-constexpr double halfLine = 8.5;       // from a block's middle to the middle of its letter above and number below
+constexpr double halfLine = 8.5; // from a block's middle to the middle of its letter above and number below
 
 /// `over`, of that coverage of 255, on `under`; both opaque. Two channels at a time.
 QRgb blended(QRgb under, QRgb over, unsigned coverage)
@@ -30,7 +30,8 @@ QRgb onGround(QRgb under, QRgb over)
 {
     const int rest = 255 - qAlpha(over);
     const auto channel = [rest](int above, int below) { return above + (below * rest + 127) / 255; };
-    return qRgb(channel(qRed(over), qRed(under)), channel(qGreen(over), qGreen(under)), channel(qBlue(over), qBlue(under)));
+    return qRgb(channel(qRed(over), qRed(under)), channel(qGreen(over), qGreen(under)),
+                channel(qBlue(over), qBlue(under)));
 }
 
 std::vector<QRgb> pixelsOf(const QPixmap& pixmap)
@@ -101,7 +102,8 @@ const BlockRaster::Glyph& BlockRaster::glyph(Letters& letters, char character)
     Glyph glyph;
     glyph.advance = metrics.horizontalAdvance(text);
     constexpr int beside = 2; // a letter may reach over its own width
-    QImage image(device(glyph.advance) + 2 * beside + 1, device(letters.height) + 1, QImage::Format_ARGB32_Premultiplied);
+    QImage image(device(glyph.advance) + 2 * beside + 1, device(letters.height) + 1,
+                 QImage::Format_ARGB32_Premultiplied);
     image.fill(Qt::transparent);
     image.setDevicePixelRatio(m_scale);
     QPainter painter(&image);
@@ -133,7 +135,8 @@ double BlockRaster::widthOf(Letters& letters, std::string_view text)
 }
 
 void BlockRaster::paint(QPainter& painter, const TimeAxis& axis, const QRectF& lane, const QRectF& area,
-                        std::span<const QRgb> ground, const Lane& blocks, const LaneGeometry& geometry, const LaneGeometry* outlined)
+                        std::span<const QRgb> ground, const Lane& blocks, const LaneGeometry& geometry,
+                        const LaneGeometry* outlined)
 {
     m_left = device(axis.left);
     m_top = device(area.top());
@@ -160,13 +163,14 @@ void BlockRaster::paint(QPainter& painter, const TimeAxis& axis, const QRectF& l
         for (const BlockRect& item : outlined->blocks)
             if (item.rect.width() >= outlinedFromWidth)
                 outline(item.rect, columns(axis, 0, 0, m_scale).first - m_left);
-    QImage picture(reinterpret_cast<const uchar*>(m_pixels.data()), m_width, rows, m_width * static_cast<int>(sizeof(QRgb)),
-                   QImage::Format_RGB32);
+    QImage picture(reinterpret_cast<const uchar*>(m_pixels.data()), m_width, rows,
+                   m_width * static_cast<int>(sizeof(QRgb)), QImage::Format_RGB32);
     picture.setDevicePixelRatio(m_scale);
     painter.drawImage(QPointF(m_left, m_top - m_above) / m_scale, picture);
 }
 
-void BlockRaster::composeRows(const TimeAxis& axis, std::span<const QRgb> ground, const Lane& lane, const LaneGeometry& geometry)
+void BlockRaster::composeRows(const TimeAxis& axis, std::span<const QRgb> ground, const Lane& lane,
+                              const LaneGeometry& geometry)
 {
     m_rows.resize(ground.size() * static_cast<std::size_t>(m_period));
     const auto period = static_cast<std::size_t>(m_period), width = static_cast<std::size_t>(m_patternWidth);
@@ -230,7 +234,8 @@ void BlockRaster::mergedColumns(const LaneGeometry& geometry)
     for (std::size_t op = 0; op < geometry.merged.size(); ++op) {
         const QRgb colour = m_theme.fills[op].rgb();
         for (const QRectF& rect : geometry.merged[op]) {
-            const int left = std::max(0, device(rect.left()) - m_left), right = std::min(m_width, device(rect.right()) - m_left);
+            const int left = std::max(0, device(rect.left()) - m_left),
+                      right = std::min(m_width, device(rect.right()) - m_left);
             const int bottom = std::min(m_height, device(rect.bottom()) - m_top);
             if (left >= right)
                 continue;
@@ -249,7 +254,9 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
         return;
     std::array<char, 16> digits;
     const auto written = [&digits](char* from, int value) {
-        return std::string_view(digits.data(), static_cast<std::size_t>(std::to_chars(from, digits.data() + digits.size(), value).ptr - digits.data()));
+        return std::string_view(
+            digits.data(),
+            static_cast<std::size_t>(std::to_chars(from, digits.data() + digits.size(), value).ptr - digits.data()));
     };
     std::string_view number;
     if (item.text >= BlockText::LetterAndNumber && isPass(block.block.op))
@@ -261,7 +268,8 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
         write(m_numbers, number, centre + QPointF(0, halfLine));
     digits[0] = letter(block.block.op);
     write(m_letters,
-          item.text == BlockText::LetterStageAndNumber ? written(digits.data() + 1, block.block.stage) : std::string_view(digits.data(), 1),
+          item.text == BlockText::LetterStageAndNumber ? written(digits.data() + 1, block.block.stage)
+                                                       : std::string_view(digits.data(), 1),
           centre - QPointF(0, number.empty() ? 0 : halfLine));
 }
 

@@ -28,10 +28,11 @@ public:
     BlockRaster(const Theme& theme, const BlockSprites& sprites, double scale);
 
     /// `lane`: the part of the lane to paint, from top to bottom; `area`: where in it the blocks stand; `ground`: its
-    /// colours beneath them, one row that holds for all, widthOf(axis) device pixels; `outlined`: of which the blocks are
-    /// outlined besides, null for none.
-    void paint(QPainter& painter, const TimeAxis& axis, const QRectF& lane, const QRectF& area, std::span<const QRgb> ground,
-               const Lane& blocks, const LaneGeometry& geometry, const LaneGeometry* outlined = nullptr);
+    /// colours beneath them, one row that holds for all, widthOf(axis) device pixels; `outlined`: of which the blocks
+    /// are outlined besides, null for none.
+    void paint(QPainter& painter, const TimeAxis& axis, const QRectF& lane, const QRectF& area,
+               std::span<const QRgb> ground, const Lane& blocks, const LaneGeometry& geometry,
+               const LaneGeometry* outlined = nullptr);
     int widthOf(const TimeAxis& axis) const;
 
 private:
@@ -59,19 +60,23 @@ private:
         const int towardsZero = static_cast<int>(near);
         return towardsZero - (near < towardsZero ? 1 : 0);
     }
-    void composeRows(const TimeAxis& axis, std::span<const QRgb> ground, const Lane& lane, const LaneGeometry& geometry);
+    void composeRows(const TimeAxis& axis, std::span<const QRgb> ground, const Lane& lane,
+                     const LaneGeometry& geometry);
     void roundCorners(const BlockRect& item, std::span<const QRgb> ground);
     void mergedColumns(const LaneGeometry& geometry);
     void label(const BlockRect& item, const LaneBlock& block);
     void outline(const QRectF& rect, int origin);
     void write(Letters& letters, std::string_view text, QPointF centre);
     /// Of the blocks' area.
-    QRgb* row(int y) { return m_pixels.data() + static_cast<std::size_t>(y + m_above) * static_cast<std::size_t>(m_width); }
+    QRgb* row(int y)
+    {
+        return m_pixels.data() + static_cast<std::size_t>(y + m_above) * static_cast<std::size_t>(m_width);
+    }
 
     const Theme& m_theme;
     const BlockSprites& m_sprites;
     double m_scale;
-    int m_period;        ///< device pixels after which every texture repeats, either way
+    int m_period; ///< device pixels after which every texture repeats, either way
     int m_patternWidth;
     std::array<std::array<Pattern, 2>, opCount> m_patterns; ///< by operation and shade, made when first met
     std::vector<QRgb> m_idle;                               ///< period x period, mostly transparent, premultiplied

@@ -14,7 +14,7 @@ constexpr std::int64_t mostBytes = 32 << 20;
 constexpr qsizetype mostTexts = 20'000;
 constexpr int textureSize = 8; // pixels; the same for all, see textureOf()
 
-template <typename Draw>
+template<typename Draw>
 QPixmap tile(int size, double scale, Draw draw)
 {
     QPixmap pixmap(static_cast<int>(std::lround(size * scale)), static_cast<int>(std::lround(size * scale)));
@@ -72,8 +72,9 @@ const QPixmap& BlockSprites::textureOf(Op op) const
 const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
 {
     const int shade = chunk % 2; // as Theme::fill tells chunks apart
-    const std::uint64_t key = static_cast<std::uint64_t>(size.width()) << 32 | static_cast<std::uint64_t>(size.height()) << 8 |
-                              static_cast<std::uint64_t>(shade) << 7 | static_cast<std::uint64_t>(op);
+    const std::uint64_t key = static_cast<std::uint64_t>(size.width()) << 32
+                              | static_cast<std::uint64_t>(size.height()) << 8 | static_cast<std::uint64_t>(shade) << 7
+                              | static_cast<std::uint64_t>(op);
     if (const auto it = m_blocks.find(key); it != m_blocks.end())
         return *it;
     if (m_bytes > mostBytes) {
@@ -122,8 +123,8 @@ const QStaticText& BlockSprites::letter(Op op, int stage)
     QString words(QLatin1Char(pipewright::letter(op)));
     if (stage >= 0)
         words += QString::number(stage);
-    return text(std::uint64_t{1} << 63 | static_cast<std::uint64_t>(op) << 32 | static_cast<std::uint32_t>(stage + 1), words,
-                m_letterFont);
+    return text(std::uint64_t{1} << 63 | static_cast<std::uint64_t>(op) << 32 | static_cast<std::uint32_t>(stage + 1),
+                words, m_letterFont);
 }
 
 const QStaticText& BlockSprites::number(int microbatch)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Single blocks as ready-made pictures, and the textures and fonts of all. Filling a rounded rectangle twice, with a
 // colour and with a texture, and laying out its letters costs microseconds; copying the result costs a tenth of that,
-// and a grid of blocks has few different widths. A picture is made when it is first asked for and kept as long as all of
-// them together stay small. Whatever else is to tell blocks apart becomes part of the key in here.
+// and a grid of blocks has few different widths. A picture is made when it is first asked for and kept as long as all
+// of them together stay small. Whatever else is to tell blocks apart becomes part of the key in here.
 #pragma once
 
 #include "gui/theme.h"

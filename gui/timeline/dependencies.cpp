@@ -57,17 +57,19 @@ Dependencies dependenciesOf(const Design& design, const TimelineLayout& layout, 
 
 std::optional<Block> lastInput(const Dependencies& dependencies, const TimelineLayout& layout)
 {
-    const auto it = std::max_element(
-        dependencies.inputs.begin(), dependencies.inputs.end(),
-        [&](const Block& a, const Block& b) { return layout.blockOf(a)->end < layout.blockOf(b)->end; });
+    const auto it =
+        std::max_element(dependencies.inputs.begin(), dependencies.inputs.end(), [&](const Block& a, const Block& b) {
+            return layout.blockOf(a)->end < layout.blockOf(b)->end;
+        });
     return it == dependencies.inputs.end() ? std::nullopt : std::optional(*it);
 }
 
 std::optional<Block> firstOutput(const Dependencies& dependencies, const TimelineLayout& layout)
 {
-    const auto it = std::min_element(
-        dependencies.outputs.begin(), dependencies.outputs.end(),
-        [&](const Block& a, const Block& b) { return layout.blockOf(a)->start < layout.blockOf(b)->start; });
+    const auto it =
+        std::min_element(dependencies.outputs.begin(), dependencies.outputs.end(), [&](const Block& a, const Block& b) {
+            return layout.blockOf(a)->start < layout.blockOf(b)->start;
+        });
     return it == dependencies.outputs.end() ? std::nullopt : std::optional(*it);
 }
 

@@ -25,7 +25,8 @@ const std::vector<Block>& orderOf(const Design& design, int device)
 
 bool DropPlan::isSamePlace(const DropPlan& other) const
 {
-    return kind == other.kind && block == other.block && device == other.device && index == other.index && from == other.from && positions == other.positions;
+    return kind == other.kind && block == other.block && device == other.device && index == other.index
+           && from == other.from && positions == other.positions;
 }
 
 int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time)
@@ -52,8 +53,9 @@ double timeOfGap(const Design& design, const TimelineLayout& layout, int device,
 {
     const std::vector<Block>& order = orderOf(design, device);
     const LaneBlock* before = index > 0 ? layout.blockOf(order[static_cast<std::size_t>(index) - 1]) : nullptr;
-    const LaneBlock* after =
-        static_cast<std::size_t>(index) < order.size() ? layout.blockOf(order[static_cast<std::size_t>(index)]) : nullptr;
+    const LaneBlock* after = static_cast<std::size_t>(index) < order.size()
+                                 ? layout.blockOf(order[static_cast<std::size_t>(index)])
+                                 : nullptr;
     if (before && after)
         return (static_cast<double>(before->end) + static_cast<double>(after->start)) / 2;
     return before ? static_cast<double>(before->end) : after ? static_cast<double>(after->start) : 0;
@@ -64,7 +66,8 @@ Position placeOf(const Schedule& schedule, const TimelineLayout& layout, const B
     // The lanes of a prediction show the order, and their index is quicker than a search.
     if (const std::optional<TimelineLayout::Place> place = layout.find(block)) {
         const auto device = static_cast<std::size_t>(place->device);
-        if (device < schedule.order.size() && place->index < schedule.order[device].size() && schedule.order[device][place->index] == block)
+        if (device < schedule.order.size() && place->index < schedule.order[device].size()
+            && schedule.order[device][place->index] == block)
             return {place->device, static_cast<int>(place->index)};
     }
     return find(schedule, block);
@@ -174,8 +177,8 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     if (before.metrics.makespan == after.metrics.makespan) {
         result = tr("step unchanged");
     } else if (before.metrics.makespan > 0) {
-        const double percent = 100.0 * static_cast<double>(after.metrics.makespan - before.metrics.makespan) /
-                               static_cast<double>(before.metrics.makespan);
+        const double percent = 100.0 * static_cast<double>(after.metrics.makespan - before.metrics.makespan)
+                               / static_cast<double>(before.metrics.makespan);
         result = tr("step %1%2 %").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
     // The largest increase is what can hurt; only without one is the largest relief worth the words.

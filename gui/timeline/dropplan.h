@@ -15,9 +15,9 @@
 namespace pipewright {
 
 struct DropTarget {
-    int device = -1;    ///< the lane under the cursor; -1: none
-    double time = 0;    ///< under the cursor
-    double snapTime = 0; ///< how far from the cursor a legal gap may be to attract the block; 0: no snapping
+    int device = -1;               ///< the lane under the cursor; -1: none
+    double time = 0;               ///< under the cursor
+    double snapTime = 0;           ///< how far from the cursor a legal gap may be to attract the block; 0: no snapping
     std::optional<Block> exchange; ///< change places with this block instead of going between two
     bool ripple = false;           ///< take the rest of the microbatch along
     bool operator==(const DropTarget&) const = default;
@@ -26,26 +26,27 @@ struct DropTarget {
 struct DropPlan {
     enum class Kind { Nothing, Reorder, Ripple, MoveStage, Place, MoveTransfer };
     Kind kind = Kind::Nothing;
-    Block block;                ///< the one that is held; others may move with it
+    Block block; ///< the one that is held; others may move with it
     int device = -1;
-    int index = -1;             ///< Reorder, Place: in the device's present order, before which block; MoveTransfer: to which place
-    int from = -1;              ///< MoveTransfer: the place that it has in the device's list of communication
-    int places = 0;             ///< Ripple: how many the block passes, negative to earlier
-    std::vector<std::uint32_t> positions; ///< Reorder: the order that it gives, by present positions; Ripple: of the block alone
-    QString text;               ///< Reorder: name of the undo step
+    int index = -1; ///< Reorder, Place: in the device's present order, before which block; MoveTransfer: to which place
+    int from = -1;  ///< MoveTransfer: the place that it has in the device's list of communication
+    int places = 0; ///< Ripple: how many the block passes, negative to earlier
+    std::vector<std::uint32_t>
+        positions; ///< Reorder: the order that it gives, by present positions; Ripple: of the block alone
+    QString text;  ///< Reorder: name of the undo step
     /// The edit; while `live` or `pending` only its diagnostics, since a design of many blocks takes long to copy.
     Document::Edit edit;
     std::shared_ptr<const Prediction> prediction; ///< of the edited design; null when illegal or unchanged
     std::shared_ptr<const TimelineLayout> layout; ///< of the prediction, unless it is live
     bool live = false;      ///< the prediction is an OrderPreview's: tasks are numbered as in the present Program …
     TaskId changedFrom = 0; ///< … and have their present times below this number
-    bool pending = false; ///< legality and prediction are being worked out
+    bool pending = false;   ///< legality and prediction are being worked out
     bool legal = false;
     bool changes = false;
     /// Where a single block may stand among its neighbours: from the end of one block to the start of another.
     std::optional<std::pair<Nanoseconds, Nanoseconds>> room;
-    QString title;              ///< "I0.3 before F0.7", "moves stage 2 (24 blocks) to GPU 1", or what is wrong
-    QString detail;             ///< "step −2.1 %, peak +1.2 GiB", or what would help
+    QString title;  ///< "I0.3 before F0.7", "moves stage 2 (24 blocks) to GPU 1", or what is wrong
+    QString detail; ///< "step −2.1 %, peak +1.2 GiB", or what would help
 
     bool isSamePlace(const DropPlan& other) const;
 };

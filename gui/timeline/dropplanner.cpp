@@ -56,7 +56,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     DropPlan plan;
     plan.block = block;
     plan.device = target.device;
-    if (target.device < 0 || target.device >= schedule.devices() || layout.lanes().size() <= static_cast<std::size_t>(target.device)) {
+    if (target.device < 0 || target.device >= schedule.devices()
+        || layout.lanes().size() <= static_cast<std::size_t>(target.device)) {
         stop();
         plan.title = tr("drop on a lane");
         return plan;
@@ -71,7 +72,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         std::int64_t count = 0;
         for (const Block& other : schedule.order[static_cast<std::size_t>(home)])
             count += other.stage == block.stage && other.replica == block.replica;
-        plan.title = tr("moves stage %1 (%2 blocks) to %3").arg(block.stage).arg(count).arg(deviceLabel(design, target.device));
+        plan.title =
+            tr("moves stage %1 (%2 blocks) to %3").arg(block.stage).arg(count).arg(deviceLabel(design, target.device));
         later(plan, [block, device = target.device](const Design& from, const Prediction* present) {
             return Document::withStageMoved(from, present, block.stage, device, block.replica);
         });
@@ -89,13 +91,16 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
             stop();
             plan.title = tr("stage %1 is on %2").arg(block.stage).arg(deviceLabel(design, home));
             plan.detail = tr("drop %1 on the lane of %2").arg(blockText(block), deviceLabel(design, home));
-            plan.edit.diagnostics.push_back({Severity::Error, toString(block), plan.title.toStdString(), plan.detail.toStdString()});
+            plan.edit.diagnostics.push_back(
+                {Severity::Error, toString(block), plan.title.toStdString(), plan.detail.toStdString()});
             return plan;
         }
         if (previous && previous->isSamePlace(plan))
             return *previous;
         plan.title = nameOfPlace(design, plan.device, plan.index, block);
-        later(plan, [block, index = plan.index](const Design& from, const Prediction*) { return Document::withBlockPlaced(from, block, index); });
+        later(plan, [block, index = plan.index](const Design& from, const Prediction*) {
+            return Document::withBlockPlaced(from, block, index);
+        });
         plan.pending = plan.legal = plan.changes = true;
         if (!isLarge()) {
             plan.edit = m_document.tryPlaceBlock(block, plan.index);
@@ -116,7 +121,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         if (other.device == home)
             std::swap(plan.positions[moved[0]], plan.positions[static_cast<std::size_t>(other.index)]);
         plan.title = tr("%1 and %2 change places").arg(blockText(block), blockText(*target.exchange));
-        plan.text = tr("Exchange %1 and %2 on %3").arg(blockText(block), blockText(*target.exchange), deviceLabel(design, home));
+        plan.text = tr("Exchange %1 and %2 on %3")
+                        .arg(blockText(block), blockText(*target.exchange), deviceLabel(design, home));
         decideOrder(plan, previous);
         return plan;
     }
@@ -125,7 +131,9 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
             moved.push_back(static_cast<std::uint32_t>(with.index));
     std::sort(moved.begin(), moved.end());
     const auto stayingBefore = [&moved](int index) {
-        return index - static_cast<int>(std::lower_bound(moved.begin(), moved.end(), static_cast<std::uint32_t>(index)) - moved.begin());
+        return index
+               - static_cast<int>(std::lower_bound(moved.begin(), moved.end(), static_cast<std::uint32_t>(index))
+                                  - moved.begin());
     };
     const auto aim = [&](int index) {
         plan.index = index;
@@ -179,7 +187,8 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     const int wanted = plan.index, back = wanted < place.index ? 1 : -1;
     for (const int step : {back, 2 * back, -back, -2 * back}) {
         const int index = wanted + step;
-        if (index < 0 || index > static_cast<int>(size) || std::abs(timeOfGap(design, layout, home, index) - target.time) > target.snapTime)
+        if (index < 0 || index > static_cast<int>(size)
+            || std::abs(timeOfGap(design, layout, home, index) - target.time) > target.snapTime)
             continue;
         if (allowed && (positionAt(index) < allowed->first || positionAt(index) > allowed->last))
             continue;
@@ -216,8 +225,8 @@ void DropPlanner::snapPlacing(const TimelineLayout& layout, const DropTarget& ta
     }
 }
 
-DropPlan DropPlanner::planOrder(const Block& block, int device, std::vector<std::uint32_t> positions, const QString& title,
-                                const QString& text, const DropPlan* previous)
+DropPlan DropPlanner::planOrder(const Block& block, int device, std::vector<std::uint32_t> positions,
+                                const QString& title, const QString& text, const DropPlan* previous)
 {
     DropPlan plan;
     plan.kind = DropPlan::Kind::Reorder;
@@ -250,22 +259,25 @@ DropPlan DropPlanner::planTransfer(const Transfer& transfer, int device, int fro
     const TransferRange range = m_transferRange->second;
     if (to < range.first || to > range.last) {
         stop();
-        plan.title = to < range.first ? tr("%1 cannot go that early").arg(blockText(transfer.producer)) : tr("%1 cannot go that late").arg(blockText(transfer.producer));
+        plan.title = to < range.first ? tr("%1 cannot go that early").arg(blockText(transfer.producer))
+                                      : tr("%1 cannot go that late").arg(blockText(transfer.producer));
         plan.detail = to < range.first ? tr("it waits for what comes before, to number %1").arg(range.first)
                                        : tr("what comes behind waits for it, from number %1").arg(range.last + 2);
-        plan.edit.diagnostics.push_back({Severity::Error, toString(transfer.producer), plan.title.toStdString(), plan.detail.toStdString()});
+        plan.edit.diagnostics.push_back(
+            {Severity::Error, toString(transfer.producer), plan.title.toStdString(), plan.detail.toStdString()});
         return plan;
     }
     later(plan, [device, from, to](const Design& design, const Prediction* present) {
-        return present ? Document::withTransferMoved(design, *present, device, from, to) : Document::Edit{design, {}, {}};
+        return present ? Document::withTransferMoved(design, *present, device, from, to)
+                       : Document::Edit{design, {}, {}};
     });
     plan.pending = plan.legal = true;
     plan.changes = to != from;
     return plan;
 }
 
-/// What keeps the block at `position` from going one further than it may. The same keeps it from going on, and however far
-/// the cursor is away, it is looked for next to the range, and once.
+/// What keeps the block at `position` from going one further than it may. The same keeps it from going on, and however
+/// far the cursor is away, it is looked for next to the range, and once.
 const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool later)
 {
     std::optional<Diagnostics>& why = m_room->beyond[later ? 1 : 0];
@@ -298,7 +310,8 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
         finishExactly(design, m_document.prediction(), plan);
         return;
     }
-    const auto reordered = [device = plan.device, positions = plan.positions, text = plan.text](const Design& from, const Prediction*) {
+    const auto reordered = [device = plan.device, positions = plan.positions, text = plan.text](const Design& from,
+                                                                                                const Prediction*) {
         return Document::reordered(from, device, positions, text);
     };
     OrderPreview* quick = preview();
@@ -344,8 +357,8 @@ void DropPlanner::decideRipple(DropPlan& plan, const DropPlan* previous, const D
         finishExactly(m_document.design(), m_document.prediction(), plan);
         return;
     }
-    // The block itself goes the whole way or nothing does, and that is known at once; how far the others can follow takes
-    // compiling again and again.
+    // The block itself goes the whole way or nothing does, and that is known at once; how far the others can follow
+    // takes compiling again and again.
     DropPlan alone = plan;
     alone.kind = DropPlan::Kind::Reorder;
     decideOrder(alone, nullptr, known);
@@ -368,17 +381,18 @@ void DropPlanner::later(DropPlan plan, std::function<Document::Edit(const Design
     m_start = [this, plan = std::move(plan), edit = std::move(edit), generation = m_generation] {
         if (!m_design)
             m_design = std::make_shared<const Design>(m_document.design());
-        m_worker.start([this, plan, edit, generation, design = m_design, present = m_document.sharedPrediction()]() mutable {
-            plan.edit = edit(*design, present.get());
-            finishExactly(*design, present.get(), plan);
-            QMetaObject::invokeMethod(
-                this,
-                [this, plan, generation] {
-                    if (generation == m_generation)
-                        Q_EMIT refined(plan);
-                },
-                Qt::QueuedConnection);
-        });
+        m_worker.start(
+            [this, plan, edit, generation, design = m_design, present = m_document.sharedPrediction()]() mutable {
+                plan.edit = edit(*design, present.get());
+                finishExactly(*design, present.get(), plan);
+                QMetaObject::invokeMethod(
+                    this,
+                    [this, plan, generation] {
+                        if (generation == m_generation)
+                            Q_EMIT refined(plan);
+                    },
+                    Qt::QueuedConnection);
+            });
     };
     m_rest.start();
 }

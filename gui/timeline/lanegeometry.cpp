@@ -9,7 +9,7 @@ constexpr double individualWidth = 8; // pixels from which a block is drawn by i
 constexpr double columnWidth = 6;     // pixels of a column of merged blocks; a few blocks, so that the mix is steady
 constexpr double gapFromWidth = 4;    // blocks at least this wide leave a pixel to the next one
 constexpr double letterWidth = 11, numberWidth = 16, stageWidth = 23;
-constexpr double idleWidth = 3;       // narrower idle time cannot be told from a gap
+constexpr double idleWidth = 3; // narrower idle time cannot be told from a gap
 
 BlockText textFor(double width, double height, bool severalChunks)
 {

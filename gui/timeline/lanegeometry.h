@@ -26,14 +26,14 @@ enum class BlockText {
 };
 
 struct BlockRect {
-    QRectF rect; ///< on device pixels
+    QRectF rect;           ///< on device pixels
     std::size_t index = 0; ///< into the lane's blocks
     BlockText text = BlockText::None;
 };
 
 struct LaneGeometry {
-    std::vector<BlockRect> blocks;                        ///< in time order
-    std::array<std::vector<QRectF>, opCount> merged;      ///< stacked shares, per operation
+    std::vector<BlockRect> blocks;                   ///< in time order
+    std::array<std::vector<QRectF>, opCount> merged; ///< stacked shares, per operation
     std::vector<QRectF> idle;
     std::int64_t visited = 0; ///< blocks looked at
 

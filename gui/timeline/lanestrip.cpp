@@ -45,7 +45,8 @@ int LaneStrip::laneAt(int y) const
 {
     if (y < 0 || y >= m_total)
         return -1;
-    const auto next = std::upper_bound(m_order.begin(), m_order.end(), y, [this](int at, int device) { return at < top(device); });
+    const auto next =
+        std::upper_bound(m_order.begin(), m_order.end(), y, [this](int at, int device) { return at < top(device); });
     return *std::prev(next);
 }
 
@@ -58,7 +59,9 @@ bool LaneStrip::hasOwnHeight(int device) const
 bool LaneStrip::isAsGiven() const
 {
     return std::is_sorted(m_order.begin(), m_order.end())
-           && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) { return lane.height > 0 || lane.folded || lane.pinned || lane.transfers; });
+           && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) {
+                  return lane.height > 0 || lane.folded || lane.pinned || lane.transfers;
+              });
 }
 
 void LaneStrip::setHeight(int device, int height)
@@ -102,7 +105,8 @@ void LaneStrip::setPinned(int device, bool pinned)
 
 void LaneStrip::move(int device, int row)
 {
-    const auto pinned = static_cast<int>(std::count_if(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) { return lane.pinned; }));
+    const auto pinned =
+        static_cast<int>(std::count_if(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) { return lane.pinned; }));
     const int to = isPinned(device) ? std::clamp(row, 0, pinned - 1) : std::clamp(row, pinned, lanes() - 1);
     m_order.erase(m_order.begin() + rowOf(device));
     m_order.insert(m_order.begin() + to, device);

@@ -55,8 +55,8 @@ private:
     };
     void arrange();
 
-    std::vector<Lane> m_lanes;  ///< by device
-    std::vector<int> m_order;   ///< devices by row
+    std::vector<Lane> m_lanes; ///< by device
+    std::vector<int> m_order;  ///< devices by row
     int m_common = foldedHeight;
     int m_total = 0, m_pinnedTotal = 0;
 };

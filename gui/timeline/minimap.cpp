@@ -14,9 +14,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr int edge = 4;     // pixels beside an edge of the frame that still grip it
-constexpr int inset = 4;    // above and below the rows
-constexpr int margin = 10;  // as in the timeline: free before time 0 and after the end
+constexpr int edge = 4;      // pixels beside an edge of the frame that still grip it
+constexpr int inset = 4;     // above and below the rows
+constexpr int margin = 10;   // as in the timeline: free before time 0 and after the end
 constexpr int narrowest = 6; // the frame is never drawn narrower, or it could not be gripped
 
 } // namespace
@@ -26,8 +26,10 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     setFixedHeight(stripHeight);
     setMouseTracking(true);
     setAccessibleName(tr("Overview"));
-    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule. With the focus (Tab): arrows pan, "
-                  "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to the ends, 0 shows everything"));
+    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule. With the focus "
+                  "(Tab): arrows pan, "
+                  "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to "
+                  "the ends, 0 shows everything"));
     // By Tab only: a click here would take the keys away from the timeline, where they edit.
     setFocusPolicy(Qt::TabFocus);
     setContextMenuPolicy(Qt::ActionsContextMenu);
@@ -63,7 +65,9 @@ void Minimap::addActions()
     add(tr("Frame later by its width"), {Qt::Key_PageDown}, [this] { pan(1); });
     add(tr("Frame to the beginning"), {Qt::Key_Home}, [this] { beginAt(whole().start); });
     add(tr("Frame to the end"), {Qt::Key_End}, [this] { beginAt(whole().end()); });
-    const auto zoom = [this](double factor) { m_timeline.zoomBy(factor, m_timeline.axis().left + m_timeline.axis().width / 2.0); };
+    const auto zoom = [this](double factor) {
+        m_timeline.zoomBy(factor, m_timeline.axis().left + m_timeline.axis().width / 2.0);
+    };
     add(tr("Frame narrower"), {Qt::Key_Plus, Qt::Key_W}, [zoom] { zoom(1.25); });
     add(tr("Frame wider"), {Qt::Key_Minus, Qt::Key_S}, [zoom] { zoom(0.8); });
     add(tr("Left edge of the frame earlier"), {Qt::CTRL | Qt::Key_Left}, [this] { nudgeEdge(Grip::Left, -step); });
@@ -108,7 +112,8 @@ void Minimap::describe()
 {
     const auto [start, end] = m_timeline.timeRange();
     setAccessibleDescription(tr("The whole schedule, %1 long; the frame is around what the timeline shows, %2 to %3")
-                                 .arg(QString::fromStdString(formatDuration(m_timeline.total())), QString::fromStdString(formatDuration(start)),
+                                 .arg(QString::fromStdString(formatDuration(m_timeline.total())),
+                                      QString::fromStdString(formatDuration(start)),
                                       QString::fromStdString(formatDuration(end))));
 }
 
@@ -129,7 +134,9 @@ TimeAxis Minimap::whole() const
 QRect Minimap::frame() const
 {
     const TimeAxis axis = whole();
-    const auto at = [&axis](double time) { return static_cast<int>(std::lround(std::clamp(axis.xOf(time), double(axis.left), double(axis.right())))); };
+    const auto at = [&axis](double time) {
+        return static_cast<int>(std::lround(std::clamp(axis.xOf(time), double(axis.left), double(axis.right()))));
+    };
     const int left = at(m_timeline.axis().start);
     const int right = std::max(left + narrowest, at(m_timeline.axis().end()));
     return {left, 1, right - left, height() - 3};
@@ -164,7 +171,10 @@ void Minimap::render()
 void Minimap::paintEvent(QPaintEvent*)
 {
     const Theme& theme = Theme::of(*this);
-    if (m_picture.isNull() || m_picture.size() != QSize(static_cast<int>(width() * devicePixelRatioF()), static_cast<int>(height() * devicePixelRatioF())))
+    if (m_picture.isNull()
+        || m_picture.size()
+               != QSize(static_cast<int>(width() * devicePixelRatioF()),
+                        static_cast<int>(height() * devicePixelRatioF())))
         render();
     QPainter painter(this);
     painter.drawPixmap(0, 0, m_picture);
@@ -227,7 +237,8 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
         return beginAt(axis.timeAt(x - m_offset));
     // At least a pixel of the strip stays in sight.
     const double time = axis.timeAt(x);
-    moveEdge(m_grip, m_grip == Grip::Left ? std::min(time, now.end() - axis.nsPerPixel) : std::max(time, now.start + axis.nsPerPixel));
+    moveEdge(m_grip, m_grip == Grip::Left ? std::min(time, now.end() - axis.nsPerPixel)
+                                          : std::max(time, now.start + axis.nsPerPixel));
 }
 
 void Minimap::mouseReleaseEvent(QMouseEvent*)

@@ -41,7 +41,7 @@ private:
     void moveEdge(Grip side, double time);   ///< one edge of the frame to a time, the other stays
     void nudgeEdge(Grip side, double share); ///< by so much of what is shown
     void describe();                         ///< what is shown, for assistive technology
-    void drop(); ///< the picture: it is painted anew when next needed
+    void drop();                             ///< the picture: it is painted anew when next needed
     void render();
 
     TimelineView& m_timeline;

@@ -61,7 +61,10 @@ private:
 // A chip in the sub-lane of a device: what it sends or receives.
 class TransferPart : public Part {
 public:
-    TransferPart(TimelineView& view, int device, const Transfer& transfer) : Part(view), m_device(device), m_transfer(transfer) {}
+    TransferPart(TimelineView& view, int device, const Transfer& transfer)
+        : Part(view), m_device(device), m_transfer(transfer)
+    {
+    }
     QAccessibleInterface* parent() const override;
     QAccessibleInterface* child(int) const override { return nullptr; }
     QAccessibleInterface* childAt(int, int) const override { return nullptr; }
@@ -130,7 +133,8 @@ public:
         if (const auto* chip = dynamic_cast<const TransferPart*>(child)) {
             const std::vector<Transfer> transfers = m_view.visibleTransfers(m_device);
             const auto it = std::find(transfers.begin(), transfers.end(), chip->transfer());
-            return it == transfers.end() ? -1 : static_cast<int>(blocks.size()) + static_cast<int>(it - transfers.begin());
+            return it == transfers.end() ? -1
+                                         : static_cast<int>(blocks.size()) + static_cast<int>(it - transfers.begin());
         }
         const auto* part = dynamic_cast<const BlockPart*>(child);
         const auto it = part ? std::find(blocks.begin(), blocks.end(), part->block()) : blocks.end();

@@ -43,8 +43,9 @@ private:
 
 std::size_t Lane::firstEndingAfter(double time) const
 {
-    const auto it = std::partition_point(m_blocks.begin(), m_blocks.end(),
-                                         [time](const LaneBlock& block) { return static_cast<double>(block.end) <= time; });
+    const auto it = std::partition_point(m_blocks.begin(), m_blocks.end(), [time](const LaneBlock& block) {
+        return static_cast<double>(block.end) <= time;
+    });
     return static_cast<std::size_t>(it - m_blocks.begin());
 }
 
@@ -90,7 +91,9 @@ std::array<double, opCount> Lane::timePerOpUntil(double time, std::size_t from) 
 
 void Lane::finish()
 {
-    const auto earlier = [](const LaneBlock& a, const LaneBlock& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
+    const auto earlier = [](const LaneBlock& a, const LaneBlock& b) {
+        return a.start != b.start ? a.start < b.start : a.end < b.end;
+    };
     if (!std::is_sorted(m_blocks.begin(), m_blocks.end(), earlier)) // predictions are
         std::stable_sort(m_blocks.begin(), m_blocks.end(), earlier);
     m_isByTask = std::is_sorted(m_blocks.begin(), m_blocks.end(),
@@ -194,7 +197,9 @@ std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) co
     const std::size_t mask = m_table.size() - 1;
     for (std::size_t slot = Hash()(block) & mask; m_table[slot] != 0; slot = (slot + 1) & mask) {
         const std::uint32_t number = m_table[slot] - 1;
-        const auto lane = static_cast<std::size_t>(std::upper_bound(m_firstOfLane.begin(), m_firstOfLane.end(), number) - m_firstOfLane.begin()) - 1;
+        const auto lane = static_cast<std::size_t>(std::upper_bound(m_firstOfLane.begin(), m_firstOfLane.end(), number)
+                                                   - m_firstOfLane.begin())
+                          - 1;
         std::size_t index = number - m_firstOfLane[lane];
         if (static_cast<int>(lane) == m_reordered)
             index = m_now[index];
@@ -283,7 +288,8 @@ std::size_t TimelineLayout::Hash::operator()(const Block& block) const
     // Fibonacci mixing; neighbouring stages and microbatches must not collide in the low bits.
     std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(block.microbatch));
     key = key * 0x9e3779b97f4a7c15ull + static_cast<std::uint32_t>(block.stage);
-    key = key * 0x9e3779b97f4a7c15ull + static_cast<std::uint32_t>(block.replica) * 8u + static_cast<std::uint32_t>(block.op);
+    key = key * 0x9e3779b97f4a7c15ull + static_cast<std::uint32_t>(block.replica) * 8u
+          + static_cast<std::uint32_t>(block.op);
     key = key * 0x9e3779b97f4a7c15ull;
     return static_cast<std::size_t>(key ^ (key >> 32));
 }

@@ -90,9 +90,9 @@ private:
     std::vector<std::uint32_t> m_table;
     std::vector<std::uint32_t> m_firstOfLane;
     std::size_t m_blocks = 0;
-    int m_reordered = -1;               ///< lane whose blocks do not stand as they are numbered …
-    std::vector<std::uint32_t> m_now;   ///< … and where they stand, by number within the lane
-    TaskId m_changed = none;            ///< tasks before it have the times that this was copied with
+    int m_reordered = -1;             ///< lane whose blocks do not stand as they are numbered …
+    std::vector<std::uint32_t> m_now; ///< … and where they stand, by number within the lane
+    TaskId m_changed = none;          ///< tasks before it have the times that this was copied with
     Nanoseconds m_makespan = 0;
 };
 

@@ -53,8 +53,8 @@ void TimelineOverlay::setContent(OverlayContent content)
 
 bool OverlayContent::isEmpty() const
 {
-    return arrows.empty() && !ghost && marks.empty() && !range && !crosshair && !idle && chain.empty() && !band && !caret &&
-           title.isEmpty() && frameTime.isEmpty();
+    return arrows.empty() && !ghost && marks.empty() && !range && !crosshair && !idle && chain.empty() && !band
+           && !caret && title.isEmpty() && frameTime.isEmpty();
 }
 
 void TimelineOverlay::paintEvent(QPaintEvent*)
@@ -121,7 +121,8 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
     const auto tag = [&](double middle, int top, const QString& text, const QColor& ground, const QColor& ink) {
         const int width = metrics.horizontalAdvance(text) + 10;
         // Beside an end of the plot the tag moves inward; its line stays.
-        const double left = std::clamp(middle - width / 2.0, double(m_content.plot.left()), std::max(double(m_content.plot.left()), double(m_content.plot.right() - width)));
+        const double left = std::clamp(middle - width / 2.0, double(m_content.plot.left()),
+                                       std::max(double(m_content.plot.left()), double(m_content.plot.right() - width)));
         const QRectF box(left, top, width, 15);
         painter.setPen(Qt::NoPen);
         painter.setBrush(ground);
@@ -137,7 +138,8 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
         painter.setPen(QPen(theme.accent, 1));
         painter.drawLine(QPointF(from, 0), QPointF(from, height()));
         painter.drawLine(QPointF(to, 0), QPointF(to, height()));
-        const double middle = (std::max(from, double(m_content.plot.left())) + std::min(to, double(m_content.plot.right()))) / 2;
+        const double middle =
+            (std::max(from, double(m_content.plot.left())) + std::min(to, double(m_content.plot.right()))) / 2;
         if (to > m_content.plot.left() && from < m_content.plot.right())
             tag(middle, 1, m_content.rangeText, theme.accent, theme.onAccent);
     }
@@ -151,7 +153,8 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
     if (m_content.crosshair) {
         painter.setPen(QPen(theme.dim, 1));
         painter.drawLine(QPointF(m_content.crosshair->x + 0.5, 16), QPointF(m_content.crosshair->x + 0.5, height()));
-        painter.drawLine(QPointF(m_content.plot.left(), m_content.cursor.y() + 0.5), QPointF(m_content.plot.right(), m_content.cursor.y() + 0.5));
+        painter.drawLine(QPointF(m_content.plot.left(), m_content.cursor.y() + 0.5),
+                         QPointF(m_content.plot.right(), m_content.cursor.y() + 0.5));
         tag(m_content.crosshair->x, 1, m_content.crosshair->text, theme.panel, theme.text);
     }
     painter.restore();
@@ -172,7 +175,8 @@ void WrappedText::set(const QString& text, const QFont& font, int width)
         line.setLineWidth(width);
         line.setPosition(QPointF(0, height));
         height += line.height();
-        m_size = QSize(std::max(m_size.width(), static_cast<int>(std::ceil(line.naturalTextWidth()))), static_cast<int>(std::ceil(height)));
+        m_size = QSize(std::max(m_size.width(), static_cast<int>(std::ceil(line.naturalTextWidth()))),
+                       static_cast<int>(std::ceil(height)));
     }
     m_layout->endLayout();
     if (text.isEmpty())

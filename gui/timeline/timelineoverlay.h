@@ -37,15 +37,15 @@ struct OverlayContent {
     std::optional<std::pair<double, double>> range; ///< x from and to
     QString rangeText;
     std::optional<Mark> crosshair; ///< the time under the cursor
-    std::optional<QRectF> idle;  ///< idle time that is being explained …
-    std::vector<QRectF> chain;   ///< … by these blocks
-    std::optional<QRectF> band;  ///< a rubber band
-    std::optional<QLineF> caret; ///< where the block will be inserted
+    std::optional<QRectF> idle;    ///< idle time that is being explained …
+    std::vector<QRectF> chain;     ///< … by these blocks
+    std::optional<QRectF> band;    ///< a rubber band
+    std::optional<QLineF> caret;   ///< where the block will be inserted
     bool legal = true;
-    QString title, detail;       ///< the label at the cursor; empty: none
+    QString title, detail; ///< the label at the cursor; empty: none
     QPoint cursor;
-    QRect plot;                  ///< arrows and ghosts are clipped to it; labels stay inside the widget
-    QString frameTime;           ///< debugging: worst time of a recent paint
+    QRect plot;        ///< arrows and ghosts are clipped to it; labels stay inside the widget
+    QString frameTime; ///< debugging: worst time of a recent paint
 
     bool isEmpty() const; ///< nothing of it is seen
 };

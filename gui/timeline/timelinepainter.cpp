@@ -42,13 +42,17 @@ QString tickLabel(double time, double step, double visibleEnd)
     return QLocale::c().toString(time / unit->size, 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(unit->name);
 }
 
-TimelinePainter::TimelinePainter(const Theme& theme, double scale) : m_theme(theme), m_scale(scale), m_sprites(theme, scale), m_raster(theme, m_sprites, scale) {}
+TimelinePainter::TimelinePainter(const Theme& theme, double scale)
+    : m_theme(theme), m_scale(scale), m_sprites(theme, scale), m_raster(theme, m_sprites, scale)
+{
+}
 
 std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
 {
     // Labels must not touch: the last one is the longest.
     const double least = tickStep(axis, 62);
-    const double labelWidth = QFontMetricsF(Theme::words(TextSize::Small)).horizontalAdvance(tickLabel(axis.end(), least, axis.end()));
+    const double labelWidth =
+        QFontMetricsF(Theme::words(TextSize::Small)).horizontalAdvance(tickLabel(axis.end(), least, axis.end()));
     const double step = tickStep(axis, std::max(62.0, labelWidth + 20));
     std::vector<double> result;
     for (double time = std::ceil(std::max(0.0, axis.start) / step - 1e-9) * step; time <= axis.end(); time += step)
@@ -56,7 +60,8 @@ std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
     return result;
 }
 
-void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const
+void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect& area,
+                            const std::vector<double>& times) const
 {
     if (m_scale != std::floor(m_scale)) // as for keptHeader()
         return drawRuler(painter, axis, area, times);
@@ -70,7 +75,8 @@ void TimelinePainter::ruler(QPainter& painter, const TimeAxis& axis, const QRect
     painter.drawPixmap(area.topLeft(), m_ruler.picture);
 }
 
-void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const
+void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const QRect& area,
+                                const std::vector<double>& times) const
 {
     painter.fillRect(area, m_theme.background);
     painter.setFont(Theme::words(TextSize::Small));
@@ -95,7 +101,8 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const Lane
     std::array<QRect, 4> parts{lane};
     // Where a pixel of the lane is no whole number of them, what blocks() paints may leave a part of one free.
     const int free = m_scale == std::floor(m_scale) ? 0 : 1;
-    const QRect plot = QRect(axis.left, ground.painted.top(), axis.width, ground.painted.height()).adjusted(free, free, -free, -free);
+    const QRect plot =
+        QRect(axis.left, ground.painted.top(), axis.width, ground.painted.height()).adjusted(free, free, -free, -free);
     if (const QRect covered = plot.isEmpty() ? QRect() : plot & lane; !covered.isEmpty())
         parts = {QRect(lane.topLeft(), QPoint(lane.right(), covered.top() - 1)),
                  QRect(QPoint(lane.left(), covered.bottom() + 1), lane.bottomRight()),
@@ -119,8 +126,10 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const Lane
     painter.fillRect(QRect(lane.left(), lane.bottom(), lane.width(), 1), m_theme.hairline);
     if (!ground.room)
         return;
-    const double from = std::max(ground.room->first, axis.left - 4.0), to = std::min(ground.room->second, axis.right() + 4.0);
-    const QRectF room = QRectF(from, lane.top() + 1, to - from, lane.height() - 2) & QRectF(axis.left, lane.top(), axis.width, lane.height());
+    const double from = std::max(ground.room->first, axis.left - 4.0),
+                 to = std::min(ground.room->second, axis.right() + 4.0);
+    const QRectF room = QRectF(from, lane.top() + 1, to - from, lane.height() - 2)
+                        & QRectF(axis.left, lane.top(), axis.width, lane.height());
     if (to <= from || room.isEmpty())
         return;
     painter.fillRect(room, faded(m_theme.accent, 0.16));
@@ -147,7 +156,8 @@ void TimelinePainter::keptHeader(QPainter& painter, std::size_t lane, const QRec
     painter.drawPixmap(area.topLeft(), kept.picture);
 }
 
-void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const
+void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHeader& header,
+                             const LaneStanding& standing) const
 {
     // Four lines when there is room, name and memory bar when there is not, and at last the name alone.
     constexpr int indent = 18;
@@ -167,7 +177,8 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
         painter.drawRect(QRectF(x - 0.75, middle, 1.5, 6));
     }
     if (standing.folded) // a triangle that points to what is folded away
-        painter.drawPolygon(QPolygonF({{area.left() + 7.0, middle - 3.5}, {area.left() + 12.0, middle}, {area.left() + 7.0, middle + 3.5}}));
+        painter.drawPolygon(QPolygonF(
+            {{area.left() + 7.0, middle - 3.5}, {area.left() + 12.0, middle}, {area.left() + 7.0, middle + 3.5}}));
     painter.restore();
 
     painter.setFont(Theme::words(nameOnly ? TextSize::Small : TextSize::Large, QFont::DemiBold));
@@ -212,8 +223,8 @@ const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const 
                                                     const std::vector<double>& times) const
 {
     GroundRow& known = m_groundRow;
-    if (!known.pixels.empty() && known.axis == axis && known.ground.target == ground.target && known.ground.room == ground.room &&
-        known.times == times)
+    if (!known.pixels.empty() && known.axis == axis && known.ground.target == ground.target
+        && known.ground.room == ground.room && known.times == times)
         return known.pixels;
     known.axis = axis;
     known.ground = ground;
@@ -221,7 +232,8 @@ const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const 
     known.pixels.assign(static_cast<std::size_t>(m_raster.widthOf(axis)), 0);
     if (known.pixels.empty())
         return known.pixels;
-    QImage row(reinterpret_cast<uchar*>(known.pixels.data()), static_cast<int>(known.pixels.size()), 1, QImage::Format_RGB32);
+    QImage row(reinterpret_cast<uchar*>(known.pixels.data()), static_cast<int>(known.pixels.size()), 1,
+               QImage::Format_RGB32);
     QPainter painter(&row);
     // In device pixels: the row lies at one of them, which need not be a whole pixel of the lane.
     painter.translate(-std::floor(axis.left * m_scale + 0.5), 0);
@@ -232,11 +244,12 @@ const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const 
     return known.pixels;
 }
 
-void TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
-                             const QRectF& area, const Lane& lane, const LaneGeometry& geometry, const LaneGeometry* outlined) const
+void TimelinePainter::blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground,
+                             const std::vector<double>& times, const QRectF& area, const Lane& lane,
+                             const LaneGeometry& geometry, const LaneGeometry* outlined) const
 {
-    m_raster.paint(painter, axis, ground.painted.isEmpty() ? area : QRectF(ground.painted), area, groundRow(axis, ground, times), lane,
-                   geometry, outlined);
+    m_raster.paint(painter, axis, ground.painted.isEmpty() ? area : QRectF(ground.painted), area,
+                   groundRow(axis, ground, times), lane, geometry, outlined);
     painter.save();
     pairFrames(painter, lane, geometry);
     painter.restore();
@@ -261,7 +274,9 @@ void TimelinePainter::fill(QPainter& painter, const QRectF& rect, Op op, int chu
     // A picture wider than the window would be copied for the little of it that is seen.
     constexpr double widestPicture = 600;
     if (rect.width() <= widestPicture) {
-        const auto whole = [this](double length) { return static_cast<int>(std::lround(length * m_scale + 1e-6)); }; // as BlockRaster
+        const auto whole = [this](double length) {
+            return static_cast<int>(std::lround(length * m_scale + 1e-6));
+        }; // as BlockRaster
         const QSize size(whole(rect.width()), whole(rect.height()));
         painter.drawPixmap(rect.topLeft(), m_sprites.block(op, chunk, size));
         return;

@@ -24,10 +24,10 @@ class QPainter;
 namespace pipewright {
 
 struct LaneHeader {
-    QString name;    ///< "GPU 0"
-    QString detail;  ///< "layers 0–7"
-    QString memory;  ///< "68.8 / 80 GiB"
-    double fill = 0; ///< peak as a share of the limit (or of the largest peak when there is no limit)
+    QString name;      ///< "GPU 0"
+    QString detail;    ///< "layers 0–7"
+    QString memory;    ///< "68.8 / 80 GiB"
+    double fill = 0;   ///< peak as a share of the limit (or of the largest peak when there is no limit)
     bool over = false; ///< peak above limit
     bool operator==(const LaneHeader&) const = default;
 };
@@ -42,9 +42,9 @@ struct LaneStanding {
 /// What lies beneath the blocks of a lane.
 struct LaneGround {
     QRect lane;
-    bool target = false; ///< a held block may be dropped anywhere in it …
+    bool target = false;                           ///< a held block may be dropped anywhere in it …
     std::optional<std::pair<double, double>> room; ///< … or in this stretch, x from and to; its ends are marked
-    QRect painted; ///< the part of the lane whose plot is left to blocks(); empty: none
+    QRect painted;                                 ///< the part of the lane whose plot is left to blocks(); empty: none
 };
 
 class TimelinePainter {
@@ -59,17 +59,21 @@ public:
     /// `times`: ticks(axis), here and for the grounds; found once per paint.
     void ruler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;
     /// Lane background, grid lines at the ruler's ticks, the line below.
-    void ground(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times) const;
-    /// One row of a ground, as it is at every height at which blocks stand: device pixels of the axis, opaque. Valid until
-    /// the next call.
-    const std::vector<QRgb>& groundRow(const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times) const;
+    void ground(QPainter& painter, const TimeAxis& axis, const LaneGround& ground,
+                const std::vector<double>& times) const;
+    /// One row of a ground, as it is at every height at which blocks stand: device pixels of the axis, opaque. Valid
+    /// until the next call.
+    const std::vector<QRgb>& groundRow(const TimeAxis& axis, const LaneGround& ground,
+                                       const std::vector<double>& times) const;
     void header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
     /// The same on a lane's plain ground, as a picture that is kept until it is another.
-    void keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
+    void keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header,
+                    const LaneStanding& standing) const;
     /// The blocks in `area`, and all of ground.painted beneath and around them; `outlined`: dashed outlines of the
     /// individually drawn blocks of another lane, as outlines() draws them over whatever there is.
     void blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
-                const QRectF& area, const Lane& lane, const LaneGeometry& geometry, const LaneGeometry* outlined = nullptr) const;
+                const QRectF& area, const Lane& lane, const LaneGeometry& geometry,
+                const LaneGeometry* outlined = nullptr) const;
     /// Dashed outlines of the individually drawn blocks of a predicted lane.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
     /// The red foot below blocks for which `late` holds.

@@ -6,8 +6,8 @@
 #include <QStringList>
 
 #include <algorithm>
-#include <set>
 #include <cmath>
+#include <set>
 
 namespace pipewright {
 namespace {
@@ -54,8 +54,7 @@ QString ranges(const std::vector<int>& numbers)
         std::size_t last = i;
         while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1)
             ++last;
-        parts << (last == i ? QString::number(numbers[i])
-                            : QStringLiteral("%1–%2").arg(numbers[i]).arg(numbers[last]));
+        parts << (last == i ? QString::number(numbers[i]) : QStringLiteral("%1–%2").arg(numbers[i]).arg(numbers[last]));
         i = last + 1;
     }
     return parts.join(QStringLiteral(", "));
@@ -133,8 +132,8 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         const std::vector<int> stages = stagesOf(design.schedule, device);
         const std::vector<int> layers = layersOfStages(design, stages, nullptr);
         header.detail = design.schedule.replicas() > 1 ? stagesByReplica(design.schedule, device)
-                        : layers.empty()                ? stagesText(stages)
-                                                        : tr("layers %1").arg(ranges(layers));
+                        : layers.empty()               ? stagesText(stages)
+                                                       : tr("layers %1").arg(ranges(layers));
         if (!prediction || index >= prediction->metrics.devices.size())
             continue;
         const DeviceMetrics& metrics = prediction->metrics.devices[index];
@@ -167,8 +166,10 @@ QString laneDescription(const Design& design, int device)
         parts << QString::fromStdString(design.cluster.devices[index].name);
     if (device >= 0 && index < design.cluster.gpus.size()) {
         const GpuShare& share = design.cluster.gpus[index];
-        parts << (share.multiprocessors > 0 ? tr("runs on %1 multiprocessors of the machine's GPU %2").arg(share.multiprocessors).arg(share.gpu)
-                                            : tr("runs on the machine's GPU %1").arg(share.gpu));
+        parts
+            << (share.multiprocessors > 0
+                    ? tr("runs on %1 multiprocessors of the machine's GPU %2").arg(share.multiprocessors).arg(share.gpu)
+                    : tr("runs on the machine's GPU %1").arg(share.gpu));
     }
     if (design.schedule.replicas() == 1) {
         parts << stagesText(stages);
@@ -189,7 +190,8 @@ QString blockName(const Design& design, const LaneBlock& block, int device)
     const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
     QString times = tr("%1 to %2").arg(duration(block.runsFrom()), duration(block.runsUntil()));
     if (block.pair != LaneBlock::Pair::None)
-        times = tr("%1 together with the block %2 it").arg(times, block.pair == LaneBlock::Pair::First ? tr("behind") : tr("before"));
+        times = tr("%1 together with the block %2 it")
+                    .arg(times, block.pair == LaneBlock::Pair::First ? tr("behind") : tr("before"));
     if (block.block.op == Op::U)
         return tr("U%1, %2, on %3, %4").arg(block.block.stage).arg(operation, deviceLabel(design, device), times);
     return tr("%1, %2 of microbatch %3, stage %4 on %5, %6")
@@ -203,20 +205,23 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
 {
     const Block& block = facts.predicted.block;
     const std::string_view words = describe(block.op);
-    QString html = QStringLiteral("<b>%1</b> &nbsp;%2<br>%3<table cellspacing='0' cellpadding='1'>")
-                       .arg(blockText(block),
-                            QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size())).toHtmlEscaped(),
-                            tr("stage %1 on %2").arg(block.stage).arg(deviceLabel(design, facts.device)).toHtmlEscaped());
+    QString html =
+        QStringLiteral("<b>%1</b> &nbsp;%2<br>%3<table cellspacing='0' cellpadding='1'>")
+            .arg(blockText(block),
+                 QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size())).toHtmlEscaped(),
+                 tr("stage %1 on %2").arg(block.stage).arg(deviceLabel(design, facts.device)).toHtmlEscaped());
     const auto row = [&html](const QString& name, const QString& value) {
         html += QStringLiteral("<tr><td>%1 &nbsp;</td><td align='right'>%2</td></tr>")
                     .arg(name.toHtmlEscaped(), value.toHtmlEscaped());
     };
     if (const int pieces = design.schedule.sequencePieces; pieces > 1 && isPass(block.op))
-        row(tr("sequence"), tr("%1, piece %2 of %3").arg(block.microbatch / pieces).arg(block.microbatch % pieces + 1).arg(pieces));
+        row(tr("sequence"),
+            tr("%1, piece %2 of %3").arg(block.microbatch / pieces).arg(block.microbatch % pieces + 1).arg(pieces));
     if (design.schedule.replicas() > 1)
         row(tr("replica"), tr("%1 of %2").arg(block.replica + 1).arg(design.schedule.replicas()));
     if (facts.predicted.pair != LaneBlock::Pair::None)
-        row(tr("overlaps"), facts.predicted.pair == LaneBlock::Pair::First ? tr("with the block behind it") : tr("with the block before it"));
+        row(tr("overlaps"), facts.predicted.pair == LaneBlock::Pair::First ? tr("with the block behind it")
+                                                                           : tr("with the block before it"));
     const Nanoseconds length = facts.predicted.runsUntil() - facts.predicted.runsFrom();
     row(tr("start"), duration(facts.predicted.runsFrom()));
     row(tr("end"), duration(facts.predicted.runsUntil()));
@@ -227,9 +232,8 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         QString text = duration(measured);
         if (length > 0) {
             const double percent = 100.0 * static_cast<double>(measured - length) / static_cast<double>(length);
-            text += QStringLiteral(" %1%2 %")
-                        .arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
-                             QLocale::c().toString(std::abs(percent), 'f', 1));
+            text += QStringLiteral(" %1%2 %").arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
+                                                  QLocale::c().toString(std::abs(percent), 'f', 1));
         }
         row(tr("measured"), text);
     }

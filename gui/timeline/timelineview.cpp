@@ -267,7 +267,8 @@ void TimelineView::frameSelection()
 
 void TimelineView::zoomBy(double factor, double anchorX)
 {
-    d->setAxis(zoomed(m_axis, factor, std::clamp(anchorX, static_cast<double>(plotLeft()), static_cast<double>(m_axis.right()))));
+    d->setAxis(zoomed(m_axis, factor,
+                      std::clamp(anchorX, static_cast<double>(plotLeft()), static_cast<double>(m_axis.right()))));
 }
 
 void TimelineView::ensureVisible(const Block& block)
@@ -346,15 +347,16 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
 {
     const int lane = d->laneAt(position.y());
     const TimelineLayout& layout = d->shown();
-    if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left ||
-        position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0)
+    if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left
+        || position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[static_cast<std::size_t>(lane)];
     // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.
     if (const auto index = blocks.at(m_axis.timeAt(position.x() + 0.5)))
         return blocks.blocks()[*index].block;
     const std::size_t next = blocks.firstEndingAfter(m_axis.timeAt(position.x()));
-    if (next < blocks.blocks().size() && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
+    if (next < blocks.blocks().size()
+        && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
         return blocks.blocks()[next].block;
     return std::nullopt;
 }

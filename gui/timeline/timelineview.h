@@ -30,11 +30,11 @@ public:
 
     // The shared time axis, in this widget's coordinates.
     static constexpr int plotLeft() { return 112; } ///< width of the lane headers; charts below leave the same
-    int plotWidth() const { return m_axis.width; }   ///< less the vertical scroll bar, when there is one
+    int plotWidth() const { return m_axis.width; }  ///< less the vertical scroll bar, when there is one
     const TimeAxis& axis() const { return m_axis; }
     std::pair<Nanoseconds, Nanoseconds> timeRange() const; ///< visible [start, end], rounded outward to 0
-    std::pair<Nanoseconds, Nanoseconds> sight() const;     ///< the same of the schedule alone, to the nearest nanosecond
-    void setAxis(const TimeAxis& axis);                    ///< start and nsPerPixel count; clamped to the schedule
+    std::pair<Nanoseconds, Nanoseconds> sight() const; ///< the same of the schedule alone, to the nearest nanosecond
+    void setAxis(const TimeAxis& axis);                ///< start and nsPerPixel count; clamped to the schedule
     void showRange(Nanoseconds start, Nanoseconds end);
     void showAll();
     void frameSelection(); ///< the selected block and its neighbours; when they are framed already: everything
@@ -42,16 +42,18 @@ public:
     void ensureVisible(const Block& block);
 
     // Reading times: marks, and one measured range.
-    void toggleMark(Nanoseconds time); ///< sets a mark, or takes the one that is there away
+    void toggleMark(Nanoseconds time);             ///< sets a mark, or takes the one that is there away
     const std::vector<Nanoseconds>& marks() const; ///< sorted
     void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const;
-    /// Range over the explained idle time, the selected blocks, or the marks; again: none. Without any of them, over what is in sight.
+    /// Range over the explained idle time, the selected blocks, or the marks; again: none. Without any of them, over
+    /// what is in sight.
     void measure();
     void measureByNumbers(); ///< asks for its fields (rangeWantedByNumbers()); without a range, of measure()'s
     const TimelineLayout& layout() const; ///< of what the lanes show now
     Nanoseconds total() const;            ///< end of what can be shown
-    QString crosshairText() const; ///< "12 ms, GPU 1 · F1.0, 2 GiB live"; empty while it is off or nothing is under the cursor
+    QString
+    crosshairText() const; ///< "12 ms, GPU 1 · F1.0, 2 GiB live"; empty while it is off or nothing is under the cursor
     bool showsSlack() const;
     bool showsCriticalPath() const;
 
@@ -73,9 +75,10 @@ public:
     void setLargeFrom(double milliseconds);
     const LaneStrip& lanes() const; ///< how they stand; changed by the actions named lane… and by mouse
     int chosenLane() const;         ///< whose label was pressed last, or that of the selected block; -1: neither
-    void setLaneHeight(int device, int height); ///< of all of it, in pixels, clamped; LaneStrip::foldedHeight or less folds it
-    void setHeightOfLanes(int height);          ///< the same of all lanes, without the transfers that some show
-    void setLaneRow(int device, int row);       ///< from the top, clamped
+    void setLaneHeight(int device,
+                       int height);    ///< of all of it, in pixels, clamped; LaneStrip::foldedHeight or less folds it
+    void setHeightOfLanes(int height); ///< the same of all lanes, without the transfers that some show
+    void setLaneRow(int device, int row); ///< from the top, clamped
     /// Height that shows every lane without scrolling.
     int naturalHeight() const;
     int greatestHeight() const; ///< beyond which more room does not make lanes higher
@@ -88,11 +91,13 @@ public:
     // For assistive technology, and for tests that walk the picture.
     int laneCount() const;
     std::vector<Block> visibleBlocks(int device) const; ///< in time order; at most one per pixel
-    std::vector<Transfer> visibleTransfers(int device) const; ///< in the order of its sub-lane; none while it is not shown
+    std::vector<Transfer>
+    visibleTransfers(int device) const; ///< in the order of its sub-lane; none while it is not shown
     std::optional<std::pair<int, Transfer>> transferAt(QPoint position) const; ///< and the device in whose sub-lane
-    QString nameOfLane(int device) const;               ///< "GPU 1, H200, stage 1, layers 8–15"
-    QString nameOfTransfer(int device, const Transfer& transfer) const; ///< "GPU 0 sends F0.1 to GPU 1 as number 2 of 16: …"
-    QString nameOfBlock(const Block& block) const;      ///< "F1.0, forward of microbatch 0, stage 1 on GPU 1, …"
+    QString nameOfLane(int device) const; ///< "GPU 1, H200, stage 1, layers 8–15"
+    QString nameOfTransfer(int device,
+                           const Transfer& transfer) const; ///< "GPU 0 sends F0.1 to GPU 1 as number 2 of 16: …"
+    QString nameOfBlock(const Block& block) const;          ///< "F1.0, forward of microbatch 0, stage 1 on GPU 1, …"
     Document& document() const;
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
     QString describe(const Block& block) const;
@@ -104,15 +109,16 @@ public:
     /// The transfer that was chosen last, or else the first that the selected block sends; and in whose list it is.
     std::optional<Transfer> selectedTransfer(int* device = nullptr) const;
     void selectTransfer(int device, const Transfer& transfer); ///< selects the block that makes what it carries, too
-    void selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
-    void moveTransferBy(int places);      ///< the selected one, in its device's order of sends and receives
+    void
+    selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
+    void moveTransferBy(int places); ///< the selected one, in its device's order of sends and receives
     QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not in sight
     enum class Alike { Microbatch, Stage, Op };
-    void selectAlike(Alike alike); ///< all that share this with the selected block; Op: of its stage
+    void selectAlike(Alike alike);              ///< all that share this with the selected block; Op: of its stage
     QAction* action(const QString& name) const; ///< one of actions() by its object name; null when there is none
 
     // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
-    void selectNeighbour(int direction);  ///< -1 previous, +1 next block on the device
+    void selectNeighbour(int direction); ///< -1 previous, +1 next block on the device
     /// The same with the other selected blocks kept: `also` the present one, or else in its place.
     void selectNeighbourToo(int direction, bool also);
     void togglePin();                     ///< pins the selected block where it starts, or takes its pin away
@@ -123,12 +129,12 @@ public:
     void unplaceSelection();              ///< back to the tray
     void rippleSelection(int places);     ///< one place earlier or later, the rest of its microbatch along
     void selectAll();
-    void splitSelection();                ///< full backwards among the selected blocks, into their halves
-    void mergeSelection();                ///< halves among the selected blocks, into full backwards
-    void exchangeSelection();             ///< two selected blocks of a device change places
+    void splitSelection();    ///< full backwards among the selected blocks, into their halves
+    void mergeSelection();    ///< halves among the selected blocks, into full backwards
+    void exchangeSelection(); ///< two selected blocks of a device change places
     void exchange(const Block& first, const Block& second); ///< the same of any two
-    void changeWarmUp(int forwards);      ///< so many more before the first backward of the selected block's device
-    void cancel();                        ///< ends a drag without a change, or else clears the selection
+    void changeWarmUp(int forwards); ///< so many more before the first backward of the selected block's device
+    void cancel();                   ///< ends a drag without a change, or else clears the selection
 
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize

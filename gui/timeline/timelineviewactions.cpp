@@ -39,47 +39,87 @@ void TimelineView::Private::addActions()
     add(tr("Later"), {Qt::Key_D, Qt::Key_Right}, [pan] { pan(0.1); });
     add(tr("Lanes above"), {Qt::Key_Up}, [scroll] { scroll(-1); });
     add(tr("Lanes below"), {Qt::Key_Down}, [scroll] { scroll(1); });
-    add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] { v->frameSelection(); })->setObjectName(QStringLiteral("frame"));
-    add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] { v->showAll(); })->setObjectName(QStringLiteral("showAll"));
+    add(tr("Frame the selection, then everything"), {Qt::Key_F}, [v] {
+        v->frameSelection();
+    })->setObjectName(QStringLiteral("frame"));
+    add(tr("Whole schedule"), {Qt::Key_Home, Qt::Key_0}, [v] {
+        v->showAll();
+    })->setObjectName(QStringLiteral("showAll"));
     add(tr("Previous block"), {Qt::Key_Comma}, [v] { v->selectNeighbour(-1); });
     add(tr("Next block"), {Qt::Key_Period}, [v] { v->selectNeighbour(1); });
-    add(tr("Add the previous block to the selection"), {Qt::Key_Less}, [v] { v->selectNeighbourToo(-1, true); })->setObjectName(QStringLiteral("addPrevious"));
-    add(tr("Add the next block to the selection"), {Qt::Key_Greater}, [v] { v->selectNeighbourToo(1, true); })->setObjectName(QStringLiteral("addNext"));
+    add(tr("Add the previous block to the selection"), {Qt::Key_Less}, [v] {
+        v->selectNeighbourToo(-1, true);
+    })->setObjectName(QStringLiteral("addPrevious"));
+    add(tr("Add the next block to the selection"), {Qt::Key_Greater}, [v] {
+        v->selectNeighbourToo(1, true);
+    })->setObjectName(QStringLiteral("addNext"));
     for (const auto& [key, direction] : {std::pair(Qt::Key_Comma, -1), std::pair(Qt::Key_Period, 1)})
-        add(direction < 0 ? tr("Previous block in place of the last selected one") : tr("Next block in place of the last selected one"), {Qt::CTRL | key},
-            [v, direction = direction] { v->selectNeighbourToo(direction, false); })
+        add(direction < 0 ? tr("Previous block in place of the last selected one")
+                          : tr("Next block in place of the last selected one"),
+            {Qt::CTRL | key}, [v, direction = direction] { v->selectNeighbourToo(direction, false); })
             ->setToolTip(tr("The other selected blocks stay selected: so any two can be chosen by key"));
     add(tr("The block this one waited for"), {Qt::Key_BracketLeft}, [v] { v->followDependency(-1); });
     add(tr("The first block that waits for this one"), {Qt::Key_BracketRight}, [v] { v->followDependency(1); });
-    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] { v->explainIdleBefore(); })->setObjectName(QStringLiteral("explain"));
-    add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] { v->moveSelection(-1); })->setObjectName(QStringLiteral("earlier"));
-    add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] { v->moveSelection(1); })->setObjectName(QStringLiteral("later"));
-    add(tr("Ripple: block earlier, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Left}, [v] { v->rippleSelection(-1); })
-        ->setObjectName(QStringLiteral("rippleEarlier"));
-    add(tr("Ripple: block later, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Right}, [v] { v->rippleSelection(1); })
-        ->setObjectName(QStringLiteral("rippleLater"));
+    add(tr("Explain the idle time before the block"), {Qt::Key_E}, [v] {
+        v->explainIdleBefore();
+    })->setObjectName(QStringLiteral("explain"));
+    add(tr("Move block one place earlier"), {Qt::ALT | Qt::Key_Left}, [v] {
+        v->moveSelection(-1);
+    })->setObjectName(QStringLiteral("earlier"));
+    add(tr("Move block one place later"), {Qt::ALT | Qt::Key_Right}, [v] {
+        v->moveSelection(1);
+    })->setObjectName(QStringLiteral("later"));
+    add(tr("Ripple: block earlier, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Left}, [v] {
+        v->rippleSelection(-1);
+    })->setObjectName(QStringLiteral("rippleEarlier"));
+    add(tr("Ripple: block later, the rest of its microbatch along"), {Qt::ALT | Qt::SHIFT | Qt::Key_Right}, [v] {
+        v->rippleSelection(1);
+    })->setObjectName(QStringLiteral("rippleLater"));
     for (const char* name : {"rippleEarlier", "rippleLater"})
-        v->action(QLatin1String(name))->setToolTip(tr("Moves the block past one neighbour, and what follows from it on the other devices (later forwards of the same "
-                                                       "microbatch, then its backwards) past as many of theirs, or as far as they can go. When dragging: hold Ctrl"));
-    add(tr("Pin the block where it starts, or unpin it"), {Qt::SHIFT | Qt::Key_P}, [v] { v->togglePin(); })->setObjectName(QStringLiteral("pin"));
-    add(tr("Select every block"), {QKeySequence::SelectAll}, [v] { v->selectAll(); })->setObjectName(QStringLiteral("selectAll"));
-    add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] { v->moveStageBy(-1); })->setObjectName(QStringLiteral("stageUp"));
-    add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] { v->moveStageBy(1); })->setObjectName(QStringLiteral("stageDown"));
-    add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] { v->unplaceSelection(); })->setObjectName(QStringLiteral("unplace"));
-    add(tr("Select the blocks of this microbatch"), {Qt::SHIFT | Qt::Key_M}, [v] { v->selectAlike(Alike::Microbatch); })
-        ->setObjectName(QStringLiteral("alikeMicrobatch"));
-    add(tr("Select the blocks of this stage"), {Qt::SHIFT | Qt::Key_S}, [v] { v->selectAlike(Alike::Stage); })
-        ->setObjectName(QStringLiteral("alikeStage"));
-    add(tr("Select the blocks of this operation and stage"), {Qt::SHIFT | Qt::Key_O}, [v] { v->selectAlike(Alike::Op); })
-        ->setObjectName(QStringLiteral("alikeOp"));
-    add(tr("Exchange the two selected blocks"), {Qt::SHIFT | Qt::Key_X}, [v] { v->exchangeSelection(); })
-        ->setObjectName(QStringLiteral("exchange"));
-    add(tr("Split the backward into its halves"), {Qt::Key_B}, [v] { v->splitSelection(); })->setObjectName(QStringLiteral("split"));
-    add(tr("Merge the halves of the backward"), {Qt::SHIFT | Qt::Key_B}, [v] { v->mergeSelection(); })->setObjectName(QStringLiteral("merge"));
-    add(tr("One forward more in the device's warm-up"), {Qt::SHIFT | Qt::Key_Right}, [v] { v->changeWarmUp(1); })
-        ->setObjectName(QStringLiteral("warmUpMore"));
-    add(tr("One forward fewer in the device's warm-up"), {Qt::SHIFT | Qt::Key_Left}, [v] { v->changeWarmUp(-1); })
-        ->setObjectName(QStringLiteral("warmUpFewer"));
+        v->action(QLatin1String(name))
+            ->setToolTip(tr("Moves the block past one neighbour, and what follows from it on the other devices (later "
+                            "forwards of the same "
+                            "microbatch, then its backwards) past as many of theirs, or as far as they can go. When "
+                            "dragging: hold Ctrl"));
+    add(tr("Pin the block where it starts, or unpin it"), {Qt::SHIFT | Qt::Key_P}, [v] {
+        v->togglePin();
+    })->setObjectName(QStringLiteral("pin"));
+    add(tr("Select every block"), {QKeySequence::SelectAll}, [v] {
+        v->selectAll();
+    })->setObjectName(QStringLiteral("selectAll"));
+    add(tr("Move stage to the device above"), {Qt::ALT | Qt::Key_Up}, [v] {
+        v->moveStageBy(-1);
+    })->setObjectName(QStringLiteral("stageUp"));
+    add(tr("Move stage to the device below"), {Qt::ALT | Qt::Key_Down}, [v] {
+        v->moveStageBy(1);
+    })->setObjectName(QStringLiteral("stageDown"));
+    add(tr("Return block to the tray"), {Qt::Key_Delete, Qt::Key_Backspace}, [v] {
+        v->unplaceSelection();
+    })->setObjectName(QStringLiteral("unplace"));
+    add(tr("Select the blocks of this microbatch"), {Qt::SHIFT | Qt::Key_M}, [v] {
+        v->selectAlike(Alike::Microbatch);
+    })->setObjectName(QStringLiteral("alikeMicrobatch"));
+    add(tr("Select the blocks of this stage"), {Qt::SHIFT | Qt::Key_S}, [v] {
+        v->selectAlike(Alike::Stage);
+    })->setObjectName(QStringLiteral("alikeStage"));
+    add(tr("Select the blocks of this operation and stage"), {Qt::SHIFT | Qt::Key_O}, [v] {
+        v->selectAlike(Alike::Op);
+    })->setObjectName(QStringLiteral("alikeOp"));
+    add(tr("Exchange the two selected blocks"), {Qt::SHIFT | Qt::Key_X}, [v] {
+        v->exchangeSelection();
+    })->setObjectName(QStringLiteral("exchange"));
+    add(tr("Split the backward into its halves"), {Qt::Key_B}, [v] {
+        v->splitSelection();
+    })->setObjectName(QStringLiteral("split"));
+    add(tr("Merge the halves of the backward"), {Qt::SHIFT | Qt::Key_B}, [v] {
+        v->mergeSelection();
+    })->setObjectName(QStringLiteral("merge"));
+    add(tr("One forward more in the device's warm-up"), {Qt::SHIFT | Qt::Key_Right}, [v] {
+        v->changeWarmUp(1);
+    })->setObjectName(QStringLiteral("warmUpMore"));
+    add(tr("One forward fewer in the device's warm-up"), {Qt::SHIFT | Qt::Key_Left}, [v] {
+        v->changeWarmUp(-1);
+    })->setObjectName(QStringLiteral("warmUpFewer"));
     QAction* critical = add(tr("Mark the critical path"), {Qt::Key_C}, [this](bool on) {
         showCritical = on;
         reload();
@@ -110,7 +150,8 @@ void TimelineView::Private::addActions()
     });
     stretch->setCheckable(true);
     stretch->setObjectName(QStringLiteral("stretch"));
-    stretch->setToolTip(tr("Draws the predicted outlines as long as the measured step, to compare shapes where all of it is slower"));
+    stretch->setToolTip(
+        tr("Draws the predicted outlines as long as the measured step, to compare shapes where all of it is slower"));
     QAction* crosshair = add(tr("Crosshair with the values under the cursor"), {Qt::Key_H}, [this, v](bool on) {
         showCrosshair = on;
         cursor = v->viewport()->mapFromGlobal(QCursor::pos());
@@ -119,7 +160,8 @@ void TimelineView::Private::addActions()
     });
     crosshair->setCheckable(true);
     add(tr("Set or remove a mark at the cursor"), {Qt::Key_M}, [this, v, anchor] {
-        v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
+        v->toggleMark(static_cast<Nanoseconds>(
+            std::llround(std::clamp(v->m_axis.timeAt(anchor()), 0.0, static_cast<double>(total())))));
     });
     QAction* measure = add(tr("Measure the selection, or what is in sight"), {Qt::Key_R}, [v] { v->measure(); });
     measure->setObjectName(QStringLiteral("measure"));
@@ -127,14 +169,19 @@ void TimelineView::Private::addActions()
     QAction* numbers = add(tr("Measure a range by numbers"), {Qt::SHIFT | Qt::Key_R}, [v] { v->measureByNumbers(); });
     numbers->setObjectName(QStringLiteral("measureByNumbers"));
     numbers->setToolTip(tr("Goes to the fields of its ends in the inspector"));
-    QAction* frameRange = add(tr("Show the measured range alone"), {Qt::SHIFT | Qt::Key_F}, [v, this] { v->showRange(range->first, range->second); });
+    QAction* frameRange = add(tr("Show the measured range alone"), {Qt::SHIFT | Qt::Key_F},
+                              [v, this] { v->showRange(range->first, range->second); });
     frameRange->setObjectName(QStringLiteral("frameRange"));
     frameRange->setEnabled(false);
-    QObject::connect(v, &TimelineView::rangeChanged, frameRange, [this, frameRange] { frameRange->setEnabled(range.has_value()); });
+    QObject::connect(v, &TimelineView::rangeChanged, frameRange,
+                     [this, frameRange] { frameRange->setEnabled(range.has_value()); });
     QAction* menu = add(tr("Menu of what was chosen last"), {Qt::SHIFT | Qt::Key_F10}, [this] { showMenuOfChosen(); });
     menu->setObjectName(QStringLiteral("menu"));
-    menu->setToolTip(tr("Of a block, a transfer (U), explained idle time (E), a lane (Shift+Up, Shift+Down), or the ruler with its range and marks; the menu key does the same"));
-    add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] { v->cancel(); })->setObjectName(QStringLiteral("cancel"));
+    menu->setToolTip(tr("Of a block, a transfer (U), explained idle time (E), a lane (Shift+Up, Shift+Down), or the "
+                        "ruler with its range and marks; the menu key does the same"));
+    add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] {
+        v->cancel();
+    })->setObjectName(QStringLiteral("cancel"));
     if (!isDebugging())
         return;
     auto* debug = new QAction(tr("Debug"), v);
@@ -157,7 +204,8 @@ void TimelineView::Private::exchangeHalves(bool split)
     const std::optional<Block> held = document.selection();
     if (!held)
         return;
-    Document::Edit edit = split ? document.trySplitBackwards(view.selectedBlocks()) : document.tryMergeBackwards(view.selectedBlocks());
+    Document::Edit edit =
+        split ? document.trySplitBackwards(view.selectedBlocks()) : document.tryMergeBackwards(view.selectedBlocks());
     const Diagnostics faults = document.commit(std::move(edit));
     refuse(faults);
     if (hasErrors(faults))
@@ -217,18 +265,22 @@ QString TimelineView::Private::toolTipAt(QPoint position) const
     if (const std::optional<std::size_t> chip = chipAt(position))
         return transferText(transferLaneAt(position), *chip).toHtmlEscaped();
     const int lane = laneAt(position.y());
-    return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped() : QString();
+    return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped()
+                                                  : QString();
 }
 
 bool TimelineView::event(QEvent* event)
 {
-    // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse move.
+    // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse
+    // move.
     if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->drag && d->drag->moving) {
         const auto* key = static_cast<QKeyEvent*>(event);
-        for (const auto& [held, modifier] : {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
+        for (const auto& [held, modifier] :
+             {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
             if (key->key() != held)
                 continue;
-            d->updatePlan(d->drag->block, d->cursor, event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier) : Qt::NoModifier);
+            d->updatePlan(d->drag->block, d->cursor,
+                          event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier) : Qt::NoModifier);
             return true;
         }
     }
@@ -247,7 +299,8 @@ void TimelineView::changeEvent(QEvent* event)
 std::optional<Block> TimelineView::Private::neighbour(int direction) const
 {
     const TimelineLayout& layout = shown();
-    const std::optional<TimelineLayout::Place> place = document.selection() ? layout.find(*document.selection()) : std::nullopt;
+    const std::optional<TimelineLayout::Place> place =
+        document.selection() ? layout.find(*document.selection()) : std::nullopt;
     if (place) {
         const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
         const auto index = static_cast<std::ptrdiff_t>(place->index) + direction;
@@ -296,7 +349,8 @@ void TimelineView::followDependency(int direction)
     if (!selected || !layout.find(*selected))
         return;
     const Dependencies dependencies = dependenciesOf(d->document.design(), layout, *selected);
-    const std::optional<Block> next = direction < 0 ? lastInput(dependencies, layout) : firstOutput(dependencies, layout);
+    const std::optional<Block> next =
+        direction < 0 ? lastInput(dependencies, layout) : firstOutput(dependencies, layout);
     if (!next)
         return;
     d->document.select(next);
@@ -328,7 +382,8 @@ void TimelineView::moveSelection(int places)
     if (position.device < 0 || d->drag || d->moveGroup(places))
         return;
     // "Before the block at index": to get behind the next block, one more.
-    const int last = static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
+    const int last =
+        static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
     d->refuse(d->document.moveBlock(*selected, index));
     ensureVisible(*selected);
@@ -339,7 +394,8 @@ void TimelineView::rippleSelection(int places)
     const std::optional<Block> selected = d->document.selection();
     if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
         return;
-    d->document.commitLater([block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
+    d->document.commitLater(
+        [block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
     ensureVisible(*selected);
 }
 

@@ -34,8 +34,9 @@ void TimelineView::Private::updateOverlay()
     const TimeAxis& axis = view.m_axis;
     const TimelineLayout& from = shown();
 
-    const std::optional<Block> subject =
-        plan && !warmUpDrag && !transferDrag ? std::optional(plan->block) : drag && drag->moving ? std::optional(drag->block) : document.selection();
+    const std::optional<Block> subject = plan && !warmUpDrag && !transferDrag ? std::optional(plan->block)
+                                         : drag && drag->moving               ? std::optional(drag->block)
+                                                                              : document.selection();
     if (reason && !plan && !(drag && drag->moving)) {
         // The arrows of the chain take the place of the selection's own.
         const auto rectOf = [&](const Block& block) {
@@ -73,12 +74,13 @@ void TimelineView::Private::updateOverlay()
         const auto connect = [&](const Block& a, const Block& b) {
             const Shown from = shownAt(a), to = shownAt(b);
             if (from.device != to.device) {
-                content.arrows.push_back({{from.rect.right(), from.rect.center().y()},
-                                          {to.rect.left(), to.rect.center().y()}, false});
+                content.arrows.push_back(
+                    {{from.rect.right(), from.rect.center().y()}, {to.rect.left(), to.rect.center().y()}, false});
             } else {
                 const double inset = 4; // off the corners, so that arrows of neighbours stay apart
                 content.arrows.push_back({{from.rect.right() - std::min(inset, from.rect.width() / 2), from.rect.top()},
-                                          {to.rect.left() + std::min(inset, to.rect.width() / 2), to.rect.top()}, true});
+                                          {to.rect.left() + std::min(inset, to.rect.width() / 2), to.rect.top()},
+                                          true});
             }
         };
         const Dependencies dependencies = dependenciesOf(design, from, *subject);
@@ -143,7 +145,8 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         return;
     setFocus(Qt::MouseFocusReason);
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
-        d->rulerDrag = Private::RulerDrag{d->snapped(event->position().x(), position.y(), event->modifiers()), d->range, false};
+        d->rulerDrag =
+            Private::RulerDrag{d->snapped(event->position().x(), position.y(), event->modifiers()), d->range, false};
         return;
     }
     if (d->pressTransfer(position) || d->pressLane(position, event->modifiers()))
@@ -215,8 +218,8 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
     }
     if (d->drag && event->buttons() & Qt::LeftButton) {
         const bool draggable = isPass(d->drag->block.op); // updates follow from the stages, they are not ordered
-        if (!d->drag->moving && draggable &&
-            (position - d->drag->pressedAt).manhattanLength() >= QApplication::startDragDistance())
+        if (!d->drag->moving && draggable
+            && (position - d->drag->pressedAt).manhattanLength() >= QApplication::startDragDistance())
             d->drag->moving = true;
         if (d->drag->moving) {
             // Near an edge the view follows.
@@ -242,7 +245,8 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
         return;
     }
     if (d->bandFrom && event->buttons() & Qt::LeftButton) {
-        if (d->cursor != *d->bandFrom || (position - *d->bandFrom).manhattanLength() >= QApplication::startDragDistance())
+        if (d->cursor != *d->bandFrom
+            || (position - *d->bandFrom).manhattanLength() >= QApplication::startDragDistance())
             d->cursor = position;
         d->updateOverlay();
         return;
@@ -262,7 +266,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
     const int lane = d->laneAt(position.y());
     const std::optional<Block> block = blockAt(position);
     const std::optional<int> edge = d->warmUpEdgeAt(position);
-    viewport()->setCursor(d->laneEdgeAt(position) ? Qt::SizeVerCursor : edge ? Qt::SplitHCursor : block && isPass(block->op) ? Qt::OpenHandCursor : Qt::ArrowCursor);
+    viewport()->setCursor(d->laneEdgeAt(position)      ? Qt::SizeVerCursor
+                          : edge                       ? Qt::SplitHCursor
+                          : block && isPass(block->op) ? Qt::OpenHandCursor
+                                                       : Qt::ArrowCursor);
     if (edge)
         Q_EMIT hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
                            .arg(warmUp(d->document.design().schedule.order[static_cast<std::size_t>(*edge)]))
@@ -330,7 +337,8 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
         return;
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
         toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
-    } else if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position) && d->transferLaneAt(position) < 0) {
+    } else if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position)
+               && d->transferLaneAt(position) < 0) {
         d->currentLane = d->laneAt(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {

@@ -21,7 +21,8 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
         // In the lanes as they are: the preview has moved what is under the cursor.
         const Lane& lane = layout().lanes()[static_cast<std::size_t>(target.device)];
-        if (const auto under = lane.at(target.time); under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
+        if (const auto under = lane.at(target.time);
+            under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
             target.exchange = lane.blocks()[*under].block;
     }
     // Ctrl takes the rest of the microbatch along.
@@ -72,8 +73,9 @@ bool TimelineView::Private::commitPlan()
     const DropPlan done = *plan;
     planner.stop(); // whatever it still works out comes with the commit
     if (DropPlanner::isSlow(done)) {
-        document.commitLater(
-            [block = done.block, places = done.places](const Design& design) { return Document::rippled(design, block, places); });
+        document.commitLater([block = done.block, places = done.places](const Design& design) {
+            return Document::rippled(design, block, places);
+        });
         arriving = document.isWorking();
         if (!arriving)
             setPlan(std::nullopt);

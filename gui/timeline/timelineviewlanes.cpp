@@ -40,13 +40,17 @@ QRect TimelineView::Private::laneRect(int device) const
     if (device < 0 || device >= strip.lanes())
         return {};
     const int scrolled = strip.isPinned(device) ? 0 : view.verticalScrollBar()->value();
-    return {0, TimelinePainter::rulerHeight + strip.top(device) - scrolled, view.viewport()->width(), strip.height(device)};
+    return {0, TimelinePainter::rulerHeight + strip.top(device) - scrolled, view.viewport()->width(),
+            strip.height(device)};
 }
 
 QRectF TimelineView::Private::blockArea(int device) const
 {
-    const QRect lane = laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.transferHeight(device) : 0);
-    const int inset = lane.height() >= 60 ? 10 : lane.height() >= tightLane ? 7 : 3; // outlines and critical marks stand in it
+    const QRect lane =
+        laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.transferHeight(device) : 0);
+    const int inset = lane.height() >= 60          ? 10
+                      : lane.height() >= tightLane ? 7
+                                                   : 3; // outlines and critical marks stand in it
     return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
 }
 
@@ -245,7 +249,8 @@ void TimelineView::Private::addLaneActions()
         view.addAction(action);
         return action;
     };
-    for (const auto& [name, key, rows] : {std::tuple("chooseLaneAbove", Qt::Key_Up, -1), {"chooseLaneBelow", Qt::Key_Down, 1}}) {
+    for (const auto& [name, key, rows] :
+         {std::tuple("chooseLaneAbove", Qt::Key_Up, -1), {"chooseLaneBelow", Qt::Key_Down, 1}}) {
         auto* choose = new QAction(rows < 0 ? tr("Choose the lane above") : tr("Choose the lane below"), &view);
         choose->setObjectName(QLatin1String(name));
         choose->setShortcut(Qt::SHIFT | key);
@@ -254,14 +259,24 @@ void TimelineView::Private::addLaneActions()
         view.addAction(choose);
     }
     constexpr int step = 10;
-    add("lanePin", tr("Pin the lane to the top"), Qt::Key_P, [this](int lane) { strip.setPinned(lane, !strip.isPinned(lane)); })->setCheckable(true);
-    add("laneFold", tr("Fold the lane"), Qt::Key_L, [this](int lane) { strip.setFolded(lane, !strip.isFolded(lane)); })->setCheckable(true);
-    add("laneUp", tr("Lane one row up"), Qt::CTRL | Qt::Key_Up, [this](int lane) { strip.move(lane, strip.rowOf(lane) - 1); });
-    add("laneDown", tr("Lane one row down"), Qt::CTRL | Qt::Key_Down, [this](int lane) { strip.move(lane, strip.rowOf(lane) + 1); });
-    add("laneHigher", tr("Lane higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_Down, [this](int lane) { strip.setHeight(lane, strip.height(lane) + step); });
-    add("laneLower", tr("Lane lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_Up, [this](int lane) { strip.setHeight(lane, strip.height(lane) - step); });
-    add("lanesHigher", tr("All lanes higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageDown, [this](int lane) { strip.setHeightOfAll(strip.height(lane) + step); });
-    add("lanesLower", tr("All lanes lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageUp, [this](int lane) { strip.setHeightOfAll(strip.height(lane) - step); });
+    add("lanePin", tr("Pin the lane to the top"), Qt::Key_P, [this](int lane) {
+        strip.setPinned(lane, !strip.isPinned(lane));
+    })->setCheckable(true);
+    add("laneFold", tr("Fold the lane"), Qt::Key_L, [this](int lane) {
+        strip.setFolded(lane, !strip.isFolded(lane));
+    })->setCheckable(true);
+    add("laneUp", tr("Lane one row up"), Qt::CTRL | Qt::Key_Up,
+        [this](int lane) { strip.move(lane, strip.rowOf(lane) - 1); });
+    add("laneDown", tr("Lane one row down"), Qt::CTRL | Qt::Key_Down,
+        [this](int lane) { strip.move(lane, strip.rowOf(lane) + 1); });
+    add("laneHigher", tr("Lane higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_Down,
+        [this](int lane) { strip.setHeight(lane, strip.height(lane) + step); });
+    add("laneLower", tr("Lane lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_Up,
+        [this](int lane) { strip.setHeight(lane, strip.height(lane) - step); });
+    add("lanesHigher", tr("All lanes higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageDown,
+        [this](int lane) { strip.setHeightOfAll(strip.height(lane) + step); });
+    add("lanesLower", tr("All lanes lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageUp,
+        [this](int lane) { strip.setHeightOfAll(strip.height(lane) - step); });
     add("lanesReset", tr("Lanes as they were"), Qt::CTRL | Qt::SHIFT | Qt::Key_Home, [this](int) { strip.reset(); });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A recorded step over the prediction: measured blocks are filled, predicted ones are outlines on top of them. Both count
-// from their first block, as the numbers of the comparison do.
+// A recorded step over the prediction: measured blocks are filled, predicted ones are outlines on top of them. Both
+// count from their first block, as the numbers of the comparison do.
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QPainter>
@@ -75,8 +75,8 @@ void TimelineView::Private::alignOutlines()
     outlines.emplace(prediction->program, aligned, document.design().schedule.devices());
 }
 
-void TimelineView::Private::paintMeasured(QPainter& painter, int device, const Lane& blocks, const LaneGeometry& geometry,
-                                          const QRectF& area)
+void TimelineView::Private::paintMeasured(QPainter& painter, int device, const Lane& blocks,
+                                          const LaneGeometry& geometry, const QRectF& area)
 {
     const auto index = static_cast<std::size_t>(device);
     if (showHeat)
@@ -103,14 +103,16 @@ void TimelineView::Private::veilByError(QPainter& painter, const Lane& lane, con
     // At most one block per pixel column: where several share one, the first stands for them.
     while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
         const LaneBlock& block = blocks[i];
-        const std::size_t next = std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
+        const std::size_t next =
+            std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
         if (block.task != none && predicted.start[block.task] != notRun) {
             const double expected = double(predicted.end[block.task] - predicted.start[block.task]);
             const double took = double(block.runsUntil() - block.runsFrom());
             const double error = took > 0 ? (took - expected) / took : 0; // relative to the measured, as everywhere
             QColor veil = error > 0 ? theme.bad : theme.good;
             veil.setAlphaF(static_cast<float>(deepestHeat * std::min(1.0, std::fabs(error) / fullHeat)));
-            const auto [first, last] = columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
+            const auto [first, last] =
+                columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
             const QRectF rect(first / scale(), area.top(), (last - first) / scale(), area.height());
             QColor ground = theme.lane; // the colours of operations give way; their letters can still be read
             ground.setAlphaF(0.7f);

@@ -57,12 +57,14 @@ void TimelineView::Private::showMenuOfChosen()
         return static_cast<int>(std::clamp<double>(axis.xOf(static_cast<double>(time)), axis.left, axis.right()));
     };
     if (chosen == Chosen::Idle && reason)
-        return showIdleMenu({reason->device, reason->start, reason->end},
-                            QPoint(xOf(reason->start + (reason->end - reason->start) / 2), laneRect(reason->device).center().y()));
+        return showIdleMenu(
+            {reason->device, reason->start, reason->end},
+            QPoint(xOf(reason->start + (reason->end - reason->start) / 2), laneRect(reason->device).center().y()));
     if (chosen == Chosen::Lane && currentLane >= 0)
         return showLaneMenu(currentLane, QPoint(plotLeft() / 2, laneRect(currentLane).center().y()));
     int device = -1;
-    if (const std::optional<Transfer> transfer = view.selectedTransfer(&device); chosen == Chosen::Transfer && transfer && strip.transferHeight(device) > 0) {
+    if (const std::optional<Transfer> transfer = view.selectedTransfer(&device);
+        chosen == Chosen::Transfer && transfer && strip.transferHeight(device) > 0) {
         const QRect chip = view.rectOfTransfer(device, *transfer);
         return showTransferMenu(device, chip.isNull() ? transferArea(device).center().toPoint() : chip.center());
     }
@@ -99,8 +101,10 @@ void TimelineView::Private::popUp(QMenu& menu, QPoint position) const
 
 void TimelineView::Private::showBlockMenu(QPoint position)
 {
-    QMenu* menu = menuOf({"frame", "measure", "explain", "", "alikeMicrobatch", "alikeStage", "alikeOp", "", "earlier", "later", "rippleEarlier", "rippleLater",
-                          "exchange", "split", "merge", "pin", "warmUpMore", "warmUpFewer", "", "stageUp", "stageDown"});
+    QMenu* menu = menuOf({"frame",    "measure", "explain",  "",      "alikeMicrobatch", "alikeStage",
+                          "alikeOp",  "",        "earlier",  "later", "rippleEarlier",   "rippleLater",
+                          "exchange", "split",   "merge",    "pin",   "warmUpMore",      "warmUpFewer",
+                          "",         "stageUp", "stageDown"});
     const Block selected = *document.selection();
     const Design& design = document.design();
     QMenu* devices = menu->addMenu(tr("Move stage %1 to").arg(selected.stage));
@@ -128,16 +132,20 @@ void TimelineView::Private::showLaneMenu(int lane, QPoint position)
     chooseLane(lane);
     view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));
     view.action(QStringLiteral("laneFold"))->setChecked(strip.isFolded(lane));
-    popUp(*menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}),
+    popUp(*menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "", "laneUp", "laneDown", "", "laneHigher",
+                   "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}),
           position);
 }
 
 void TimelineView::Private::showIdleMenu(const Idle& idle, QPoint position)
 {
     QMenu* menu = menuOf({});
-    menu->addAction(tr("%1 is idle for %2").arg(deviceLabel(document.design(), idle.device), QString::fromStdString(formatDuration(idle.end - idle.start))))
+    menu->addAction(tr("%1 is idle for %2")
+                        .arg(deviceLabel(document.design(), idle.device),
+                             QString::fromStdString(formatDuration(idle.end - idle.start))))
         ->setEnabled(false);
-    menu->addAction(tr("Explain this idle time"), &view, [this, idle] { Q_EMIT view.gapClicked(idle.device, idle.start, idle.end); });
+    menu->addAction(tr("Explain this idle time"), &view,
+                    [this, idle] { Q_EMIT view.gapClicked(idle.device, idle.start, idle.end); });
     menu->addAction(tr("Measure it"), &view, [this, idle] { view.setRange(std::pair(idle.start, idle.end)); });
     menu->addAction(tr("Show it alone"), &view, [this, idle] { view.showRange(idle.start, idle.end); });
     popUp(*menu, position);
@@ -147,16 +155,20 @@ void TimelineView::Private::showRulerMenu(Nanoseconds time, QPoint position)
 {
     chosen = Chosen::Ruler;
     QMenu* menu = menuOf({"measure", "measureByNumbers", "frameRange"});
-    menu->addAction(tr("Remove the measured range"), &view, [this] { view.setRange(std::nullopt); })->setEnabled(range.has_value());
+    menu->addAction(tr("Remove the measured range"), &view, [this] { view.setRange(std::nullopt); })
+        ->setEnabled(range.has_value());
     menu->addSeparator();
     const std::optional<Nanoseconds> mark = markNear(time);
     const Nanoseconds at = mark.value_or(time);
     const QString text = QString::fromStdString(formatDuration(at));
-    menu->addAction(mark ? tr("Remove the mark at %1").arg(text) : tr("Set a mark at %1").arg(text), &view, [this, at] { view.toggleMark(at); });
-    menu->addAction(tr("Remove all marks"), &view, [this] {
-        marks.clear();
-        updateOverlay();
-    })->setEnabled(!marks.empty());
+    menu->addAction(mark ? tr("Remove the mark at %1").arg(text) : tr("Set a mark at %1").arg(text), &view,
+                    [this, at] { view.toggleMark(at); });
+    menu->addAction(tr("Remove all marks"), &view,
+                    [this] {
+                        marks.clear();
+                        updateOverlay();
+                    })
+        ->setEnabled(!marks.empty());
     menu->addSeparator();
     menu->addAction(view.action(QStringLiteral("showAll")));
     popUp(*menu, position);

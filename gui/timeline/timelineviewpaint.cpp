@@ -39,7 +39,8 @@ void TimelineView::paintEvent(QPaintEvent* event)
     OverlayContent content = d->overlay->content();
     content.frameTime = tr("worst paint %1 ms").arg(d->worstFrame, 0, 'f', 2);
     // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
-    QMetaObject::invokeMethod(this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(
+        this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);
     d->worstFrame = 0;
     d->frameClock.start();
 }
@@ -84,9 +85,11 @@ std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QR
     if (overlaid) {
         if (showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
             return std::nullopt;
-        return laneGeometry(outlines->lanes()[index], view.m_axis, area, std::max(shown().makespan(), Nanoseconds{0}), scale());
+        return laneGeometry(outlines->lanes()[index], view.m_axis, area, std::max(shown().makespan(), Nanoseconds{0}),
+                            scale());
     }
-    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need no outline.
+    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need
+    // no outline.
     const TimelineLayout* from = previewLayout ? present.get() : showBefore ? before.get() : nullptr;
     if (!from || index >= from->lanes().size())
         return std::nullopt;
@@ -101,7 +104,8 @@ std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QR
     return geometry;
 }
 
-void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks)
+void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect& exposed,
+                                      const std::vector<double>& ticks)
 {
     const TimelinePainter& lanePainter = *this->lanePainter;
     const Theme& theme = Theme::of(view);
@@ -114,7 +118,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
     LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
     if (target && plan->room)
-        ground.room = {axis.xOf(static_cast<double>(plan->room->first)), axis.xOf(static_cast<double>(plan->room->second))};
+        ground.room = {axis.xOf(static_cast<double>(plan->room->first)),
+                       axis.xOf(static_cast<double>(plan->room->second))};
     const QRect above = lane.adjusted(0, 0, 0, -strip.transferHeight(device) - 1); // the line and the transfers
     if (index < filled.lanes().size())
         ground.painted = above;
@@ -142,7 +147,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         if (showSlack && !previewLayout)
             veilBySlack(painter, blocks, area);
         if (!group.empty())
-            lanePainter.group(painter, blocks, geometry, [this](const LaneBlock& block) { return group.contains(block.block); });
+            lanePainter.group(painter, blocks, geometry,
+                              [this](const LaneBlock& block) { return group.contains(block.block); });
         const bool overlaid = measured && !previewLayout;
         if (!critical.empty() && !previewLayout) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {

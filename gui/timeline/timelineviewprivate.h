@@ -23,10 +23,10 @@ namespace pipewright {
 struct TimelineView::Private {
     Private(TimelineView& view, Document& document) : view(view), document(document), planner(document) {}
 
-    static constexpr int margin = 10;      ///< pixels free before time 0 and after the end
-    static constexpr int greatLane = 112;  ///< as high as lanes get by themselves in a large window
-    static constexpr int roomyLane = 74;   ///< a lane with all of its header …
-    static constexpr int tightLane = 44;   ///< … and with name and memory bar only
+    static constexpr int margin = 10;     ///< pixels free before time 0 and after the end
+    static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
+    static constexpr int roomyLane = 74;  ///< a lane with all of its header …
+    static constexpr int tightLane = 44;  ///< … and with name and memory bar only
     static constexpr double snapPixels = 48;
 
     TimelineView& view;
@@ -48,7 +48,7 @@ struct TimelineView::Private {
     std::vector<char> critical;             ///< per task; empty: not shown
     bool showCritical = false;
     bool showSlack = false;
-    bool showBefore = false; ///< also when nothing is dragged
+    bool showBefore = false;                      ///< also when nothing is dragged
     std::shared_ptr<const TimelineLayout> before; ///< what was present before the last change of the design
     /// What is outlined in a lane besides its blocks: the state before, or the prediction of what was measured.
     std::optional<LaneGeometry> outlined(int device, const QRectF& area) const;
@@ -62,7 +62,8 @@ struct TimelineView::Private {
         bool moving = false;
     };
     std::optional<RulerDrag> rulerDrag; ///< a range is being drawn on the ruler
-    std::optional<std::pair<Nanoseconds, Nanoseconds>> measurable() const; ///< what measure() takes; what is in sight only where there is no range
+    std::optional<std::pair<Nanoseconds, Nanoseconds>>
+    measurable() const; ///< what measure() takes; what is in sight only where there is no range
 
     std::optional<Reason> reason; ///< of idle time that was clicked
 
@@ -70,17 +71,17 @@ struct TimelineView::Private {
     struct Drag {
         Block block;
         QPoint pressedAt;
-        QPointF grab;       ///< from the block's top left to the press
+        QPointF grab;        ///< from the block's top left to the press
         bool moving = false; ///< beyond the start distance
     };
     std::optional<Drag> drag;
     DropPlanner planner;
     std::optional<DropPlan> plan;
     QPoint cursor;
-    std::optional<QPoint> panFrom; ///< middle button
+    std::optional<QPoint> panFrom;  ///< middle button
     std::optional<QPoint> bandFrom; ///< left button, pressed beside the blocks: a rubber band when it moves
     std::optional<int> warmUpDrag;  ///< device whose warm-up is being changed
-    bool framed = false;           ///< frameSelection() was the last change of the view
+    bool framed = false;            ///< frameSelection() was the last change of the view
 
     // Lanes (timelineviewlanes.cpp).
     LaneStrip strip;
@@ -121,7 +122,8 @@ struct TimelineView::Private {
         bool moving = false;
     };
     mutable std::vector<std::optional<std::vector<IssuedTransfer>>> transferLists; ///< by device; made when first shown
-    std::optional<std::pair<int, Transfer>> chosenTransfer; ///< and the device in whose list; holds while its block is selected
+    std::optional<std::pair<int, Transfer>>
+        chosenTransfer; ///< and the device in whose list; holds while its block is selected
     std::optional<TransferDrag> transferDrag;
     const std::vector<IssuedTransfer>& transfers(int device) const;
     QRectF transferArea(int device) const; ///< null while it is not shown
@@ -142,7 +144,7 @@ struct TimelineView::Private {
 
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout().lanes().size()); }
-    int lanePitch() const; ///< height of a lane that was given none of its own
+    int lanePitch() const;           ///< height of a lane that was given none of its own
     int heightWith(int pitch) const; ///< of the view, were that the pitch
     QRect laneRect(int device) const;
     QRectF blockArea(int device) const; ///< where the blocks of a lane stand
@@ -154,8 +156,8 @@ struct TimelineView::Private {
     const TimelineLayout& shown() const;
     Nanoseconds total() const;
     bool showsWhole() const; ///< and not a stretch that somebody has zoomed to
-    void reload();          ///< after the design changed
-    void reloadOverlay();   ///< after the trace changed
+    void reload();           ///< after the design changed
+    void reloadOverlay();    ///< after the trace changed
     void updateScrollBars();
     void setAxis(TimeAxis axis, bool keepFramed = false);
     void addActions();
@@ -177,7 +179,8 @@ struct TimelineView::Private {
     void addReadings(OverlayContent& content) const;
     // The trace laid over it (timelineviewmeasured.cpp).
     void alignOutlines();
-    void paintMeasured(QPainter& painter, int device, const Lane& blocks, const LaneGeometry& geometry, const QRectF& area);
+    void paintMeasured(QPainter& painter, int device, const Lane& blocks, const LaneGeometry& geometry,
+                       const QRectF& area);
     void veilByError(QPainter& painter, const Lane& lane, const QRectF& area);
     void veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area);
     void paintLegend(QPainter& painter);
@@ -190,7 +193,7 @@ struct TimelineView::Private {
     void selectInBand();
     std::vector<Block> movingWith(const Block& block) const;
     void exchangeHalves(bool split); ///< or merge them, of the selected blocks
-    bool moveGroup(int places); ///< false when the selection stands alone on its device
+    bool moveGroup(int places);      ///< false when the selection stands alone on its device
     void commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text);
     std::optional<int> warmUpEdgeAt(QPoint position) const;
     void dragWarmUp(QPoint position);

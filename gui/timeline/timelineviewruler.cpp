@@ -13,8 +13,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr double markReach = 5;  // pixels beside a mark that still mean it
-constexpr double snapReach = 8;  // pixels beside an edge of a block to which a range snaps
+constexpr double markReach = 5; // pixels beside a mark that still mean it
+constexpr double snapReach = 8; // pixels beside an edge of a block to which a range snaps
 constexpr double deepestVeil = 0.82;
 
 } // namespace
@@ -22,7 +22,9 @@ constexpr double deepestVeil = 0.82;
 std::optional<Nanoseconds> TimelineView::Private::markNear(Nanoseconds time) const
 {
     const double reach = markReach * view.m_axis.nsPerPixel;
-    const auto near = std::find_if(marks.begin(), marks.end(), [&](Nanoseconds mark) { return std::abs(static_cast<double>(mark - time)) <= reach; });
+    const auto near = std::find_if(marks.begin(), marks.end(), [&](Nanoseconds mark) {
+        return std::abs(static_cast<double>(mark - time)) <= reach;
+    });
     return near == marks.end() ? std::nullopt : std::optional(*near);
 }
 
@@ -69,7 +71,8 @@ std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::Private::measur
     std::optional<std::pair<Nanoseconds, Nanoseconds>> all;
     for (const Block& block : view.selectedBlocks())
         if (const std::optional<LaneBlock> found = findShown(block, nullptr))
-            all = all ? std::pair(std::min(all->first, found->start), std::max(all->second, found->end)) : std::pair(found->start, found->end);
+            all = all ? std::pair(std::min(all->first, found->start), std::max(all->second, found->end))
+                      : std::pair(found->start, found->end);
     if (all)
         return all;
     if (marks.size() >= 2)
@@ -104,7 +107,8 @@ Nanoseconds TimelineView::total() const
 
 Nanoseconds TimelineView::Private::snapped(double x, int y, Qt::KeyboardModifiers modifiers) const
 {
-    const auto time = static_cast<Nanoseconds>(std::llround(std::clamp(view.m_axis.timeAt(x), 0.0, static_cast<double>(total()))));
+    const auto time =
+        static_cast<Nanoseconds>(std::llround(std::clamp(view.m_axis.timeAt(x), 0.0, static_cast<double>(total()))));
     if (modifiers & Qt::AltModifier)
         return time;
     // Edges of the lane under the cursor; on the ruler, of every lane.
@@ -148,7 +152,8 @@ void TimelineView::Private::addReadings(OverlayContent& content) const
 QString TimelineView::crosshairText() const
 {
     const OverlayContent& content = d->overlay->content();
-    return content.crosshair ? QStringLiteral("%1, %2, %3").arg(content.crosshair->text, content.title, content.detail) : QString();
+    return content.crosshair ? QStringLiteral("%1, %2, %3").arg(content.crosshair->text, content.title, content.detail)
+                             : QString();
 }
 
 void TimelineView::Private::addCrosshair(OverlayContent& content) const
@@ -174,7 +179,8 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
         if (index >= timeline.memory.size() || timeline.memory[index].empty())
             return std::nullopt;
         const std::vector<MemorySample>& samples = timeline.memory[index];
-        const auto next = std::upper_bound(samples.begin(), samples.end(), time, [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
+        const auto next = std::upper_bound(samples.begin(), samples.end(), time,
+                                           [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
         return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
     };
     std::optional<Bytes> live;
@@ -208,9 +214,11 @@ void TimelineView::Private::veilBySlack(QPainter& painter, const Lane& lane, con
     // At most one block per pixel column: where several share one, the first stands for them.
     while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
         const LaneBlock& block = blocks[i];
-        const std::size_t next = std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
+        const std::size_t next =
+            std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
         if (block.task != none && slack[block.task] > 0) {
-            const auto [first, last] = columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
+            const auto [first, last] =
+                columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
             const double share = static_cast<double>(slack[block.task]) / static_cast<double>(greatestSlack);
             veil.setAlphaF(static_cast<float>(deepestVeil * (0.25 + 0.75 * share)));
             painter.fillRect(QRectF(first / scale(), area.top(), (last - first) / scale(), area.height()), veil);
@@ -232,7 +240,8 @@ void TimelineView::Private::paintLegend(QPainter& painter)
     if (showCritical) {
         painter.fillRect(QRect(left, top + 7, 14, 3), theme.selection);
         painter.setPen(theme.dim);
-        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, tr("critical path"));
+        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("critical path"));
         top += 17;
     }
     if (showSlack) {
@@ -244,7 +253,8 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         shade.setColorAt(1, faint);
         painter.fillRect(QRect(left, top + 4, 14, 9), shade);
         painter.setPen(theme.dim);
-        const QString most = greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
+        const QString most =
+            greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
         const QString text = tr("slack %1").arg(most);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
         top += 17;
@@ -253,7 +263,8 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         painter.fillRect(QRect(left, top + 4, 7, 9), theme.bad);
         painter.fillRect(QRect(left + 7, top + 4, 7, 9), theme.good);
         painter.setPen(theme.dim);
-        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, tr("longer, shorter"));
+        painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("longer, shorter"));
     }
 }
 

@@ -106,7 +106,8 @@ void TimelineView::Private::toggleInGroup(const Block& block)
 void TimelineView::Private::extendTo(const Block& block)
 {
     const std::optional<TimelineLayout::Place> to = shown().find(block);
-    const std::optional<TimelineLayout::Place> from = document.selection() ? shown().find(*document.selection()) : std::nullopt;
+    const std::optional<TimelineLayout::Place> from =
+        document.selection() ? shown().find(*document.selection()) : std::nullopt;
     if (!from || !to || from->device != to->device) {
         document.select(block);
         return;
@@ -163,10 +164,12 @@ void TimelineView::exchange(const Block& first, const Block& second)
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
     }
-    std::vector<std::uint32_t> positions = presentPositions(schedule.order[static_cast<std::size_t>(one.device)].size());
+    std::vector<std::uint32_t> positions =
+        presentPositions(schedule.order[static_cast<std::size_t>(one.device)].size());
     std::swap(positions[static_cast<std::size_t>(one.index)], positions[static_cast<std::size_t>(other.index)]);
     d->commitOrder(one.device, positions,
-                   tr("Exchange %1 and %2 on %3").arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
+                   tr("Exchange %1 and %2 on %3")
+                       .arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
 }
 
 bool TimelineView::Private::moveGroup(int places)
@@ -177,7 +180,8 @@ bool TimelineView::Private::moveGroup(int places)
     const Position place = placeOf(document.design().schedule, layout(), *held);
     std::vector<std::uint32_t> moved;
     for (const Block& block : group)
-        if (const Position with = placeOf(document.design().schedule, layout(), block); with.device == place.device && with.device >= 0)
+        if (const Position with = placeOf(document.design().schedule, layout(), block);
+            with.device == place.device && with.device >= 0)
             moved.push_back(static_cast<std::uint32_t>(with.index));
     if (moved.size() < 2)
         return false;
@@ -198,7 +202,8 @@ void TimelineView::changeWarmUp(int forwards)
         return;
     }
     const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
-    d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards), d->warmUpText(device, warmUp(order) + forwards));
+    d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards),
+                   d->warmUpText(device, warmUp(order) + forwards));
 }
 
 QString TimelineView::Private::warmUpText(int device, int forwards) const
@@ -246,7 +251,8 @@ void TimelineView::Private::dragWarmUp(QPoint position)
         if (block.block.op != Op::F)
             continue;
         const bool within = forwards < warmUp(order); // there the blocks stand already, with the gaps between them
-        const double next = within ? static_cast<double>(block.end) : end + static_cast<double>(block.end - block.start);
+        const double next =
+            within ? static_cast<double>(block.end) : end + static_cast<double>(block.end - block.start);
         if ((end + next) / 2 > time)
             break;
         end = next;

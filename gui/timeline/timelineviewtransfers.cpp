@@ -251,10 +251,11 @@ void TimelineView::Private::planTransfer(int to)
     const std::vector<IssuedTransfer>& list = transfers(held.device);
     const Transfer& moved = list[static_cast<std::size_t>(held.from)].transfer;
     const auto neighbour = static_cast<std::size_t>(to);
-    const QString title = to == held.from ? transferName(moved)
-                          : to < held.from
-                              ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
-                              : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
+    const QString title =
+        to == held.from ? transferName(moved)
+        : to < held.from
+            ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
+            : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
     setPlan(planner.planTransfer(moved, held.device, held.from, to, title));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A warp per query and head, lanes over the head's elements; keys pass by with a running maximum and sum, so the
-// matrix of scores is never stored. Exact and in a fixed order; far from the speed of tensor cores. Pieces of a sequence
-// pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps it.
+// matrix of scores is never stored. Exact and in a fixed order; far from the speed of tensor cores. Pieces of a
+// sequence pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps
+// it.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 
@@ -21,7 +22,10 @@ struct Earlier {
     const float* saved[mostPieces - 1];
 
     __device__ const float* keys(int piece, const float* own) const { return piece < count ? saved[piece] + key : own; }
-    __device__ const float* values(int piece, const float* own) const { return piece < count ? saved[piece] + value : own; }
+    __device__ const float* values(int piece, const float* own) const
+    {
+        return piece < count ? saved[piece] + value : own;
+    }
 };
 
 Earlier plain(const AttentionShape& shape, const EarlierPieces& earlier)
@@ -118,8 +122,9 @@ __global__ void forward(AttentionShape shape, Earlier earlier, const float* quer
 }
 
 /// The gradient of the query; on the way the sum over keys of p · dp, which is outputGrad · output.
-__global__ void queryGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key, const float* value,
-                              const float* logSum, const float* output, const float* outputGrad, float* grad, float* dots)
+__global__ void queryGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key,
+                              const float* value, const float* logSum, const float* output, const float* outputGrad,
+                              float* grad, float* dots)
 {
     const Place at = placeOf(shape);
     if (!at.inside)
@@ -162,7 +167,8 @@ __global__ void keyValueGradient(AttentionShape shape, Earlier earlier, const fl
     Row dk{}, dv{};
     for (int position = isOwn ? at.position : 0; position < shape.length; ++position) {
         const std::size_t token = at.first + position;
-        const Row q = load(query, token, hidden, column, size, at.lane), dy = load(outputGrad, token, hidden, column, size, at.lane);
+        const Row q = load(query, token, hidden, column, size, at.lane),
+                  dy = load(outputGrad, token, hidden, column, size, at.lane);
         const float p = expf(at.scale * dot(q, k) - logSum[token * shape.heads + at.head]);
         addScaled(dv, p, dy);
         addScaled(dk, at.scale * p * (dot(dy, v) - dots[token * shape.heads + at.head]), q);
@@ -189,27 +195,29 @@ unsigned blocks(const AttentionShape& shape)
 
 } // namespace
 
-void attentionForward(cudaStream_t stream, AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> logSum, std::span<float> output,
-                      const EarlierPieces& earlier)
+void attentionForward(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
+                      std::span<const float> key, std::span<const float> value, std::span<float> logSum,
+                      std::span<float> output, const EarlierPieces& earlier)
 {
     assert(shape.headSize <= 32 * most);
     if (shape.tokens() > 0)
-        forward<<<blocks(shape), blockSize, 0, stream>>>(shape, plain(shape, earlier), query.data(), key.data(), value.data(),
-                                                         logSum.data(), output.data());
+        forward<<<blocks(shape), blockSize, 0, stream>>>(shape, plain(shape, earlier), query.data(), key.data(),
+                                                         value.data(), logSum.data(), output.data());
 }
 
-void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                        std::span<const float> value, std::span<const float> logSum, std::span<const float> output,
-                        std::span<const float> outputGrad, std::span<float> queryKeyValueGrad, std::span<float> dots,
-                        const EarlierPieces& earlier, std::span<float> sequenceGradient)
+void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
+                        std::span<const float> key, std::span<const float> value, std::span<const float> logSum,
+                        std::span<const float> output, std::span<const float> outputGrad,
+                        std::span<float> queryKeyValueGrad, std::span<float> dots, const EarlierPieces& earlier,
+                        std::span<float> sequenceGradient)
 {
     assert(shape.headSize <= 32 * most && sequenceGradient.size() == shape.sequenceGradient());
     if (shape.tokens() == 0)
         return;
     const Earlier before = plain(shape, earlier);
-    queryGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, before, query.data(), key.data(), value.data(), logSum.data(),
-                                                           output.data(), outputGrad.data(), queryKeyValueGrad.data(), dots.data());
+    queryGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, before, query.data(), key.data(), value.data(),
+                                                           logSum.data(), output.data(), outputGrad.data(),
+                                                           queryKeyValueGrad.data(), dots.data());
     keyValueGradient<<<dim3(blocks(shape), unsigned(before.count + 1)), blockSize, 0, stream>>>(
         shape, before, query.data(), key.data(), value.data(), logSum.data(), outputGrad.data(), dots.data(),
         queryKeyValueGrad.data(), sequenceGradient.data());

@@ -34,8 +34,8 @@ __global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss
     loss[0] = float(sum * scale);
 }
 
-__global__ void gradient(std::size_t count, int classes, const float* probabilities, const std::int32_t* targets, float scale,
-                         float* grad)
+__global__ void gradient(std::size_t count, int classes, const float* probabilities, const std::int32_t* targets,
+                         float scale, float* grad)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i < count)
@@ -45,10 +45,12 @@ __global__ void gradient(std::size_t count, int classes, const float* probabilit
 } // namespace
 
 void crossEntropyForward(cudaStream_t stream, int rows, int classes, std::span<float> logitsToProbabilities,
-                         std::span<const std::int32_t> targets, float scale, std::span<float> loss, std::span<float> rowLoss)
+                         std::span<const std::int32_t> targets, float scale, std::span<float> loss,
+                         std::span<float> rowLoss)
 {
     if (rows > 0)
-        softmaxRows<<<unsigned(rows), blockSize, 0, stream>>>(classes, logitsToProbabilities.data(), targets.data(), rowLoss.data());
+        softmaxRows<<<unsigned(rows), blockSize, 0, stream>>>(classes, logitsToProbabilities.data(), targets.data(),
+                                                              rowLoss.data());
     sumRows<<<1, 1, 0, stream>>>(rows, rowLoss.data(), scale, loss.data());
 }
 
@@ -56,8 +58,8 @@ void crossEntropyInputGrad(cudaStream_t stream, int, int classes, std::span<cons
                            std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad)
 {
     if (!logitsGrad.empty())
-        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, stream>>>(logitsGrad.size(), classes, probabilities.data(),
-                                                                        targets.data(), scale, logitsGrad.data());
+        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, stream>>>(
+            logitsGrad.size(), classes, probabilities.data(), targets.data(), scale, logitsGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

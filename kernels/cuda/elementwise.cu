@@ -9,7 +9,7 @@ namespace pipewright::kernels::cuda {
 namespace {
 
 /// value(i) for every element; 64-bit indices, since tensors pass 2^31 elements.
-template <typename Each>
+template<typename Each>
 __global__ void forEach(std::size_t count, Each each)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -17,7 +17,7 @@ __global__ void forEach(std::size_t count, Each each)
         each(i);
 }
 
-template <typename Each>
+template<typename Each>
 void launch(cudaStream_t stream, std::size_t count, Each each)
 {
     if (count > 0)
@@ -51,17 +51,19 @@ void add(cudaStream_t stream, std::span<float> values, std::span<const float> ad
 
 void geluForward(cudaStream_t stream, std::span<const float> input, std::span<float> output)
 {
-    launch(stream, input.size(), [x = input.data(), y = output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
+    launch(stream, input.size(),
+           [x = input.data(), y = output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
 }
 
 /// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
 void geluInputGrad(cudaStream_t stream, std::span<const float> input, std::span<const float> outputGrad,
                    std::span<float> inputGrad)
 {
-    launch(stream, input.size(), [x = input.data(), dy = outputGrad.data(), dx = inputGrad.data()] __device__(std::size_t i) {
-        const float s = gate(x[i]);
-        dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
-    });
+    launch(stream, input.size(),
+           [x = input.data(), dy = outputGrad.data(), dx = inputGrad.data()] __device__(std::size_t i) {
+               const float s = gate(x[i]);
+               dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
+           });
 }
 
 void sgdMomentumStep(cudaStream_t stream, const SgdSettings& settings, std::span<float> parameters,
@@ -82,10 +84,12 @@ void adamWStep(cudaStream_t stream, const AdamWSettings& settings, int step, std
     const float correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
     const float keep = 1.0f - settings.learningRate * settings.weightDecay;
     launch(stream, parameters.size(),
-           [=, p = parameters.data(), g = gradients.data(), m = firstMoment.data(), v = secondMoment.data()] __device__(std::size_t i) {
+           [=, p = parameters.data(), g = gradients.data(), m = firstMoment.data(),
+            v = secondMoment.data()] __device__(std::size_t i) {
                m[i] = settings.beta1 * m[i] + (1.0f - settings.beta1) * g[i];
                v[i] = settings.beta2 * v[i] + (1.0f - settings.beta2) * g[i] * g[i];
-               p[i] = keep * p[i] - settings.learningRate * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
+               p[i] = keep * p[i]
+                      - settings.learningRate * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
            });
 }
 
@@ -93,7 +97,8 @@ void rmsPropStep(cudaStream_t stream, const RmsPropSettings& settings, std::span
                  std::span<const float> gradients, std::span<float> squares, std::span<float> last)
 {
     launch(stream, parameters.size(),
-           [=, p = parameters.data(), g = gradients.data(), v = squares.data(), l = last.data()] __device__(std::size_t i) {
+           [=, p = parameters.data(), g = gradients.data(), v = squares.data(),
+            l = last.data()] __device__(std::size_t i) {
                const float slope = l[i] = g[i];
                v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
                p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));

@@ -36,8 +36,8 @@ void embeddingForward(cudaStream_t stream, int length, int hidden, std::span<con
                       std::span<const float> table, std::span<const float> positions, std::span<float> output)
 {
     if (!output.empty())
-        forward<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), length, hidden, tokens.data(), table.data(),
-                                                                    positions.data(), output.data());
+        forward<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), length, hidden, tokens.data(),
+                                                                    table.data(), positions.data(), output.data());
 }
 
 void embeddingWeightGrad(cudaStream_t stream, int length, int hidden, std::span<const std::int32_t> tokens,

@@ -28,7 +28,7 @@ __device__ inline float warpMax(float value)
 }
 
 /// Of blockSize threads; all get it.
-template <typename Combine>
+template<typename Combine>
 __device__ float blockCombine(float value, float neutral, Combine combineWarp)
 {
     __shared__ float partial[blockSize / 32];

@@ -50,7 +50,8 @@ __global__ void inputGradient(int columns, const float* x, const float* gamma, c
 constexpr int tileRows = 32;
 
 /// A block takes blockSize columns; the statistics of a few rows at a time are made by its warps.
-__global__ void weightGradient(int rows, int columns, const float* x, const float* dy, float* gammaGrad, float* betaGrad)
+__global__ void weightGradient(int rows, int columns, const float* x, const float* dy, float* gammaGrad,
+                               float* betaGrad)
 {
     __shared__ float means[tileRows], scales[tileRows];
     const int column = int(blockIdx.x * blockSize + threadIdx.x);
@@ -86,11 +87,12 @@ __global__ void weightGradient(int rows, int columns, const float* x, const floa
 
 } // namespace
 
-void layerNormForward(cudaStream_t stream, int rows, int columns, std::span<const float> input, std::span<const float> gamma,
-                      std::span<const float> beta, std::span<float> output)
+void layerNormForward(cudaStream_t stream, int rows, int columns, std::span<const float> input,
+                      std::span<const float> gamma, std::span<const float> beta, std::span<float> output)
 {
     if (rows > 0)
-        forward<<<unsigned(rows), blockSize, 0, stream>>>(columns, input.data(), gamma.data(), beta.data(), output.data());
+        forward<<<unsigned(rows), blockSize, 0, stream>>>(columns, input.data(), gamma.data(), beta.data(),
+                                                          output.data());
 }
 
 void layerNormInputGrad(cudaStream_t stream, int rows, int columns, std::span<const float> input,
@@ -104,8 +106,8 @@ void layerNormInputGrad(cudaStream_t stream, int rows, int columns, std::span<co
 void layerNormWeightGrad(cudaStream_t stream, int rows, int columns, std::span<const float> input,
                          std::span<const float> outputGrad, std::span<float> gammaGrad, std::span<float> betaGrad)
 {
-    weightGradient<<<blocksFor(std::size_t(columns)), blockSize, 0, stream>>>(rows, columns, input.data(), outputGrad.data(),
-                                                                             gammaGrad.data(), betaGrad.data());
+    weightGradient<<<blocksFor(std::size_t(columns)), blockSize, 0, stream>>>(
+        rows, columns, input.data(), outputGrad.data(), gammaGrad.data(), betaGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

@@ -16,20 +16,21 @@ namespace {
 constexpr int tile = 16;
 
 /// The plain product, one element per thread, the sum over `inner` in order.
-__global__ void plainProduct(int rows, int columns, int inner, const float* a, int aStride, bool aTransposed, const float* b,
-                             int bStride, bool bTransposed, float beta, float* result)
+__global__ void plainProduct(int rows, int columns, int inner, const float* a, int aStride, bool aTransposed,
+                             const float* b, int bStride, bool bTransposed, float beta, float* result)
 {
     __shared__ float left[tile][tile + 1], right[tile][tile + 1];
     const int row = int(blockIdx.y * tile + threadIdx.y), column = int(blockIdx.x * tile + threadIdx.x);
     float sum = 0;
     for (int first = 0; first < inner; first += tile) {
         const int i = first + int(threadIdx.x), j = first + int(threadIdx.y);
-        left[threadIdx.y][threadIdx.x] = row < rows && i < inner
-            ? (aTransposed ? a[std::size_t(i) * aStride + row] : a[std::size_t(row) * aStride + i])
-            : 0.0f;
-        right[threadIdx.y][threadIdx.x] = column < columns && j < inner
-            ? (bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
-            : 0.0f;
+        left[threadIdx.y][threadIdx.x] = row < rows && i < inner ? (aTransposed ? a[std::size_t(i) * aStride + row]
+                                                                                : a[std::size_t(row) * aStride + i])
+                                                                 : 0.0f;
+        right[threadIdx.y][threadIdx.x] =
+            column < columns && j < inner
+                ? (bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
+                : 0.0f;
         __syncthreads();
         for (int k = 0; k < tile; ++k)
             sum += left[threadIdx.y][k] * right[k][threadIdx.x];
@@ -69,10 +70,10 @@ std::uint32_t alignmentOf(const float* data)
 
 } // namespace
 
-#define PIPEWRIGHT_CUBLASLT(use)                                                                                               \
-    use(cublasLtCreate) use(cublasLtDestroy) use(cublasLtMatmul) use(cublasLtMatmulDescCreate) use(cublasLtMatmulDescDestroy)   \
-        use(cublasLtMatmulDescSetAttribute) use(cublasLtMatrixLayoutCreate) use(cublasLtMatrixLayoutDestroy)                    \
-            use(cublasLtMatmulPreferenceCreate) use(cublasLtMatmulPreferenceDestroy)                                           \
+#define PIPEWRIGHT_CUBLASLT(use)                                                                                       \
+    use(cublasLtCreate) use(cublasLtDestroy) use(cublasLtMatmul) use(cublasLtMatmulDescCreate)                         \
+        use(cublasLtMatmulDescDestroy) use(cublasLtMatmulDescSetAttribute) use(cublasLtMatrixLayoutCreate)             \
+            use(cublasLtMatrixLayoutDestroy) use(cublasLtMatmulPreferenceCreate) use(cublasLtMatmulPreferenceDestroy)  \
                 use(cublasLtMatmulPreferenceSetAttribute) use(cublasLtMatmulAlgoGetHeuristic)
 
 struct Products::Library {
@@ -82,7 +83,8 @@ struct Products::Library {
 
     /// All that decides about an algorithm; last how the factors and the result are aligned, since tensors are packed
     /// without gaps and the library would take it for granted that they begin at multiples of 256 bytes.
-    using Key = std::tuple<int, int, int, int, int, bool, bool, bool, Precision, std::uint32_t, std::uint32_t, std::uint32_t>;
+    using Key =
+        std::tuple<int, int, int, int, int, bool, bool, bool, Precision, std::uint32_t, std::uint32_t, std::uint32_t>;
     struct Plan {
         cublasLtMatmulDesc_t operation = nullptr;
         cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
@@ -97,8 +99,8 @@ struct Products::Library {
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
         if (!library)
             return dlerror();
-#define PIPEWRIGHT_LOAD(name)                                                                                                  \
-    if (name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); !name)                                                 \
+#define PIPEWRIGHT_LOAD(name)                                                                                          \
+    if (name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); !name)                                         \
         return path + " has no " #name;
         PIPEWRIGHT_CUBLASLT(PIPEWRIGHT_LOAD)
 #undef PIPEWRIGHT_LOAD
@@ -124,14 +126,18 @@ struct Products::Library {
         Plan& plan = found->second;
         if (!isNew)
             return plan;
-        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision, aAligned, bAligned,
-                    resultAligned] = key;
-        const cublasComputeType_t compute = precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
+        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision, aAligned,
+                    bAligned, resultAligned] = key;
+        const cublasComputeType_t compute =
+            precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
         cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F);
-        const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N, transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         // A row-major matrix is the transpose of a column-major one: the product of the transposes, swapped.
-        cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows, aStride);
-        cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns, bTransposed ? columns : inner, bStride);
+        cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows,
+                                   aStride);
+        cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns, bTransposed ? columns : inner,
+                                   bStride);
         cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns);
         std::swap(plan.a, plan.b);
         cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposeB, sizeof transposeB);
@@ -143,7 +149,8 @@ struct Products::Library {
                                              sizeof workspaceBytes);
         // Sums split over blocks must not be added in the order in which these happen to end.
         const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                             sizeof reductions);
         for (const auto& [attribute, bytes] : {std::pair{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bAligned},
                                                {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aAligned},
                                                {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, resultAligned},
@@ -151,8 +158,8 @@ struct Products::Library {
             cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
         cublasLtMatmulHeuristicResult_t choice{};
         int count = 0;
-        const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.a, plan.b, plan.result, plan.result,
-                                                                     preference, 1, &choice, &count);
+        const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+            handle, plan.operation, plan.a, plan.b, plan.result, plan.result, preference, 1, &choice, &count);
         cublasLtMatmulPreferenceDestroy(preference);
         plan.usable = status == CUBLAS_STATUS_SUCCESS && count == 1;
         plan.algorithm = choice.algo;
@@ -164,9 +171,9 @@ struct Products::Library {
         const Plan& plan = planFor(key);
         const float one = 1;
         return plan.usable
-            && cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result, result, plan.result,
-                              &plan.algorithm, workspace, workspaceBytes, stream)
-            == CUBLAS_STATUS_SUCCESS;
+               && cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result, result,
+                                 plan.result, &plan.algorithm, workspace, workspaceBytes, stream)
+                      == CUBLAS_STATUS_SUCCESS;
     }
 
     cublasLtHandle_t handle = nullptr;
@@ -196,43 +203,48 @@ const std::string& Products::whyNot() const
     return m_whyNot;
 }
 
-void Products::product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b, float beta,
-                       float* result)
+void Products::product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b,
+                       float beta, float* result)
 {
     if (m_library
         && m_library->multiply(stream,
-                               {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0, precision,
-                                alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
+                               {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0,
+                                precision, alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
                                a.data, b.data, beta, result))
         return;
     const dim3 blocks(unsigned(columns + tile - 1) / tile, unsigned(rows + tile - 1) / tile);
-    plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(rows, columns, inner, a.data, a.stride, a.transposed, b.data, b.stride,
-                                                          b.transposed, beta, result);
+    plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(rows, columns, inner, a.data, a.stride, a.transposed, b.data,
+                                                          b.stride, b.transposed, beta, result);
 }
 
 void Products::linearForward(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
-                             std::span<const float> weight, std::span<const float> bias, std::span<float> output, Store store)
+                             std::span<const float> weight, std::span<const float> bias, std::span<float> output,
+                             Store store)
 {
     product(stream, precision, shape.rows, shape.outputs, shape.inputs, {input.data(), shape.inputs, false},
             {weight.data(), shape.inputs, true}, store == Store::Add ? 1.0f : 0.0f, output.data());
     if (!bias.empty() && !output.empty())
-        addBias<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), shape.outputs, bias.data(), output.data());
+        addBias<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), shape.outputs, bias.data(),
+                                                                    output.data());
 }
 
-void Products::linearInputGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> outputGrad,
-                               std::span<const float> weight, std::span<float> inputGrad)
+void Products::linearInputGrad(cudaStream_t stream, Precision precision, LinearShape shape,
+                               std::span<const float> outputGrad, std::span<const float> weight,
+                               std::span<float> inputGrad)
 {
     product(stream, precision, shape.rows, shape.inputs, shape.outputs, {outputGrad.data(), shape.outputs, false},
             {weight.data(), shape.inputs, false}, 0.0f, inputGrad.data());
 }
 
-void Products::linearWeightGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
-                                std::span<const float> outputGrad, std::span<float> weightGrad, std::span<float> biasGrad)
+void Products::linearWeightGrad(cudaStream_t stream, Precision precision, LinearShape shape,
+                                std::span<const float> input, std::span<const float> outputGrad,
+                                std::span<float> weightGrad, std::span<float> biasGrad)
 {
     product(stream, precision, shape.outputs, shape.inputs, shape.rows, {outputGrad.data(), shape.outputs, true},
             {input.data(), shape.inputs, false}, 1.0f, weightGrad.data());
     if (!biasGrad.empty())
-        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, stream>>>(shape.rows, shape.outputs, outputGrad.data(), biasGrad.data());
+        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, stream>>>(shape.rows, shape.outputs, outputGrad.data(),
+                                                                         biasGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

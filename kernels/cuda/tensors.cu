@@ -9,7 +9,7 @@ namespace pipewright::kernels::cuda {
 namespace {
 
 /// One thread per item, neighbours in the inner dimension.
-template <TensorOperation operation>
+template<TensorOperation operation>
 __global__ void eachItem(TensorCall call, std::int64_t count, std::int64_t inner)
 {
     const std::int64_t item = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -21,11 +21,11 @@ constexpr std::int64_t longRow = 1024; ///< from here on a row has a block
 
 /// A row's threads, each with every so-many-th element, so that neighbours read neighbours; the order of the sums
 /// depends on their number alone.
-template <unsigned threads>
+template<unsigned threads>
 struct Team {
     int lane = int(threadIdx.x % threads);
 
-    template <typename Value>
+    template<typename Value>
     __device__ float sum(std::int64_t columns, Value value) const
     {
         float own = 0;
@@ -43,11 +43,12 @@ struct Team {
 };
 
 /// The same as their items in tensoritems.h, but for the order of the sums.
-template <TensorOperation operation, unsigned threads>
+template<TensorOperation operation, unsigned threads>
 __global__ void eachRow(TensorCall call)
 {
     const Team<threads> team;
-    const std::int64_t o = std::int64_t(blockIdx.x) * (blockSize / threads) + threadIdx.x / threads, columns = call.size[1];
+    const std::int64_t o = std::int64_t(blockIdx.x) * (blockSize / threads) + threadIdx.x / threads,
+                       columns = call.size[1];
     if (o >= call.size[0])
         return;
     const float* row = call.in[0] + o * columns;
@@ -62,13 +63,15 @@ __global__ void eachRow(TensorCall call)
         });
     } else {
         static_assert(operation == TensorOperation::InverseRms);
-        result = 1 / sqrtf(team.sum(columns, [=](std::int64_t i) { return row[i] * row[i]; }) / float(columns) + rmsNormEpsilon);
+        result = 1
+                 / sqrtf(team.sum(columns, [=](std::int64_t i) { return row[i] * row[i]; }) / float(columns)
+                         + rmsNormEpsilon);
     }
     if (team.lane == 0)
         call.out[o] = result;
 }
 
-template <TensorOperation operation>
+template<TensorOperation operation>
 void launchRows(cudaStream_t stream, const TensorCall& call)
 {
     const std::int64_t rows = call.size[0];
@@ -80,7 +83,7 @@ void launchRows(cudaStream_t stream, const TensorCall& call)
         eachRow<operation, blockSize><<<unsigned(rows), blockSize, 0, stream>>>(call);
 }
 
-template <TensorOperation operation>
+template<TensorOperation operation>
 void launchAll(cudaStream_t stream, const TensorCall& call)
 {
     using enum TensorOperation;

@@ -16,12 +16,13 @@ namespace {
 /// with the score scale folded in, over the first `keys` of each row of `stride`. Row 0 sees `earlier` + 1 keys.
 /// p is 0 for later keys, hence so is the result.
 PIPEWRIGHT_VECTOR_CLONES
-void softmaxInputGrad(std::size_t rows, std::size_t earlier, std::size_t stride, float scale, const float* probabilities,
-                      float* gradient)
+void softmaxInputGrad(std::size_t rows, std::size_t earlier, std::size_t stride, float scale,
+                      const float* probabilities, float* gradient)
 {
     const std::size_t keys = earlier + rows;
     for (std::size_t query = 0; query < rows; ++query, probabilities += stride, gradient += stride) {
-        const float sum = sumInLanes(earlier + query + 1, [=](std::size_t key) { return probabilities[key] * gradient[key]; });
+        const float sum =
+            sumInLanes(earlier + query + 1, [=](std::size_t key) { return probabilities[key] * gradient[key]; });
         for (std::size_t key = 0; key < keys; ++key)
             gradient[key] = scale * probabilities[key] * (gradient[key] - sum);
     }
@@ -52,7 +53,8 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
             const std::size_t at = std::size_t(sequence) * length * hidden + std::size_t(head) * size;
             for (int i = 0; i <= piece; ++i) {
                 const float* keysOf = i < piece ? earlier.saved[i] + earlier.key : key.data();
-                gemm(length, length, size, 1, {&query[at], hidden}, {keysOf + at, hidden, true}, 0, p + i * length, keys);
+                gemm(length, length, size, 1, {&query[at], hidden}, {keysOf + at, hidden, true}, 0, p + i * length,
+                     keys);
             }
             for (int row = 0; row < length; ++row) {
                 float* scores = p + std::size_t(row) * keys;
@@ -61,8 +63,8 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
             }
             for (int i = 0; i <= piece; ++i) {
                 const float* valuesOf = i < piece ? earlier.saved[i] + earlier.value : value.data();
-                gemm(length, size, length, 1, {p + i * length, keys}, {valuesOf + at, hidden}, i == 0 ? 0 : 1, &output[at],
-                     hidden);
+                gemm(length, size, length, 1, {p + i * length, keys}, {valuesOf + at, hidden}, i == 0 ? 0 : 1,
+                     &output[at], hidden);
             }
         }
     }
@@ -97,16 +99,19 @@ void attentionInputGrad(AttentionShape shape, std::span<const float> query, std:
                 const float* valuesOf = i < piece ? earlier.saved[i] + earlier.value : value.data();
                 const Operand share{p + i * length, keys, true};
                 if (i < piece)
-                    gemm(length, size, length, 1, share, {&outputGrad[at], hidden}, isLast ? 0 : 1, owed(i) + elements, hidden);
+                    gemm(length, size, length, 1, share, {&outputGrad[at], hidden}, isLast ? 0 : 1, owed(i) + elements,
+                         hidden);
                 else
                     gemm(length, size, length, 1, share, {&outputGrad[at], hidden}, 0, dValue, 3 * hidden);
-                gemm(length, length, size, 1, {&outputGrad[at], hidden}, {valuesOf + at, hidden, true}, 0, ds + i * length, keys);
+                gemm(length, length, size, 1, {&outputGrad[at], hidden}, {valuesOf + at, hidden, true}, 0,
+                     ds + i * length, keys);
             }
             softmaxInputGrad(std::size_t(length), std::size_t(piece) * length, std::size_t(keys), scale, p, ds);
             for (int i = 0; i <= piece; ++i) {
                 const float* keysOf = i < piece ? earlier.saved[i] + earlier.key : key.data();
                 const Operand share{ds + i * length, keys, true};
-                gemm(length, size, length, 1, {ds + i * length, keys}, {keysOf + at, hidden}, i == 0 ? 0 : 1, dQuery, 3 * hidden);
+                gemm(length, size, length, 1, {ds + i * length, keys}, {keysOf + at, hidden}, i == 0 ? 0 : 1, dQuery,
+                     3 * hidden);
                 if (i < piece)
                     gemm(length, size, length, 1, share, {&query[at], hidden}, isLast ? 0 : 1, owed(i), hidden);
                 else

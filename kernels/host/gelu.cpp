@@ -20,8 +20,7 @@ PIPEWRIGHT_VECTOR_CLONES
 void forwardLoop(std::size_t count, const float* x, float* y)
 {
     PIPEWRIGHT_INDEPENDENT // in place is allowed: each element depends on its own index only
-    for (std::size_t i = 0; i < count; ++i)
-        y[i] = x[i] * gate(x[i]);
+        for (std::size_t i = 0; i < count; ++i) y[i] = x[i] * gate(x[i]);
 }
 
 /// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
@@ -29,7 +28,8 @@ PIPEWRIGHT_VECTOR_CLONES
 void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx)
 {
     PIPEWRIGHT_INDEPENDENT // in place is allowed: each element depends on its own index only
-    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t i = 0; i < count; ++i)
+    {
         const float s = gate(x[i]);
         dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
     }

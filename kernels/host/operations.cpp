@@ -73,8 +73,7 @@ public:
     {
         kernels::featureBagForward(length, hidden, features, table, output);
     }
-    void featureBagWeightGrad(int length, int hidden, Tokens features, Read outputGrad,
-                              Values tableGrad) const override
+    void featureBagWeightGrad(int length, int hidden, Tokens features, Read outputGrad, Values tableGrad) const override
     {
         kernels::featureBagWeightGrad(length, hidden, features, outputGrad, tableGrad);
     }

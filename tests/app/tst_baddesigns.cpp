@@ -35,16 +35,16 @@ private Q_SLOTS:
         QTest::addColumn<QByteArray>("place"); // text on the line that must be named
         QTest::addColumn<QString>("message");
         QTest::addColumn<int>("code");
-        const auto row = [](const char* name, QByteArray from, QByteArray to, QByteArray place, QString message, int code) {
-            QTest::newRow(name) << from << to << place << message << code;
-        };
+        const auto row = [](const char* name, QByteArray from, QByteArray to, QByteArray place, QString message,
+                            int code) { QTest::newRow(name) << from << to << place << message << code; };
         row("cut off", "\"costs\"", "", "", "", 2);
         row("not JSON", "{", "hello", "hello", "", 2);
         row("an unknown key", "\"backward\"", "\"backwards\"", "\"backwards\"", "backwards", 2);
         row("a number as name", "\"family\": \"zb-h1\"", "\"family\": 3", "\"family\"", "family", 2);
         row("a negative time", "\"forward\": \"1ms\"", "\"forward\": \"-1ms\"", "\"forward\": \"-1ms\"", "-1ms", 2);
         row("a time without unit", "\"forward\": \"1ms\"", "\"forward\": 1", "\"forward\": 1,", "forward", 2);
-        row("a million microbatches", "\"microbatches\": 2", "\"microbatches\": 1000000", "\"microbatches\"", "1000000", 2);
+        row("a million microbatches", "\"microbatches\": 2", "\"microbatches\": 1000000", "\"microbatches\"", "1000000",
+            2);
         row("no block", "\"F1.1\"", "\"hello\"", "hello", "hello", 2);
         row("a cycle", "\"F1.0\", \"I1.0\"", "\"I1.0\", \"F1.0\"", "\"I1.0\"", "I1.0", 1);
         row("a missing block", ", \"W1.1\"", "", "\"F1.0\"", "W1.1", 1);
@@ -52,7 +52,8 @@ private Q_SLOTS:
         row("an unknown stage", "\"W1.1\"", "\"W7.1\"", "\"F1.0\"", "stage 7", 2);
         row("an unknown microbatch", "\"W1.1\"", "\"W1.9\"", "\"F1.0\"", "microbatch 9", 1);
         row("a block of another device", "\"W1.1\"", "\"W0.1\"", "\"F1.0\"", "W0.1", 1);
-        row("a device that is not there", "\"placement\": [0, 1]", "\"placement\": [0, 5]", "\"placement\"", "device 5", 2);
+        row("a device that is not there", "\"placement\": [0, 1]", "\"placement\": [0, 5]", "\"placement\"", "device 5",
+            2);
     }
 
     void theFaultIsNamedByFileAndLine()
@@ -71,7 +72,8 @@ private Q_SLOTS:
         const Outcome outcome = m_work.run("check bad.json");
         QVERIFY2(outcome.code == code, qPrintable(QString::number(outcome.code) + ": " + outcome.errors));
         QVERIFY2(outcome.errors.contains(message), qPrintable(outcome.errors));
-        const QString where = place.isEmpty() ? QString("bad.json:") : QString("bad.json:%1: error: ").arg(lineOf(bad, place));
+        const QString where =
+            place.isEmpty() ? QString("bad.json:") : QString("bad.json:%1: error: ").arg(lineOf(bad, place));
         QVERIFY2(outcome.errors.contains(where), qPrintable(where + " in " + outcome.errors));
         // Every other command says the same instead of going on.
         for (const char* command : {"predict bad.json --json", "render bad.json -o bad.svg",
@@ -108,7 +110,8 @@ private Q_SLOTS:
         m_work.write("small.json", bad);
         const Outcome outcome = m_work.run("check small.json --json");
         QCOMPARE(outcome.code, 1);
-        QVERIFY2(outcome.errors.contains("device 0") && outcome.errors.contains("16 MiB") && outcome.errors.contains("10 MiB"),
+        QVERIFY2(outcome.errors.contains("device 0") && outcome.errors.contains("16 MiB")
+                     && outcome.errors.contains("10 MiB"),
                  qPrintable(outcome.errors));
         const QJsonObject crossed = outcome.json()["memory_crossed"].toArray().first().toObject();
         QCOMPARE(crossed["device"].toInt(-1), 0);

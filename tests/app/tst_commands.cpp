@@ -72,7 +72,8 @@ private Q_SLOTS:
         QTest::newRow("eager 1F1B") << "eager-1f1b" + eight << 33 << QList<double>{7, 5, 3, 1};
         QTest::newRow("interleaved") << "interleaved-1f1b" + eight + " --chunks 2 --per-chunk" << 57
                                      << QList<double>{5.5, 4.5, 3.5, 2.5};
-        QTest::newRow("looped BFS") << "looped-bfs" + eight + " --chunks 2 --per-chunk" << 57 << QList<double>{8, 8, 8, 8};
+        QTest::newRow("looped BFS") << "looped-bfs" + eight + " --chunks 2 --per-chunk" << 57
+                                    << QList<double>{8, 8, 8, 8};
         QTest::newRow("ZB-H1") << "zb-h1" + eight << 27 << QList<double>{4, 4, 4, 4};
         QTest::newRow("ZB-H2") << "zb-h2" + eight << 27 << QList<double>{7, 7, 7, 7};
         QTest::newRow("1F1B m=12") << "1f1b --devices 4 --microbatches 12" << 45 << QList<double>{4, 3, 2, 1};
@@ -108,14 +109,19 @@ private Q_SLOTS:
         const QJsonArray path = object["critical_path"].toArray();
         QCOMPARE(path.at(0).toObject()["block"].toString(), "F0.0");
         for (const QJsonValue& step : path)
-            QVERIFY(QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
+            QVERIFY(
+                QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
     }
 
     void givenBytesCountPerDevice()
     {
         const QString sizes = " --saved 8MiB --saved-for-weight-grad 3MiB";
         const auto peak = [&](const QString& design, int device) {
-            return predictInline(design + sizes)["per_device"].toArray().at(device).toObject()["peak_bytes"].toInteger();
+            return predictInline(design + sizes)["per_device"]
+                .toArray()
+                .at(device)
+                .toObject()["peak_bytes"]
+                .toInteger();
         };
         QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 0), 4 * 8LL << 20);
         QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 3), 8LL << 20);
@@ -133,7 +139,8 @@ private Q_SLOTS:
 
     void aModelPresetBringsItsOwnTimes()
     {
-        const QJsonObject object = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
+        const QJsonObject object =
+            predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
         QVERIFY(object["makespan_ns"].toInteger() > 0);
         QVERIFY(object["per_device"].toArray().at(0).toObject()["peak_bytes"].toInteger() > 1LL << 30);
         const QJsonObject faster = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --forward 1ns");
@@ -143,7 +150,8 @@ private Q_SLOTS:
 
     void everyCommandHasHelp()
     {
-        for (const char* command : {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices"}) {
+        for (const char* command :
+             {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices"}) {
             const Outcome outcome = m_work.run(QString(command) + " --help");
             QCOMPARE(outcome.code, 0);
             QVERIFY(outcome.output.contains("Usage"));
@@ -154,30 +162,51 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("words");
         QTest::addColumn<QString>("message");
-        QTest::newRow("an unknown command") << "frobnicate" << "neither a command nor a file";
-        QTest::newRow("an unknown option") << "predict 1f1b --devices 2 --microbatches 2 --colour red" << "--colour";
-        QTest::newRow("an unknown family") << "predict 2f2b --devices 2 --microbatches 2" << "families:";
-        QTest::newRow("no devices") << "predict 1f1b --microbatches 2" << "--devices";
-        QTest::newRow("zero devices") << "predict 1f1b --devices 0 --microbatches 2" << "--devices";
-        QTest::newRow("a million microbatches") << "predict 1f1b --devices 2 --microbatches 1000000" << "--microbatches";
+        QTest::newRow("an unknown command") << "frobnicate"
+                                            << "neither a command nor a file";
+        QTest::newRow("an unknown option") << "predict 1f1b --devices 2 --microbatches 2 --colour red"
+                                           << "--colour";
+        QTest::newRow("an unknown family") << "predict 2f2b --devices 2 --microbatches 2"
+                                           << "families:";
+        QTest::newRow("no devices") << "predict 1f1b --microbatches 2"
+                                    << "--devices";
+        QTest::newRow("zero devices") << "predict 1f1b --devices 0 --microbatches 2"
+                                      << "--devices";
+        QTest::newRow("a million microbatches") << "predict 1f1b --devices 2 --microbatches 1000000"
+                                                << "--microbatches";
         QTest::newRow("a million microbatches in a file") << "new 1f1b --devices 2 --microbatches 1000000 -o m.json"
                                                           << "--microbatches";
-        QTest::newRow("a time without unit") << "predict 1f1b --devices 2 --microbatches 2 --forward 3" << "--forward";
-        QTest::newRow("a negative time") << "predict 1f1b --devices 2 --microbatches 2 --transfer=-3ms" << "--transfer";
-        QTest::newRow("a size without unit") << "predict 1f1b --devices 2 --microbatches 2 --saved 5" << "--saved";
+        QTest::newRow("a time without unit") << "predict 1f1b --devices 2 --microbatches 2 --forward 3"
+                                             << "--forward";
+        QTest::newRow("a negative time") << "predict 1f1b --devices 2 --microbatches 2 --transfer=-3ms"
+                                         << "--transfer";
+        QTest::newRow("a size without unit") << "predict 1f1b --devices 2 --microbatches 2 --saved 5"
+                                             << "--saved";
         QTest::newRow("part larger than all")
-            << "predict 1f1b --devices 2 --microbatches 2 --saved 5B --saved-for-weight-grad 6B" << "--saved-for-weight-grad";
-        QTest::newRow("no factor") << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2" << "--memory-limit";
-        QTest::newRow("no output") << "new 1f1b --devices 2 --microbatches 2" << "--output";
-        QTest::newRow("no such file") << "check nowhere.json" << "nowhere.json";
-        QTest::newRow("no such model") << "predict 1f1b --devices 2 --microbatches 2 --model gpt-17" << "gpt-17";
-        QTest::newRow("family options beside a file") << "predict made.json --devices 2" << "--devices";
-        QTest::newRow("a picture of no kind") << "render made.json -o picture.gif" << ".svg or .png";
-        QTest::newRow("a backend that is off") << "run made.json --backend cuda --steps 1 -o x.db" << "cuda";
-        QTest::newRow("a backend nobody knows") << "run made.json --backend abacus --steps 1 -o x.db" << "host, cuda, mpi";
-        QTest::newRow("no steps") << "run made.json --backend host --steps 0 -o x.db" << "--steps";
-        QTest::newRow("a trace that is none") << "compare made.json made.json" << "no Pipewright trace";
-        QTest::newRow("a trace that is missing") << "compare made.json nowhere.db" << "nowhere.db";
+            << "predict 1f1b --devices 2 --microbatches 2 --saved 5B --saved-for-weight-grad 6B"
+            << "--saved-for-weight-grad";
+        QTest::newRow("no factor") << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2"
+                                   << "--memory-limit";
+        QTest::newRow("no output") << "new 1f1b --devices 2 --microbatches 2"
+                                   << "--output";
+        QTest::newRow("no such file") << "check nowhere.json"
+                                      << "nowhere.json";
+        QTest::newRow("no such model") << "predict 1f1b --devices 2 --microbatches 2 --model gpt-17"
+                                       << "gpt-17";
+        QTest::newRow("family options beside a file") << "predict made.json --devices 2"
+                                                      << "--devices";
+        QTest::newRow("a picture of no kind") << "render made.json -o picture.gif"
+                                              << ".svg or .png";
+        QTest::newRow("a backend that is off") << "run made.json --backend cuda --steps 1 -o x.db"
+                                               << "cuda";
+        QTest::newRow("a backend nobody knows") << "run made.json --backend abacus --steps 1 -o x.db"
+                                                << "host, cuda, mpi";
+        QTest::newRow("no steps") << "run made.json --backend host --steps 0 -o x.db"
+                                  << "--steps";
+        QTest::newRow("a trace that is none") << "compare made.json made.json"
+                                              << "no Pipewright trace";
+        QTest::newRow("a trace that is missing") << "compare made.json nowhere.db"
+                                                 << "nowhere.db";
     }
 
     void badUsageIsExitCodeTwo()
@@ -232,8 +261,11 @@ private Q_SLOTS:
     {
         const QString standIns = QFileInfo(PIPEWRIGHT_PROGRAM).absolutePath() + "/../tests/standins/";
         const QTemporaryDir folder;
-        const auto bring = [&](const QString& from, const char* name) { return QFile::copy(from, folder.filePath(name)); };
-        if (!bring(standIns + "driver_good.so", "libcuda.so.1") || !bring(standIns + "plugin_good.so", "pipewright_cuda.so"))
+        const auto bring = [&](const QString& from, const char* name) {
+            return QFile::copy(from, folder.filePath(name));
+        };
+        if (!bring(standIns + "driver_good.so", "libcuda.so.1")
+            || !bring(standIns + "plugin_good.so", "pipewright_cuda.so"))
             QSKIP("the stand-ins are not built");
         QVERIFY(bring(PIPEWRIGHT_PROGRAM, "pipewright"));
         QProcess process;
@@ -271,7 +303,8 @@ private Q_SLOTS:
         QVERIFY(fits.json()["cuda"].toObject()["design_fits"].toBool());
         QCOMPARE(refused.code, 1);
         QVERIFY(!refused.json()["cuda"].toObject()["design_fits"].toBool(true));
-        QVERIFY2(refused.errors.contains("device 1 wants 8 multiprocessors of GPU 0, which has 0"), qPrintable(refused.errors));
+        QVERIFY2(refused.errors.contains("device 1 wants 8 multiprocessors of GPU 0, which has 0"),
+                 qPrintable(refused.errors));
         QVERIFY(refused.errors.contains("placed.json: error: cluster.gpus"));
         // Where no GPU can be used, it says so of the design, too.
         const bool usable = m_work.run("devices --json").json()["cuda"].toObject()["available"].toBool();

@@ -15,10 +15,7 @@ private:
     Workplace m_work;
 
 private Q_SLOTS:
-    void initTestCase()
-    {
-        QCOMPARE(m_work.run("new zb-h1 --devices 2 --microbatches 4 -o design.json").code, 0);
-    }
+    void initTestCase() { QCOMPARE(m_work.run("new zb-h1 --devices 2 --microbatches 4 -o design.json").code, 0); }
 
     void everyFormatIsWritten_data()
     {
@@ -26,12 +23,15 @@ private Q_SLOTS:
         QTest::addColumn<QByteArray>("contains");
         QTest::newRow("pytorch-csv") << QString("pytorch-csv") << QByteArray("\n1F0,1I0,");
         QTest::newRow("pytorch-comms-csv") << QString("pytorch-comms-csv") << QByteArray("\n1UNSHARD,1RECV_F0,1F0");
-        QTest::newRow("pytorch-2.14-comms-csv") << QString("pytorch-2.14-comms-csv") << QByteArray(",1REDUCE_GRAD,1RESHARD\n");
+        QTest::newRow("pytorch-2.14-comms-csv")
+            << QString("pytorch-2.14-comms-csv") << QByteArray(",1REDUCE_GRAD,1RESHARD\n");
         QTest::newRow("pytorch-2.9-comms-csv") << QString("pytorch-2.9-comms-csv") << QByteArray(",1W3,1RESHARD\n");
-        QTest::newRow("torchtitan") << QString("torchtitan") << QByteArray("pipeline_parallel_schedule_csv = \"design.csv\"");
+        QTest::newRow("torchtitan") << QString("torchtitan")
+                                    << QByteArray("pipeline_parallel_schedule_csv = \"design.csv\"");
         QTest::newRow("automodel") << QString("automodel") << QByteArray("pp_schedule_csv: \"design.csv\"");
         QTest::newRow("jaxpp") << QString("jaxpp") << QByteArray("(BaseSchedule):");
-        QTest::newRow("megatron-layout") << QString("megatron-layout") << QByteArray("--pipeline-model-parallel-layout \"E");
+        QTest::newRow("megatron-layout") << QString("megatron-layout")
+                                         << QByteArray("--pipeline-model-parallel-layout \"E");
         QTest::newRow("chrome") << QString("chrome") << QByteArray("\"traceEvents\":[");
     }
 
@@ -50,7 +50,8 @@ private Q_SLOTS:
 
     void aScheduleComesBackAsItWent()
     {
-        for (const QString format : {"pytorch-csv", "pytorch-comms-csv", "pytorch-2.14-comms-csv", "pytorch-2.9-comms-csv"}) {
+        for (const QString format :
+             {"pytorch-csv", "pytorch-comms-csv", "pytorch-2.14-comms-csv", "pytorch-2.9-comms-csv"}) {
             QCOMPARE(m_work.run("export design.json --to " + format + " -o a.csv --force").code, 0);
             const Outcome imported = m_work.run("import a.csv -o back.json --force --json");
             QVERIFY2(imported.code == 0, qPrintable(imported.errors));

@@ -22,7 +22,10 @@ class TestLoading : public QObject {
     static bool isElf(const QString& path)
     {
         QFile file(path);
-        return file.open(QIODevice::ReadOnly) && file.read(4) == "\x7f" "ELF";
+        return file.open(QIODevice::ReadOnly)
+               && file.read(4)
+                      == "\x7f"
+                         "ELF";
     }
 
     /// Entries of the search path that do not name one folder wherever the process is.

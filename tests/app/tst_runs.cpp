@@ -28,7 +28,8 @@ private:
     std::unique_ptr<QProcess> startEndlessRun(const QString& traceName) const
     {
         m_work.run("new zb-h1 --devices 2 --microbatches 4 --saved 1MiB -o long.json --force");
-        auto process = m_work.start("run long.json --backend host --maths timed --steps 1000000 --progress json -o " + traceName);
+        auto process =
+            m_work.start("run long.json --backend host --maths timed --steps 1000000 --progress json -o " + traceName);
         process->setReadChannel(QProcess::StandardError);
         while (!process->canReadLine() && process->waitForReadyRead(60'000)) {
         }
@@ -39,8 +40,10 @@ private Q_SLOTS:
     void aDesignIsMadeRunComparedAndCalibrated()
     {
         // The virtual clock makes the measurement exact: what the backend does is what was predicted.
-        QCOMPARE(m_work.run("new zb-h1 --devices 4 --microbatches 8 --forward 3ms --transfer 200us -o first.json").code, 0);
-        const Outcome run = m_work.run("run first.json --backend host --maths timed --clock virtual --steps 3 -o first.db --json");
+        QCOMPARE(m_work.run("new zb-h1 --devices 4 --microbatches 8 --forward 3ms --transfer 200us -o first.json").code,
+                 0);
+        const Outcome run =
+            m_work.run("run first.json --backend host --maths timed --clock virtual --steps 3 -o first.db --json");
         QVERIFY2(run.code == 0, qPrintable(run.errors));
         const QJsonObject result = run.json();
         QCOMPARE(result["backend"].toString(), "host");
@@ -67,7 +70,8 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("calibrate first.json first.db -o second.json").code, 0);
         QVERIFY(m_work.read("second.json").contains("measured: first.db"));
         QCOMPARE(m_work.run("compare second.json first.db --tolerance 0.001").code, 0);
-        QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code, 0);
+        QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code,
+                 0);
         QCOMPARE(m_work.run("compare second.json second.db --tolerance 0.001").code, 0);
         QCOMPARE(m_work.run("render second.json --trace second.db -o second.svg").code, 0);
     }
@@ -81,7 +85,8 @@ private Q_SLOTS:
     void replicasPairsAndPiecesTrainFromTheCommandLine()
     {
         QFETCH(QString, family);
-        const QString make = "new " + family + " --devices 4 --microbatches 8 --sequence 16 --microbatch-size 1 --force -o way.json";
+        const QString make =
+            "new " + family + " --devices 4 --microbatches 8 --sequence 16 --microbatch-size 1 --force -o way.json";
         QCOMPARE(m_work.run(make).code, 0);
         const Outcome run = m_work.run("run way.json --backend host --steps 2 --check-memory --force -o way.db --json");
         QVERIFY2(run.code == 0, qPrintable(run.errors));
@@ -100,7 +105,9 @@ private Q_SLOTS:
 
     void trainingIsBitEqualAndItsMemoryIsThePredictedOne()
     {
-        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --sequence 16 --microbatch-size 1 -o train.json").code, 0);
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 2 --sequence 16 --microbatch-size 1 -o train.json").code,
+            0);
         const Outcome run = m_work.run("run train.json --backend host --steps 2 -o train.db --progress json --json");
         QVERIFY2(run.code == 0, qPrintable(run.errors));
         const QJsonObject result = run.json();
@@ -125,9 +132,13 @@ private Q_SLOTS:
     {
         const QString model = " --model byte-gpt-small --devices 2 --sequence 8 -o ";
         QCOMPARE(m_work.run("new 1f1b --microbatches 2 --name flush" + model + "flush.json").code, 0);
-        QCOMPARE(m_work.run("new pipeoptim --microbatches 4 --microbatch-size 4 --name PipeOptim" + model + "ahead.json").code, 0);
-        const QString command = "experiment flush.json ahead.json --steps 4 --seeds 2 --optimizer adamw -o curves.csv -o "
-                                "curves.svg --table table.csv --database all.db --json --progress json";
+        QCOMPARE(
+            m_work.run("new pipeoptim --microbatches 4 --microbatch-size 4 --name PipeOptim" + model + "ahead.json")
+                .code,
+            0);
+        const QString command =
+            "experiment flush.json ahead.json --steps 4 --seeds 2 --optimizer adamw -o curves.csv -o "
+            "curves.svg --table table.csv --database all.db --json --progress json";
         const Outcome outcome = m_work.run(command);
         QVERIFY2(outcome.code == 0, qPrintable(outcome.errors.right(500)));
         const QJsonArray runs = outcome.json()["runs"].toArray();
@@ -143,8 +154,10 @@ private Q_SLOTS:
         QList<QJsonObject> lines;
         for (const QString& line : outcome.errors.split('\n', Qt::SkipEmptyParts))
             lines << QJsonDocument::fromJson(line.toUtf8()).object();
-        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("progress"); }), 24);
-        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("finished"); }), 6);
+        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("progress"); }),
+                 24);
+        QCOMPARE(std::count_if(lines.begin(), lines.end(), [](const QJsonObject& o) { return o.contains("finished"); }),
+                 6);
         QCOMPARE(m_work.read("curves.csv").count('\n'), 5);
         QCOMPARE(m_work.read("table.csv").count('\n'), 4);
         QVERIFY(m_work.read("curves.svg").contains("PipeOptim"));
@@ -177,7 +190,8 @@ private Q_SLOTS:
     void anInterruptedExperimentKeepsItsFinishedRuns()
     {
         m_work.run("new 1f1b --microbatches 2 --model byte-gpt-small --devices 2 --sequence 8 -o flush.json --force");
-        auto process = m_work.start("experiment flush.json --steps 30 --seeds 1000 --database kept.db -o kept.csv --progress json");
+        auto process = m_work.start(
+            "experiment flush.json --steps 30 --seeds 1000 --database kept.db -o kept.csv --progress json");
         process->setReadChannel(QProcess::StandardError);
         QByteArray line;
         while (!line.contains("finished") && (process->canReadLine() || process->waitForReadyRead(60'000)))
@@ -243,8 +257,8 @@ private Q_SLOTS:
         for (const char* name : {"pipe.svg", "folder.svg"})
             for (const char* command :
                  {"run plain.json --backend host --clock virtual --steps 1 --force -o ",
-                  "render plain.json --force -o ", "new 1f1b --devices 2 --microbatches 2 --force -o ", "search plain.json --time-limit 1s --force -o ",
-                  "export plain.json --to perfetto --force -o "}) {
+                  "render plain.json --force -o ", "new 1f1b --devices 2 --microbatches 2 --force -o ",
+                  "search plain.json --time-limit 1s --force -o ", "export plain.json --to perfetto --force -o "}) {
                 const Outcome outcome = m_work.run(QString(command) + name);
                 QVERIFY2(outcome.code == 2 && outcome.errors.contains(name) && outcome.errors.contains(", not a file"),
                          qPrintable(command + outcome.errors));

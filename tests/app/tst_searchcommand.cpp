@@ -57,14 +57,16 @@ private Q_SLOTS:
 
     void backwardsAndRecomputationAreChosen()
     {
-        const QJsonObject object = m_work
-                                       .run("search base.json --backward either --recompute auto --memory-limit 1GiB --threads 1 "
-                                            "--rounds 2 --time-limit 5min --json -o chosen.json")
-                                       .json();
+        const QJsonObject object =
+            m_work
+                .run("search base.json --backward either --recompute auto --memory-limit 1GiB --threads 1 "
+                     "--rounds 2 --time-limit 5min --json -o chosen.json")
+                .json();
         QCOMPARE(object["backward"].toString(), QString("split"));
         QVERIFY(object["recomputed"].isArray() && object["recomputed"].toArray().isEmpty()); // there is room for all
         QVERIFY(object["trials"].toArray().size() >= 8);
-        QCOMPARE(m_work.run("predict chosen.json --json").json()["makespan_ns"].toInteger(), object["best_ns"].toInteger());
+        QCOMPARE(m_work.run("predict chosen.json --json").json()["makespan_ns"].toInteger(),
+                 object["best_ns"].toInteger());
     }
 
     void badOptionsAreExplained_data()

@@ -140,7 +140,8 @@ private Q_SLOTS:
             QCOMPARE(outcome.json()["run"].toObject()["backend"].toString(), "cuda");
         } else {
             QCOMPARE(outcome.code, 2);
-            QVERIFY2(outcome.errors.contains("no GPU can be used: " + cuda["reason"].toString()), qPrintable(outcome.errors));
+            QVERIFY2(outcome.errors.contains("no GPU can be used: " + cuda["reason"].toString()),
+                     qPrintable(outcome.errors));
         }
         QCOMPARE(m_work.run("shard gpt.json --backend cuda").code, 2); // with nothing to run
         QCOMPARE(m_work.run("shard gpt.json --run --backend mpi").code, 2);

@@ -85,7 +85,8 @@ private Q_SLOTS:
             QCOMPARE(outcome.json()["steps"].toObject()["count"].toInt(), 2);
             QCOMPARE(outcome.json()["makespan"].toObject()["error"].toDouble(), 0.0);
         }
-        QCOMPARE(m_work.run("compare design.json run.db --step typical --json").json()["step"].toString(), QString("typical"));
+        QCOMPARE(m_work.run("compare design.json run.db --step typical --json").json()["step"].toString(),
+                 QString("typical"));
         QCOMPARE(m_work.run("compare design.json run.db --step first").code, 2);
         QCOMPARE(m_work.run("explain run.db --step 99").code, 2);
     }
@@ -94,10 +95,12 @@ private Q_SLOTS:
     {
         QByteArray events;
         int correlation = 0;
-        const auto add = [&](const QByteArray& cat, const QByteArray& name, int pid, int tid, int from, int length, const QByteArray& args) {
-            events += QByteArray(events.isEmpty() ? "" : ",") + "{\"ph\":\"X\",\"cat\":\"" + cat + "\",\"name\":\"" + name + "\",\"pid\":"
-                      + QByteArray::number(pid) + ",\"tid\":" + QByteArray::number(tid) + ",\"ts\":" + QByteArray::number(from)
-                      + ",\"dur\":" + QByteArray::number(length) + ",\"args\":{" + args + "}}";
+        const auto add = [&](const QByteArray& cat, const QByteArray& name, int pid, int tid, int from, int length,
+                             const QByteArray& args) {
+            events += QByteArray(events.isEmpty() ? "" : ",") + "{\"ph\":\"X\",\"cat\":\"" + cat + "\",\"name\":\""
+                      + name + "\",\"pid\":" + QByteArray::number(pid) + ",\"tid\":" + QByteArray::number(tid)
+                      + ",\"ts\":" + QByteArray::number(from) + ",\"dur\":" + QByteArray::number(length) + ",\"args\":{"
+                      + args + "}}";
         };
         for (int step = 0; step < 2; ++step) {
             add("user_annotation", "ProfilerStep#" + QByteArray::number(step + 5), 100, 1, step * 1000, 1000, "");
@@ -108,7 +111,8 @@ private Q_SLOTS:
                     on + ",\"stream\":7,\"device\":" + QByteArray::number(device));
             }
         }
-        m_work.write("kineto.json", "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0}],\"traceEvents\":[" + events + "]}");
+        m_work.write("kineto.json",
+                     "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0}],\"traceEvents\":[" + events + "]}");
         QCOMPARE(m_work.run("import kineto.json -o kineto.db").code, 0);
         const Outcome outcome = m_work.run("explain kineto.db --json");
         QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
@@ -129,7 +133,8 @@ private Q_SLOTS:
         for (const char* part : {"<svg", "GPU 1 holds up the others", "look here", "ProfilerStep#6"})
             QVERIFY2(m_work.read("kineto.html").contains(part), part);
         QCOMPARE(m_work.run("export kineto.db --to html -o kineto.html").code, 2); // the file exists
-        for (const char* command : {"export run.db --to html -o own.html", "export design.json --to html --trace run.db -o own.html --force"}) {
+        for (const char* command : {"export run.db --to html -o own.html",
+                                    "export design.json --to html --trace run.db -o own.html --force"}) {
             const Outcome own = m_work.run(command);
             QVERIFY2(own.code == 0, qPrintable(own.errors));
             QVERIFY(m_work.read("own.html").contains("The step ran as predicted"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on generation: v-auto within 0.1 s at 12 devices and 24 microbatches and within 1 s at 32 and 64,
-// zb-auto within 50 ms at 32 and 256, and the largest family generated and compiled within 100 ms at 64 and 1,024. That one is
-// of real time: compiling takes a second processor to it. "Kept" ones have activations to keep as well as times, and
-// "BlockByBlock" is what compiling takes where nothing repeats itself.
+// zb-auto within 50 ms at 32 and 256, and the largest family generated and compiled within 100 ms at 64 and 1,024. That
+// one is of real time: compiling takes a second processor to it. "Kept" ones have activations to keep as well as times,
+// and "BlockByBlock" is what compiling takes where nothing repeats itself.
 #include "core/base/freedmemory.h"
 #include "core/program/compile.h"
 #include "core/schedule/families/family.h"
@@ -84,7 +84,8 @@ void generateAndCompile(benchmark::State& state, const char* family, Work work)
     for (auto _ : state) {
         Schedule schedule = makeSchedule(family, equalTimes(64, 1024, 1));
         if (work == Work::BlockByBlock)
-            schedule.pins.push_back({schedule.order.front().front(), 0}); // changes nothing, but a pinned schedule is irregular
+            schedule.pins.push_back(
+                {schedule.order.front().front(), 0}); // changes nothing, but a pinned schedule is irregular
         const Program program = compile(schedule, costsOf(schedule, work));
         tasks = program.tasks.size();
         atRest = static_cast<double>(bytesOf(schedule)) / static_cast<double>(schedule.blocks());
@@ -106,23 +107,51 @@ BENCHMARK_CAPTURE(generate, zbV32x256, "zb-v", measuredTimes(32, 256, 1))->Unit(
 BENCHMARK_CAPTURE(generate, vHalf64x1024, "v-half", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate, hanayo64x1024, "hanayo", equalTimes(64, 1024, 1))->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generateAndCompile, zbH1At64x1024, "zb-h1", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, interleavedAt64x1024, "interleaved-1f1b", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, interleavedAt64x1024, "interleaved-1f1b", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(generateAndCompile, zbVAt64x1024, "zb-v", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, chimeraAt64x1024, "chimera", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, dualPipeAt64x1024, "dualpipe", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, dualPipeVAt64x1024, "dualpipe-v", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, seq1F1BAt64x1024, "seq1f1b", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, loopedBfsAt64x1024, "looped-bfs", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, hanayoAt64x1024, "hanayo", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, chimeraAt64x1024, "chimera", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, dualPipeAt64x1024, "dualpipe", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, dualPipeVAt64x1024, "dualpipe-v", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, seq1F1BAt64x1024, "seq1f1b", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, loopedBfsAt64x1024, "looped-bfs", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, hanayoAt64x1024, "hanayo", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(generateAndCompile, vMinAt64x1024, "v-min", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK_CAPTURE(generateAndCompile, vZbAt64x1024, "v-zb", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, oneF1BVAt64x1024, "1f1b-v", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, vAutoAt64x1024, "v-auto", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, vHalfAt64x1024, "v-half", Work::Bare)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, vHalfKeptAt64x1024, "v-half", Work::Kept)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, vZbKeptAt64x1024, "v-zb", Work::Kept)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, seq1F1BKeptAt64x1024, "seq1f1b", Work::Kept)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(generateAndCompile, vHalfBlockByBlockAt64x1024, "v-half", Work::BlockByBlock)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, oneF1BVAt64x1024, "1f1b-v", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, vAutoAt64x1024, "v-auto", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, vHalfAt64x1024, "v-half", Work::Bare)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, vHalfKeptAt64x1024, "v-half", Work::Kept)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, vZbKeptAt64x1024, "v-zb", Work::Kept)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, seq1F1BKeptAt64x1024, "seq1f1b", Work::Kept)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(generateAndCompile, vHalfBlockByBlockAt64x1024, "v-half", Work::BlockByBlock)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 } // namespace
 

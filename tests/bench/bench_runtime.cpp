@@ -47,8 +47,8 @@ void handOff(benchmark::State& state, const char* family)
     }
     const double processor = double(std::clock() - begin) / CLOCKS_PER_SEC;
     const auto blocks = static_cast<double>(program.computeCount());
-    state.counters["per_block"] = benchmark::Counter(
-        blocks, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+    state.counters["per_block"] =
+        benchmark::Counter(blocks, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
     state.counters["processor_per_block"] = processor / (blocks * double(state.iterations()));
     state.counters["dropped"] = static_cast<double>(recorder.dropped());
 }

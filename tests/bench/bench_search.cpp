@@ -104,7 +104,8 @@ public:
 
     void publishedRates()
     {
-        begin("Published bubble rates", "instance | limit | published | by | found | bound | gap | proved | against it | best after s | CPU s");
+        begin("Published bubble rates",
+              "instance | limit | published | by | found | bound | gap | proved | against it | best after s | CPU s");
         for (const TableFive& row : tableFive) {
             const double h2 = (2.0 * row.instance.devices - 1) / row.instance.devices;
             linear(row.instance, 1, row.zbOnce, "ZB-1p");
@@ -114,7 +115,8 @@ public:
         }
         for (const FigureNine& row : figureNine) {
             for (std::size_t i = 0; i < row.linear.size(); ++i)
-                linear(row.instance, 1 + static_cast<double>(i) / 8, row.linear[i], i == 0 ? "ZB-H1, ZB-1p" : "ZB heuristic");
+                linear(row.instance, 1 + static_cast<double>(i) / 8, row.linear[i],
+                       i == 0 ? "ZB-H1, ZB-1p" : "ZB heuristic");
             if (row.zbH2 > 0)
                 linear(row.instance, (2.0 * row.instance.devices - 1) / row.instance.devices, row.zbH2, "ZB-H2");
             for (std::size_t i = 0; i < row.v.size(); ++i)
@@ -132,20 +134,32 @@ public:
 
     void knownOptima()
     {
-        begin("Known optima", "instance | in memory | known ms | found ms | bound ms | gap | proved | against it | best after s | CPU s");
+        begin(
+            "Known optima",
+            "instance | in memory | known ms | found ms | bound ms | gap | proved | against it | best after s | CPU s");
         for (const Optimum& row : optima) {
-            const Instance instance{"", row.devices, row.microbatches, 1000 * row.forward, 1000 * row.inputGrad, 1000 * row.weightGrad, 0, 1, 1};
-            const std::string name = fmt::format("optimum p{} m{} {}/{}/{}", row.devices, row.microbatches, row.forward, row.inputGrad, row.weightGrad);
+            const Instance instance{"",
+                                    row.devices,
+                                    row.microbatches,
+                                    1000 * row.forward,
+                                    1000 * row.inputGrad,
+                                    1000 * row.weightGrad,
+                                    0,
+                                    1,
+                                    1};
+            const std::string name = fmt::format("optimum p{} m{} {}/{}/{}", row.devices, row.microbatches, row.forward,
+                                                 row.inputGrad, row.weightGrad);
             if (!wanted(name))
                 continue;
-            const Timed found = timed(designOf("zb-h1", instance, 1), static_cast<double>(row.inMemory) / row.devices, [](const SearchResult&) { return false; });
+            const Timed found = timed(designOf("zb-h1", instance, 1), static_cast<double>(row.inMemory) / row.devices,
+                                      [](const SearchResult&) { return false; });
             const auto milliseconds = [](Nanoseconds time) { return 1e-6 * static_cast<double>(time); };
             const Nanoseconds known = Nanoseconds{1'000'000} * row.span;
             const char* verdict = row.span == 0 ? "–" : judge(found.result.value - known);
             fmt::print("| {} | {} | {} | {:g} | {:g} | {:.2f} % | {} | {} | {:.2f} | {:.1f} |\n", name, row.inMemory,
                        row.span == 0 ? "–" : std::to_string(row.span), milliseconds(found.result.value),
-                       milliseconds(found.result.bound.value), 100 * found.result.gap, found.result.proved ? "yes" : "no",
-                       verdict, found.result.history.back().seconds, found.seconds);
+                       milliseconds(found.result.bound.value), 100 * found.result.gap,
+                       found.result.proved ? "yes" : "no", verdict, found.result.history.back().seconds, found.seconds);
             std::fflush(stdout);
         }
         end();
@@ -153,7 +167,8 @@ public:
 
     void partitions()
     {
-        begin("Layers, devices and order together", "model | family, even split | its ms | its GiB | found ms | gain | bound ms | layers per stage | devices | CPU s");
+        begin("Layers, devices and order together", "model | family, even split | its ms | its GiB | found ms | gain | "
+                                                    "bound ms | layers per stage | devices | CPU s");
         for (const char* model : {"llama-3-8b", "llama-3-70b", "deepseek-v3"})
             for (const int devices : {4, 8})
                 partition(model, devices);
@@ -208,7 +223,8 @@ private:
     static SearchOptions options(double share)
     {
         SearchOptions options;
-        options.threads = static_cast<int>(fromEnvironment("PIPEWRIGHT_SEARCH_THREADS", std::max(1u, std::thread::hardware_concurrency())));
+        options.threads = static_cast<int>(
+            fromEnvironment("PIPEWRIGHT_SEARCH_THREADS", std::max(1u, std::thread::hardware_concurrency())));
         const double seconds = share * fromEnvironment("PIPEWRIGHT_SEARCH_SECONDS", 10) * stretch(options.threads);
         options.timeLimit = std::chrono::milliseconds(static_cast<int>(1000 * seconds));
         return options;
@@ -235,31 +251,44 @@ private:
 
     static double rateOf(const Design& design) { return predict(design).metrics.rateSpan; }
 
-    void linear(const Instance& row, double limit, double rate, const char* by) { published("linear", designOf("zb-auto", row, limit), row, limit, rate, by); }
-    void folded(const Instance& row, double limit, double rate, const char* by) { published("V", designOf("zb-v", row, limit), row, limit, rate, by); }
+    void linear(const Instance& row, double limit, double rate, const char* by)
+    {
+        published("linear", designOf("zb-auto", row, limit), row, limit, rate, by);
+    }
+    void folded(const Instance& row, double limit, double rate, const char* by)
+    {
+        published("V", designOf("zb-v", row, limit), row, limit, rate, by);
+    }
     /// In the memory of the first device, which holds most.
     void looped(const Instance& row, int chunks, double rate)
     {
         std::vector<Block> nothingLocked;
         const Design full = designOf("interleaved-1f1b", row, 1, chunks);
-        const double limit = static_cast<double>(2 * (row.devices - 1) + (chunks - 1) * row.devices + 1) / (chunks * row.devices);
-        published(fmt::format("{} chunks", chunks), withBackward(full, BackwardStyle::Split, nothingLocked), row, limit, rate, "1F1B-I");
+        const double limit =
+            static_cast<double>(2 * (row.devices - 1) + (chunks - 1) * row.devices + 1) / (chunks * row.devices);
+        published(fmt::format("{} chunks", chunks), withBackward(full, BackwardStyle::Split, nothingLocked), row, limit,
+                  rate, "1F1B-I");
     }
 
     /// The rate is compared in the four digits that are printed.
-    void published(const std::string& placement, const Design& design, const Instance& row, double limit, double rate, const char* by)
+    void published(const std::string& placement, const Design& design, const Instance& row, double limit, double rate,
+                   const char* by)
     {
         const std::string name = fmt::format("{} {} p{} m{}", placement, row.model, row.devices, row.microbatches);
         if (!wanted(fmt::format("{} {:.4g}x", name, limit)))
             return;
         const Nanoseconds ideal = predict(design).metrics.ideal;
-        const auto rateFor = [&](Nanoseconds span) { return static_cast<double>(span - ideal) / static_cast<double>(span); };
+        const auto rateFor = [&](Nanoseconds span) {
+            return static_cast<double>(span - ideal) / static_cast<double>(span);
+        };
         const auto digits = [](double value) { return std::lround(1e4 * value); };
-        const Timed found = timed(design, limit, [&](const SearchResult& now) { return digits(rateFor(now.value)) < digits(rate); });
+        const Timed found =
+            timed(design, limit, [&](const SearchResult& now) { return digits(rateFor(now.value)) < digits(rate); });
         const char* verdict = judge(digits(rateFor(found.result.value)) - digits(rate));
-        fmt::print("| {} | {:.4g}x | {:.4f} | {} | {:.4f} | {:.4f} | {:.2f} % | {} | {} | {:.2f} | {:.1f} |\n", name, limit, rate, by,
-                   rateFor(found.result.value), rateFor(found.result.bound.value), 100 * found.result.gap,
-                   found.result.proved ? "yes" : "no", verdict, found.result.history.back().seconds, found.seconds);
+        fmt::print("| {} | {:.4g}x | {:.4f} | {} | {:.4f} | {:.4f} | {:.2f} % | {} | {} | {:.2f} | {:.1f} |\n", name,
+                   limit, rate, by, rateFor(found.result.value), rateFor(found.result.bound.value),
+                   100 * found.result.gap, found.result.proved ? "yes" : "no", verdict,
+                   found.result.history.back().seconds, found.seconds);
         std::fflush(stdout);
     }
 
@@ -299,8 +328,9 @@ private:
         judge(found.result.value - fastest.makespan);
         const auto milliseconds = [](Nanoseconds time) { return 1e-6 * static_cast<double>(time); };
         fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.2f} | {:.2f} % | {:.2f} | {} | {} | {:.1f} |\n", name,
-                   fastest.candidate.label(), milliseconds(fastest.makespan), static_cast<double>(fastest.peakBytes) / (1 << 30),
-                   milliseconds(found.result.value), 100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan)),
+                   fastest.candidate.label(), milliseconds(fastest.makespan),
+                   static_cast<double>(fastest.peakBytes) / (1 << 30), milliseconds(found.result.value),
+                   100 * (1 - milliseconds(found.result.value) / milliseconds(fastest.makespan)),
                    milliseconds(found.result.bound.value), fmt::join(found.design.layersPerStage, " "),
                    fmt::join(found.design.schedule.deviceOfStage, " "), seconds);
         std::fflush(stdout);

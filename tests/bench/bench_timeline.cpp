@@ -143,7 +143,13 @@ void panning(benchmark::State& state)
         });
     }
 }
-BENCHMARK(panning)->ArgName("microbatches")->Arg(521)->Arg(5209)->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(panning)
+    ->ArgName("microbatches")
+    ->Arg(521)
+    ->Arg(5209)
+    ->Iterations(frames)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 void zooming(benchmark::State& state)
 {
@@ -162,7 +168,13 @@ void zooming(benchmark::State& state)
         });
     }
 }
-BENCHMARK(zooming)->ArgName("microbatches")->Arg(521)->Arg(5209)->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(zooming)
+    ->ArgName("microbatches")
+    ->Arg(521)
+    ->Arg(5209)
+    ->Iterations(frames)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 void scrollingLanes(benchmark::State& state)
 {
@@ -174,8 +186,8 @@ void scrollingLanes(benchmark::State& state)
     for (auto _ : state) {
         const int direction = frame++ / 20 % 2 == 0 ? -1 : 1;
         times.take([&] {
-            QWheelEvent wheel(wheelAt, shown.view->viewport()->mapToGlobal(wheelAt), {}, {0, 120 * direction}, Qt::NoButton,
-                              Qt::NoModifier, Qt::NoScrollPhase, false);
+            QWheelEvent wheel(wheelAt, shown.view->viewport()->mapToGlobal(wheelAt), {}, {0, 120 * direction},
+                              Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
             QApplication::sendEvent(shown.view->viewport(), &wheel);
             paints.await();
         });
@@ -335,7 +347,13 @@ void committing(benchmark::State& state)
         settle(); // searches in the background start anew after each edit
     }
 }
-BENCHMARK(committing)->ArgName("microbatches")->Arg(521)->Arg(5209)->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(committing)
+    ->ArgName("microbatches")
+    ->Arg(521)
+    ->Arg(5209)
+    ->Iterations(5)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 /// What a mouse move of a drag changes is painted when the time is taken.
 void dragging(benchmark::State& state, const char* family)

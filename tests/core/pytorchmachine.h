@@ -57,10 +57,16 @@ struct Machine {
         }
     }
 
-    static Op opOf(const Action& a) { return a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W; }
+    static Op opOf(const Action& a)
+    {
+        return a.type == "F" ? Op::F : a.type == "B" ? Op::B : a.type == "I" ? Op::I : Op::W;
+    }
     static bool isTransfer(const Action& a) { return a.type.starts_with("SEND") || a.type.starts_with("RECV"); }
     static bool isWait(const Action& a) { return a.type.starts_with("WAIT_SEND"); }
-    static std::tuple<bool, int, int> waitedFor(const Action& a) { return {a.type.ends_with("_B"), a.stage, a.microbatch}; }
+    static std::tuple<bool, int, int> waitedFor(const Action& a)
+    {
+        return {a.type.ends_with("_B"), a.stage, a.microbatch};
+    }
 
     /// When the last computation ends on ranks with one stream for computations and one for transfers, which
     /// take `latency`; a transfer starts when everything that its two ranks had before it in their streams, and
@@ -92,7 +98,10 @@ struct Machine {
                     } else if (isTransfer(a)) {
                         const bool gradient = a.type.ends_with("_B"), send = a.type.starts_with("SEND");
                         const int other = a.stage + (send == gradient ? -1 : 1);
-                        stream[r].push_back({send, rankOfStage.at(other), {gradient, send ? a.stage : other, a.microbatch}, computed[r]});
+                        stream[r].push_back({send,
+                                             rankOfStage.at(other),
+                                             {gradient, send ? a.stage : other, a.microbatch},
+                                             computed[r]});
                     } else if (a.type.size() == 1) {
                         // Two together start when both may, and end together.
                         Nanoseconds start = computed[r], duration = 0;
@@ -120,10 +129,12 @@ struct Machine {
                 while (!stream[r].empty()) {
                     const Transfer mine = stream[r].front();
                     const auto peer = static_cast<std::size_t>(mine.peer);
-                    if (stream[peer].empty() || stream[peer].front().key != mine.key || stream[peer].front().send == mine.send)
+                    if (stream[peer].empty() || stream[peer].front().key != mine.key
+                        || stream[peer].front().send == mine.send)
                         break;
                     const Transfer theirs = stream[peer].front();
-                    const Nanoseconds end = std::max({mine.issued, theirs.issued, transferred[r], transferred[peer]}) + latency;
+                    const Nanoseconds end =
+                        std::max({mine.issued, theirs.issued, transferred[r], transferred[peer]}) + latency;
                     transferred[r] = transferred[peer] = end;
                     available[mine.send ? peer : r][mine.key] = end;
                     through[mine.send ? r : peer][mine.key] = end;
@@ -150,9 +161,10 @@ struct Machine {
         };
         std::vector<std::size_t> next(rows.size(), 0);
         std::vector<std::deque<Transfer>> stream(rows.size());
-        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size()), sent(rows.size()), through(rows.size());
-        std::map<int, int> backwardsLeft;      // per stage
-        std::map<std::size_t, int> reducing;   // rank -> stage, where reductions are waited for
+        std::vector<std::set<Key>> posted(rows.size()), arrived(rows.size()), made(rows.size()), sent(rows.size()),
+            through(rows.size());
+        std::map<int, int> backwardsLeft;    // per stage
+        std::map<std::size_t, int> reducing; // rank -> stage, where reductions are waited for
         bool endAtOnce = true;
         for (const std::vector<Action>& row : rows)
             for (const Action& a : row) {
@@ -164,7 +176,8 @@ struct Machine {
             for (std::size_t r = 0; r < rows.size(); ++r) {
                 while (next[r] < rows[r].size() && !(blocking && !stream[r].empty())) {
                     const Action& a = rows[r][next[r]];
-                    const QString name = QString::fromStdString(std::to_string(a.stage) + a.type + std::to_string(a.microbatch));
+                    const QString name =
+                        QString::fromStdString(std::to_string(a.stage) + a.type + std::to_string(a.microbatch));
                     const bool gradient = a.type.ends_with("_B");
                     if (isWait(a)) {
                         if (!sent[r].count(waitedFor(a)))

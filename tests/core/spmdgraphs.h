@@ -106,11 +106,12 @@ private:
     std::mt19937 m_random;
 };
 
-/// Relations that hold of a tensor are bits, in the order of Theory::relationsOf(). What a set of them can grow into does
-/// not depend on the other tensors, so it is worked out once.
+/// Relations that hold of a tensor are bits, in the order of Theory::relationsOf(). What a set of them can grow into
+/// does not depend on the other tensors, so it is worked out once.
 class EveryProgram {
 public:
-    explicit EveryProgram(const Theory& theory) : m_theory(theory), m_relations(tensors()), m_steps(tensors()), m_reached(tensors())
+    explicit EveryProgram(const Theory& theory)
+        : m_theory(theory), m_relations(tensors()), m_steps(tensors()), m_reached(tensors())
     {
         const TensorGraph& graph = theory.graph();
         for (int t = 0; t < graph.size(); ++t) {

@@ -47,14 +47,16 @@ private Q_SLOTS:
         const BuildingBlock block = *blockOfFamily("zb-h1", 4, 8);
         const int f2 = indexOf(block, Op::F, 2), f1 = indexOf(block, Op::F, 1);
         const auto conflicts = conflictsOf(withStart(block, f2, 0));
-        QVERIFY(std::find(conflicts.begin(), conflicts.end(), PassConflict{PassConflict::Kind::Early, f2, f1}) != conflicts.end());
+        QVERIFY(std::find(conflicts.begin(), conflicts.end(), PassConflict{PassConflict::Kind::Early, f2, f1})
+                != conflicts.end());
     }
 
     void passesThatMeetModuloTheIntervalAreNamedOnce()
     {
         const BuildingBlock block = *blockOfFamily("zb-h1", 4, 8);
         const int w0 = indexOf(block, Op::W, 0);
-        const BuildingBlock edited = withStart(block, w0, block.passes[std::size_t(w0)].start + 1); // onto F0 of another repetition
+        const BuildingBlock edited =
+            withStart(block, w0, block.passes[std::size_t(w0)].start + 1); // onto F0 of another repetition
         int meetings = 0;
         for (const PassConflict& conflict : conflictsOf(edited)) {
             QVERIFY(conflict.kind == PassConflict::Kind::Meets);
@@ -94,7 +96,8 @@ private Q_SLOTS:
                 QVERIFY(start <= block.passes[std::size_t(pass)].start);
                 for (const PassConflict& conflict : conflictsOf(withStart(block, pass, start)))
                     QVERIFY(!(conflict.kind == PassConflict::Kind::Early && conflict.pass == pass)
-                            && !(conflict.kind == PassConflict::Kind::Meets && (conflict.pass == pass || conflict.other == pass)));
+                            && !(conflict.kind == PassConflict::Kind::Meets
+                                 && (conflict.pass == pass || conflict.other == pass)));
             }
         }
     }

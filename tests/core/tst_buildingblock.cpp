@@ -41,8 +41,8 @@ const UnrollOptions asStamped{false, true, true};
 
 std::vector<BuildingBlock> allForms(int p, int m)
 {
-    return {oneF1BBlock(p),  eagerBlock(p), gpipeBlock(p, m),    zeroBubbleH1Block(p), zeroBubbleH2Block(p),
-            interleavedBlock(p), vMinBlock(p),  vHalfBlock(p), vZeroBubbleBlock(p),  oneF1BVBlock(p)};
+    return {oneF1BBlock(p),      eagerBlock(p), gpipeBlock(p, m), zeroBubbleH1Block(p), zeroBubbleH2Block(p),
+            interleavedBlock(p), vMinBlock(p),  vHalfBlock(p),    vZeroBubbleBlock(p),  oneF1BVBlock(p)};
 }
 
 } // namespace
@@ -55,7 +55,8 @@ private Q_SLOTS:
     {
         for (int p = 1; p <= 20; ++p)
             for (const BuildingBlock& block : allForms(p, 5))
-                QVERIFY2(checkBlock(block).empty(), qPrintable(QString::fromStdString(block.name) + ": " + first(checkBlock(block))));
+                QVERIFY2(checkBlock(block).empty(),
+                         qPrintable(QString::fromStdString(block.name) + ": " + first(checkBlock(block))));
     }
 
     void linearFormsStampTheFamiliesOrders_data()
@@ -99,7 +100,8 @@ private Q_SLOTS:
         const BuildingBlock block = vZeroBubbleBlock(d);
         const auto start = [&](Op op, int stage) {
             return std::find_if(block.passes.begin(), block.passes.end(),
-                                [&](const auto& pass) { return pass.op == op && pass.stage == stage; })->start;
+                                [&](const auto& pass) { return pass.op == op && pass.stage == stage; })
+                ->start;
         };
         QCOMPARE(start(Op::F, d - 1) - start(Op::F, 0) + 1, 4 * d - 3);
         QCOMPARE(start(Op::F, 2 * d - 1) - start(Op::F, d) + 1, 2 * d - 1);
@@ -131,13 +133,15 @@ private Q_SLOTS:
     {
         for (int p : {2, 4, 6, 7})
             for (const BuildingBlock& block : allForms(p, 3 * p))
-                QVERIFY2(measured(unroll(block, 3 * p)).span <= measured(unroll(block, 3 * p, asStamped)).span, block.name.c_str());
+                QVERIFY2(measured(unroll(block, 3 * p)).span <= measured(unroll(block, 3 * p, asStamped)).span,
+                         block.name.c_str());
     }
 
     void interleavedFormHasTheBubbleOfItsFamily()
     {
         for (int p : {2, 4, 6})
-            QVERIFY(measured(unroll(interleavedBlock(p), 4 * p)).makespan >= Nanoseconds{1000} * (6 * 4 * p + 3 * (p - 1)));
+            QVERIFY(measured(unroll(interleavedBlock(p), 4 * p)).makespan
+                    >= Nanoseconds{1000} * (6 * 4 * p + 3 * (p - 1)));
     }
 
     void faultsAreNamed_data()
@@ -201,7 +205,8 @@ private Q_SLOTS:
         block.name = "own";
         block.interval = 6;
         block.deviceOfStage = {0, 0, 1};
-        block.passes = {{Op::F, 0, 0, 1}, {Op::F, 1, 1, 1}, {Op::F, 2, 2, 1}, {Op::I, 2, 3, 1}, {Op::I, 1, 4, 1}, {Op::I, 0, 5, 1}};
+        block.passes = {{Op::F, 0, 0, 1}, {Op::F, 1, 1, 1}, {Op::F, 2, 2, 1},
+                        {Op::I, 2, 3, 1}, {Op::I, 1, 4, 1}, {Op::I, 0, 5, 1}};
         placeWeightGrads(block);
         QVERIFY(!hasErrors(checkBlock(block)));
         const Schedule schedule = unroll(block, 5);

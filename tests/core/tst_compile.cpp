@@ -31,10 +31,12 @@ Schedule chain(int stages, const std::vector<int>& deviceOfStage, int microbatch
     s.order.resize(static_cast<std::size_t>(*std::max_element(deviceOfStage.begin(), deviceOfStage.end()) + 1));
     for (int stage = 0; stage < stages; ++stage)
         for (int m = 0; m < microbatches; ++m)
-            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back({Op::F, stage, m});
+            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back(
+                {Op::F, stage, m});
     for (int stage = stages; stage-- > 0;)
         for (int m = 0; m < microbatches; ++m)
-            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back({Op::B, stage, m});
+            s.order[static_cast<std::size_t>(deviceOfStage[static_cast<std::size_t>(stage)])].push_back(
+                {Op::B, stage, m});
     return s;
 }
 
@@ -130,7 +132,9 @@ private Q_SLOTS:
         const Dataflow tied{{}, {{0, 2, 4096}}};
         const Schedule s = chain(3, {0, 1, 2}, microbatches);
         const Program once = compile(s, unitCosts(3), tied);
-        const auto count = [](const Program& p, auto test) { return std::count_if(p.tasks.begin(), p.tasks.end(), test); };
+        const auto count = [](const Program& p, auto test) {
+            return std::count_if(p.tasks.begin(), p.tasks.end(), test);
+        };
         QCOMPARE(count(once, [](const Task& t) { return isReduction(t.kind); }), 1);
         QCOMPARE(once.transferCount(), std::int64_t{2 * microbatches * 2});
         QCOMPARE(checkLifetimes(once), QString());
@@ -164,9 +168,10 @@ private Q_SLOTS:
                 const Instruction& free = device.instructions[i];
                 if (free.kind != InstructionKind::Free || free.task == none)
                     continue;
-                const auto send = std::find_if(device.instructions.begin(), device.instructions.end(), [&](const Instruction& s) {
-                    return s.kind == InstructionKind::Send && s.task == free.task;
-                });
+                const auto send =
+                    std::find_if(device.instructions.begin(), device.instructions.end(), [&](const Instruction& s) {
+                        return s.kind == InstructionKind::Send && s.task == free.task;
+                    });
                 QVERIFY(send < device.instructions.begin() + static_cast<std::ptrdiff_t>(i));
             }
         QCOMPARE(checkLifetimes(program), QString());
@@ -194,7 +199,8 @@ private Q_SLOTS:
 
     void theListsAreTheSameForAnyNumberOfThreads()
     {
-        for (const char* family : {"dualpipe", "seq1f1b", "v-half", "pipedream-2bw"}) { // overlaps, pieces, a V, updates
+        for (const char* family :
+             {"dualpipe", "seq1f1b", "v-half", "pipedream-2bw"}) { // overlaps, pieces, a V, updates
             FamilyParameters parameters;
             parameters.devices = 6;
             parameters.microbatches = 12;
@@ -215,8 +221,9 @@ private Q_SLOTS:
                 projectOntoDevices(several, s.devices(), CompileOptions{}.outstandingSends, threads);
                 for (std::size_t d = 0; d < one.devices.size(); ++d) {
                     const Program::Device &expected = one.devices[d], &device = several.devices[d];
-                    QVERIFY(std::equal(device.instructions.begin(), device.instructions.end(), expected.instructions.begin(),
-                                       expected.instructions.end(), [](const Instruction& a, const Instruction& b) {
+                    QVERIFY(std::equal(device.instructions.begin(), device.instructions.end(),
+                                       expected.instructions.begin(), expected.instructions.end(),
+                                       [](const Instruction& a, const Instruction& b) {
                                            return a.kind == b.kind && a.task == b.task && a.buffer == b.buffer;
                                        }));
                     QCOMPARE(device.liveBytes, expected.liveBytes);
@@ -261,7 +268,8 @@ private Q_SLOTS:
         for (std::size_t i = 0; i + 1 < list.size() && !moved; ++i)
             for (std::size_t j = i + 1; j < list.size() && !moved; ++j)
                 if (list[i].kind == InstructionKind::Receive && list[j].kind == InstructionKind::Send) {
-                    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(i), list.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(i),
+                                list.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                 list.begin() + static_cast<std::ptrdiff_t>(j) + 1);
                     moved = true;
                 }

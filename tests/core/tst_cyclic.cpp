@@ -70,7 +70,8 @@ void tst_cyclic::cyclicTimetable()
 {
     for (int n = 1; n <= 5; ++n)
         for (const char* name : {"cdp-v1", "cdp-v2"})
-            for (const WorkerLayout layout : {WorkerLayout::Pipeline, WorkerLayout::Workers, WorkerLayout::Triangle, WorkerLayout::Sharded}) {
+            for (const WorkerLayout layout :
+                 {WorkerLayout::Pipeline, WorkerLayout::Workers, WorkerLayout::Triangle, WorkerLayout::Sharded}) {
                 const int steps = 4;
                 const Compiled run = family(name, workersOn(layout, n, steps, true));
                 std::map<std::pair<int, int>, std::set<int>> occupants; // tick, stage
@@ -90,7 +91,8 @@ void tst_cyclic::cyclicTimetable()
                     }
                 for (int j = 0; j < n; ++j)
                     for (int t = 0; t < steps; ++t)
-                        QCOMPARE(run.tick(Op::U, j, t * n + n - 1), 2 * n * t + 4 * n - 3 - j + 1); // T_done, and it is over
+                        QCOMPARE(run.tick(Op::U, j, t * n + n - 1),
+                                 2 * n * t + 4 * n - 3 - j + 1); // T_done, and it is over
             }
     const Compiled three = family("cdp-v1", workersOn(WorkerLayout::Pipeline, 3, 2, true));
     QCOMPARE(three.tick("F0.2"), 4);
@@ -162,7 +164,8 @@ void tst_cyclic::cyclicMemory()
             QCOMPARE(std::vector<int>(cdp.begin(), cdp.begin() + 9), (std::vector<int>{1, 2, 4, 6, 8, 9, 10, 10, 10}));
         if (n == 3)
             QCOMPARE(std::vector<int>(cdp.begin(), cdp.begin() + 7), (std::vector<int>{1, 2, 4, 5, 6, 6, 6}));
-        // After a time step's backwards have let go of theirs: that many fewer, and from then on as many again and again.
+        // After a time step's backwards have let go of theirs: that many fewer, and from then on as many again and
+        // again.
         const Compiled released = family("cdp-v1", workersOn(WorkerLayout::Workers, n, 4, true));
         std::vector<int> after;
         for (int tau = 0; tau < 8 * n; ++tau) {
@@ -279,9 +282,11 @@ void tst_cyclic::shardedStatesHop()
             without.order[d].erase(without.order[d].begin() + static_cast<std::ptrdiff_t>(i));
             try {
                 const Program program = compile(without, tickCosts(3), {}, incomplete);
-                QVERIFY(program.computeCount() < family("cdp-v2", workersOn(WorkerLayout::Sharded, 3, 3, true)).program.computeCount());
+                QVERIFY(program.computeCount()
+                        < family("cdp-v2", workersOn(WorkerLayout::Sharded, 3, 3, true)).program.computeCount());
             } catch (const Error& error) {
-                QFAIL(qPrintable(QString("%1: %2").arg(QString::fromStdString(toString(whole.order[d][i]))).arg(error.what())));
+                QFAIL(qPrintable(
+                    QString("%1: %2").arg(QString::fromStdString(toString(whole.order[d][i]))).arg(error.what())));
             }
         }
 }

@@ -62,14 +62,16 @@ private Q_SLOTS:
         QCOMPARE(peak.saved, (std::vector<MemoryPeak::Saved>{{1, 2, 11 * mib}}));
         QCOMPARE(peak.workspace, 7 * mib);
         QCOMPARE(peak.made, mib / 2);
-        QCOMPARE(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace, peak.peak);
+        QCOMPARE(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace,
+                 peak.peak);
 
         const auto error = std::find_if(diagnostics.begin(), diagnostics.end(),
                                         [](const Diagnostic& d) { return d.severity == Severity::Error; });
         QVERIFY(error != diagnostics.end());
         QCOMPARE(error->where, std::string("device 1"));
-        for (const char* part : {"at 3 ms (B1.0)", "30 MiB of small card", "20 MiB all the time",
-                                 "11 MiB of saved activations (stage 1: 11 MiB of 2 microbatches)", "7 MiB of workspace"})
+        for (const char* part :
+             {"at 3 ms (B1.0)", "30 MiB of small card", "20 MiB all the time",
+              "11 MiB of saved activations (stage 1: 11 MiB of 2 microbatches)", "7 MiB of workspace"})
             QVERIFY2(error->what.find(part) != std::string::npos, (error->what + " lacks " + part).c_str());
     }
 
@@ -95,7 +97,8 @@ private Q_SLOTS:
             for (int d = 0; d < 4; ++d) {
                 const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, d);
                 QCOMPARE(peak.peak, prediction.program.devices[std::size_t(d)].peakBytes);
-                QVERIFY2(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace == peak.peak,
+                QVERIFY2(peak.persistent + peak.savedBytes() + peak.received + peak.made + peak.weights + peak.workspace
+                             == peak.peak,
                          std::string(family.name).c_str());
                 const std::vector<MemorySample>& curve = prediction.timeline.memory[std::size_t(d)];
                 QVERIFY(std::find(curve.begin(), curve.end(), MemorySample{peak.time, peak.peak}) != curve.end());
@@ -137,8 +140,14 @@ private Q_SLOTS:
     {
         Design design = twoStages();
         design.schedule.deviceOfStage = {0, 0};
-        design.schedule.order = {{{Op::F, 0, 0}, {Op::F, 1, 0}, {Op::F, 0, 1}, {Op::F, 1, 1},
-                                  {Op::B, 1, 0}, {Op::B, 0, 0}, {Op::B, 1, 1}, {Op::B, 0, 1}}};
+        design.schedule.order = {{{Op::F, 0, 0},
+                                  {Op::F, 1, 0},
+                                  {Op::F, 0, 1},
+                                  {Op::F, 1, 1},
+                                  {Op::B, 1, 0},
+                                  {Op::B, 0, 0},
+                                  {Op::B, 1, 1},
+                                  {Op::B, 0, 1}}};
         for (StageCosts& stage : design.costs.stages)
             stage = StageCosts{};
         design.costs.stages[0].parameters = 5 * mib;

@@ -64,8 +64,10 @@ Design trainableDesign()
     design.schedule.microbatches = 2;
     design.schedule.deviceOfStage = {0, 1};
     for (int device = 0; device < 2; ++device)
-        design.schedule.order.push_back({{Op::F, device, 0, 0}, {Op::F, device, 1, 0}, {Op::B, device, 0, 0}, {Op::B, device, 1, 0}});
-    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &design.dataflow);
+        design.schedule.order.push_back(
+            {{Op::F, device, 0, 0}, {Op::F, device, 1, 0}, {Op::B, device, 0, 0}, {Op::B, device, 1, 0}});
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
+                                &design.dataflow);
     return design;
 }
 
@@ -74,7 +76,9 @@ rc::Gen<Design> arbitraryDesign()
 {
     return rc::gen::exec([] {
         const auto upTo = [](std::int64_t high) { return *rc::gen::inRange<std::int64_t>(0, high + 1); };
-        const auto text = [] { return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("az \"\\/\n\t~%09"))); };
+        const auto text = [] {
+            return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("az \"\\/\n\t~%09")));
+        };
         const auto rate = [&upTo] { return static_cast<double>(upTo(1'000'000'000'000)) * (upTo(1) ? 1.0 : 0.3); };
         const auto time = [&upTo] { return upTo(1) ? upTo(1'000'000'000'000) : upTo(2'000'000); };
         Design design;
@@ -85,7 +89,8 @@ rc::Gen<Design> arbitraryDesign()
         design.schedule.backward = upTo(1) ? BackwardStyle::Full : BackwardStyle::Split;
         design.schedule.firstStageMaySplit = upTo(1) != 0;
         const auto block = [&] {
-            return Block{static_cast<Op>(upTo(5)), static_cast<int>(upTo(stages - 1)), static_cast<int>(upTo(70'000)), static_cast<int>(upTo(2))};
+            return Block{static_cast<Op>(upTo(5)), static_cast<int>(upTo(stages - 1)), static_cast<int>(upTo(70'000)),
+                         static_cast<int>(upTo(2))};
         };
         for (int stage = 0; stage < stages; ++stage)
             design.schedule.deviceOfStage.push_back(static_cast<int>(upTo(devices - 1)));
@@ -98,7 +103,8 @@ rc::Gen<Design> arbitraryDesign()
             design.schedule.pins.push_back({block(), time()});
         for (auto& line : design.schedule.order)
             for (std::size_t i = 0; i + 1 < line.size(); i += 2)
-                if (upTo(3) == 0 && std::find(line.begin(), line.end(), line[i]) == line.begin() + static_cast<std::ptrdiff_t>(i))
+                if (upTo(3) == 0
+                    && std::find(line.begin(), line.end(), line[i]) == line.begin() + static_cast<std::ptrdiff_t>(i))
                     design.schedule.overlaps.push_back({line[i], line[i + 1]});
         std::sort(design.schedule.overlaps.begin(), design.schedule.overlaps.end());
         dropBrokenOverlaps(design.schedule);
@@ -133,7 +139,8 @@ rc::Gen<Design> arbitraryDesign()
         if (upTo(1)) {
             design.cluster.name = text();
             for (std::int64_t i = upTo(3); i > 0; --i)
-                design.cluster.devices.push_back({text(), upTo(std::int64_t(1) << 40), rate(), rate(), 0.1 * static_cast<double>(upTo(10))});
+                design.cluster.devices.push_back(
+                    {text(), upTo(std::int64_t(1) << 40), rate(), rate(), 0.1 * static_cast<double>(upTo(10))});
             design.cluster.link = link();
             if (upTo(1))
                 design.cluster.linkOfPair[{0, 1}] = link();
@@ -146,7 +153,8 @@ rc::Gen<Design> arbitraryDesign()
         design.costs.blockingTransfers = upTo(1) != 0;
         design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
         for (std::int64_t i = upTo(3); i > 0; --i)
-            design.costs.microbatches.push_back({0.125 * static_cast<double>(upTo(80)), 0.125 * static_cast<double>(upTo(80))});
+            design.costs.microbatches.push_back(
+                {0.125 * static_cast<double>(upTo(80)), 0.125 * static_cast<double>(upTo(80))});
         for (int stage = 0; stage < stages; ++stage) {
             StageCosts costs{time(), time(), time(), time(), time(), time()};
             if (upTo(1))
@@ -215,47 +223,77 @@ private slots:
         const auto row = [](const char* name, const char* from, const char* to, const char* expected) {
             QTest::newRow(name) << QString(from) << QString(to) << QString(expected);
         };
-        row("wrong JSON", "\"backward\": \"full\",", "\"backward\": \"full\"", "design.json:9: error: not valid JSON: syntax error");
+        row("wrong JSON", "\"backward\": \"full\",", "\"backward\": \"full\"",
+            "design.json:9: error: not valid JSON: syntax error");
         row("unquoted value", "\"full\"", "full", "design.json:8: error: not valid JSON");
         row("short replica", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [[0]],",
             "design.json:8: error: 1 stages are placed, \"placement\" has 2");
         row("replica nowhere", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [[0, 7]],",
             "design.json:8: error: stage 1 is placed on device 7, but \"order\" has 2 devices");
-        row("replica of another kind", "\"backward\": \"full\",", "\"backward\": \"full\", \"replica_placements\": [3],",
-            "design.json:8: error: this is not a placement");
-        row("half a pair", "\"F0.0\", \"B0.0\"", "\"F0.0&\", \"B0.0\"", "design.json:10: error: device 0, position 0: \"F0.0&\" is not a block");
-        row("unknown key", "\"placement\"", "\"placment\"", "design.json:7: error: unknown key \"placment\" (did you mean \"placement\"?)");
-        row("unknown key at the top", "\"name\"", "\"nam\"", "design.json:3: error: unknown key \"nam\" (did you mean \"name\"?)");
-        row("missing key", "    \"microbatches\": 1,\n", "", "design.json:4: error: the key \"microbatches\" is missing");
-        row("doubled key", "\"family\": \"1f1b\",", "\"family\": \"1f1b\",\n    \"family\": \"x\",", "design.json:6: error: the key \"family\" stands twice");
-        row("wrong type", "\"microbatches\": 1", "\"microbatches\": \"1\"", "design.json:6: error: \"microbatches\" is a text (expected a whole number)");
-        row("a number with fraction", "\"microbatches\": 1", "\"microbatches\": 1.5", "design.json:6: error: \"microbatches\" is a number (expected a whole number)");
-        row("no microbatches", "\"microbatches\": 1", "\"microbatches\": 0", "design.json:6: error: \"microbatches\" is 0, out of range (between 1 and 65536)");
-        row("too many microbatches", "\"microbatches\": 1", "\"microbatches\": 65537", "design.json:6: error: \"microbatches\" is 65537, out of range");
-        row("beyond 64 bits", "\"microbatches\": 1", "\"microbatches\": 18446744073709551615", "design.json:6: error: \"microbatches\" is 18446744073709551615, out of range");
-        row("negative time", "\"forward\": \"1ms\"", "\"forward\": \"-1ms\"", "design.json:18: error: \"forward\": a duration cannot be negative");
-        row("time without unit", "\"forward\": \"2ms\"", "\"forward\": \"2\"", "design.json:19: error: \"forward\": the duration \"2\" has no unit");
-        row("time as a number", "\"forward\": \"2ms\"", "\"forward\": 2", "design.json:19: error: \"forward\" is a number (expected a duration");
+        row("replica of another kind", "\"backward\": \"full\",",
+            "\"backward\": \"full\", \"replica_placements\": [3],", "design.json:8: error: this is not a placement");
+        row("half a pair", "\"F0.0\", \"B0.0\"", "\"F0.0&\", \"B0.0\"",
+            "design.json:10: error: device 0, position 0: \"F0.0&\" is not a block");
+        row("unknown key", "\"placement\"", "\"placment\"",
+            "design.json:7: error: unknown key \"placment\" (did you mean \"placement\"?)");
+        row("unknown key at the top", "\"name\"", "\"nam\"",
+            "design.json:3: error: unknown key \"nam\" (did you mean \"name\"?)");
+        row("missing key", "    \"microbatches\": 1,\n", "",
+            "design.json:4: error: the key \"microbatches\" is missing");
+        row("doubled key", "\"family\": \"1f1b\",", "\"family\": \"1f1b\",\n    \"family\": \"x\",",
+            "design.json:6: error: the key \"family\" stands twice");
+        row("wrong type", "\"microbatches\": 1", "\"microbatches\": \"1\"",
+            "design.json:6: error: \"microbatches\" is a text (expected a whole number)");
+        row("a number with fraction", "\"microbatches\": 1", "\"microbatches\": 1.5",
+            "design.json:6: error: \"microbatches\" is a number (expected a whole number)");
+        row("no microbatches", "\"microbatches\": 1", "\"microbatches\": 0",
+            "design.json:6: error: \"microbatches\" is 0, out of range (between 1 and 65536)");
+        row("too many microbatches", "\"microbatches\": 1", "\"microbatches\": 65537",
+            "design.json:6: error: \"microbatches\" is 65537, out of range");
+        row("beyond 64 bits", "\"microbatches\": 1", "\"microbatches\": 18446744073709551615",
+            "design.json:6: error: \"microbatches\" is 18446744073709551615, out of range");
+        row("negative time", "\"forward\": \"1ms\"", "\"forward\": \"-1ms\"",
+            "design.json:18: error: \"forward\": a duration cannot be negative");
+        row("time without unit", "\"forward\": \"2ms\"", "\"forward\": \"2\"",
+            "design.json:19: error: \"forward\": the duration \"2\" has no unit");
+        row("time as a number", "\"forward\": \"2ms\"", "\"forward\": 2",
+            "design.json:19: error: \"forward\" is a number (expected a duration");
         row("bad size", "\"1MiB\"", "\"1Mib\"", "design.json:19: error: \"output\": \"Mib\" is not a unit of a size");
-        row("negative rate", "\"bytes_per_second\": 0", "\"bytes_per_second\": -1", "design.json:16: error: \"bytes_per_second\" is -1");
-        row("unparsable block", "\"F1.0\"", "\"F1-0\"", "design.json:11: error: device 1, position 0: \"F1-0\" is not a block");
-        row("a block that is no text", "\"F1.0\"", "7", "design.json:11: error: device 1, position 0: 7 is not a block");
-        row("stage out of range", "\"B0.0\"", "\"B2.0\"", "design.json:10: error: device 0, position 1: B2.0 is of stage 2, but there are 2 stages");
-        row("order is no list", "[\"F1.0\", \"B1.0\"]", "\"F1.0\"", "design.json:11: error: the order of device 1 is not a list");
-        row("placed nowhere", "[0, 1]", "[0, 2]", "design.json:7: error: stage 1 is placed on device 2, but \"order\" has 2 devices");
+        row("negative rate", "\"bytes_per_second\": 0", "\"bytes_per_second\": -1",
+            "design.json:16: error: \"bytes_per_second\" is -1");
+        row("unparsable block", "\"F1.0\"", "\"F1-0\"",
+            "design.json:11: error: device 1, position 0: \"F1-0\" is not a block");
+        row("a block that is no text", "\"F1.0\"", "7",
+            "design.json:11: error: device 1, position 0: 7 is not a block");
+        row("stage out of range", "\"B0.0\"", "\"B2.0\"",
+            "design.json:10: error: device 0, position 1: B2.0 is of stage 2, but there are 2 stages");
+        row("order is no list", "[\"F1.0\", \"B1.0\"]", "\"F1.0\"",
+            "design.json:11: error: the order of device 1 is not a list");
+        row("placed nowhere", "[0, 1]", "[0, 2]",
+            "design.json:7: error: stage 1 is placed on device 2, but \"order\" has 2 devices");
         row("negative device", "[0, 1]", "[0, -1]", "design.json:7: error: -1 is out of range");
-        row("unknown version", "\"pipewright\": 1", "\"pipewright\": 0", "design.json:2: error: design version 0 is unknown (this program reads version 1)");
-        row("newer version", "\"pipewright\": 1", "\"pipewright\": 2", "design.json:2: error: a newer Pipewright wrote this file: design version 2 (this program reads version 1: update it, or save an older version where the file was made)");
-        row("no design at all", "\"pipewright\": 1", "\"traceEvents\": 1", "design.json:1: error: this is not a Pipewright design");
-        row("unknown name", "\"full\"", "\"halved\"", "design.json:8: error: \"backward\" cannot be \"halved\" (one of full, split)");
-        row("stages without costs", "[0, 1]", "[0, 1, 1]", "design.json:17: error: costs of 2 stages are given, but 3 stages are placed");
-        row("partition without model", "\"name\": \"two stages\",", "\"layers_per_stage\": [1, 1],", "design.json:3: error: the model's layers are cut into stages, but no model is given");
+        row("unknown version", "\"pipewright\": 1", "\"pipewright\": 0",
+            "design.json:2: error: design version 0 is unknown (this program reads version 1)");
+        row("newer version", "\"pipewright\": 1", "\"pipewright\": 2",
+            "design.json:2: error: a newer Pipewright wrote this file: design version 2 (this program reads version 1: "
+            "update it, or save an older version where the file was made)");
+        row("no design at all", "\"pipewright\": 1", "\"traceEvents\": 1",
+            "design.json:1: error: this is not a Pipewright design");
+        row("unknown name", "\"full\"", "\"halved\"",
+            "design.json:8: error: \"backward\" cannot be \"halved\" (one of full, split)");
+        row("stages without costs", "[0, 1]", "[0, 1, 1]",
+            "design.json:17: error: costs of 2 stages are given, but 3 stages are placed");
+        row("partition without model", "\"name\": \"two stages\",", "\"layers_per_stage\": [1, 1],",
+            "design.json:3: error: the model's layers are cut into stages, but no model is given");
         row("partition that does not sum", "\"name\": \"two stages\",",
-            "\"model\": {\"name\": \"m\", \"layers\": 8, \"hidden\": 8, \"heads\": 2, \"ffn\": 8, \"vocabulary\": 8, \"sequence\": 8, "
+            "\"model\": {\"name\": \"m\", \"layers\": 8, \"hidden\": 8, \"heads\": 2, \"ffn\": 8, \"vocabulary\": 8, "
+            "\"sequence\": 8, "
             "\"microbatch_size\": 1, \"data_type\": \"fp32\"},\n\"layers_per_stage\": [4, 5],",
-            "design.json:4: error: the stages hold 9 layers, but the model has 10 (embedding and head count as one layer each)");
+            "design.json:4: error: the stages hold 9 layers, but the model has 10 (embedding and head count as one "
+            "layer each)");
         row("impossible model", "\"name\": \"two stages\",",
-            "\"model\": {\"name\": \"m\", \"layers\": 8, \"hidden\": 8, \"heads\": 2,\n\"ffn\": 99000000, \"vocabulary\": 8, \"sequence\": 8, "
+            "\"model\": {\"name\": \"m\", \"layers\": 8, \"hidden\": 8, \"heads\": 2,\n\"ffn\": 99000000, "
+            "\"vocabulary\": 8, \"sequence\": 8, "
             "\"microbatch_size\": 1, \"data_type\": \"fp32\"},",
             "design.json:4: error: model.ffn: 99000000 is out of range");
     }
@@ -271,7 +309,8 @@ private slots:
 
     void severalFaultsAreReportedAtOnce()
     {
-        const std::string text = replaced(replaced(replaced(small, "\"1f1b\"", "3"), "\"F1.0\"", "\"x\""), "\"2ms\"", "\"2\"");
+        const std::string text =
+            replaced(replaced(replaced(small, "\"1f1b\"", "3"), "\"F1.0\"", "\"x\""), "\"2ms\"", "\"2\"");
         try {
             designFromJson(text, "d");
             QFAIL("read");
@@ -343,11 +382,13 @@ private slots:
     {
         const LocatedDesign located = locatedDesignFromJson(small, "design.json");
         QCOMPARE(located.lineOfDevice, std::vector<int>({10, 11}));
-        const Diagnostics placed = located.locate({{Severity::Error, "device 1, position 3 (B0.0)", "is wrong", "do this"},
-                                                   {Severity::Error, "stage 1", "is odd", ""},
-                                                   {Severity::Warning, "elsewhere", "hm", ""},
-                                                   {Severity::Error, "device 9", "is unknown", ""}});
-        QCOMPARE(toString(placed[0]), std::string("design.json:11: error: device 1, position 3 (B0.0): is wrong (do this)"));
+        const Diagnostics placed =
+            located.locate({{Severity::Error, "device 1, position 3 (B0.0)", "is wrong", "do this"},
+                            {Severity::Error, "stage 1", "is odd", ""},
+                            {Severity::Warning, "elsewhere", "hm", ""},
+                            {Severity::Error, "device 9", "is unknown", ""}});
+        QCOMPARE(toString(placed[0]),
+                 std::string("design.json:11: error: device 1, position 3 (B0.0): is wrong (do this)"));
         QCOMPARE(toString(placed[1]), std::string("design.json:7: error: stage 1: is odd"));
         QCOMPARE(toString(placed[2]), std::string("design.json: warning: elsewhere: hm"));
         QCOMPARE(placed[3].where, std::string("design.json:4"));
@@ -355,7 +396,8 @@ private slots:
 
     void linesAreThoseAnEditorShows()
     {
-        const LocatedJson document = parseLocatedJson("{\"a\": 1,\n\"b/c\": [\n  1,\n  2\n],\r\n\"d\":\n{\"e~\": 5\n}}", "x");
+        const LocatedJson document =
+            parseLocatedJson("{\"a\": 1,\n\"b/c\": [\n  1,\n  2\n],\r\n\"d\":\n{\"e~\": 5\n}}", "x");
         QCOMPARE(document.lineOf("/a"), 1);
         QCOMPARE(document.lineOf("/b~1c"), 2);
         QCOMPARE(document.lineOf("/b~1c/0"), 3);

@@ -25,7 +25,8 @@ Schedule anySchedule()
 {
     // Updates amid the run have rules of their own: tst_weightversions.cpp.
     std::vector<Family> plain;
-    std::copy_if(families().begin(), families().end(), std::back_inserter(plain), [](const Family& f) { return !f.updates; });
+    std::copy_if(families().begin(), families().end(), std::back_inserter(plain),
+                 [](const Family& f) { return !f.updates; });
     const Family& family = plain[*rc::gen::inRange<std::size_t>(0, plain.size())];
     return makeSchedule(family.name, possibleParameters(family, *rc::gen::inRange(1, 5), *rc::gen::inRange(1, 9)));
 }
@@ -94,8 +95,9 @@ Verdict judge(const Schedule& s)
             if (next[d] == lane.size())
                 continue;
             const std::size_t first = next[d];
-            const bool pair = first + 1 < lane.size()
-                              && std::count(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[first], lane[first + 1]});
+            const bool pair =
+                first + 1 < lane.size()
+                && std::count(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[first], lane[first + 1]});
             bool ready = true;
             for (std::size_t i = first; i <= first + pair; ++i)
                 for (const Block& input : inputsOf(s, placed, lane[i]))
@@ -150,8 +152,9 @@ private Q_SLOTS:
                 const Position at = find(s, b);
                 const int length = static_cast<int>(s.order[static_cast<std::size_t>(at.device)].size());
                 // Near moves are legal more often than far ones.
-                const int index = *rc::gen::oneOf(rc::gen::inRange(0, length + 1),
-                                                  rc::gen::inRange(std::max(0, at.index - 3), std::min(length, at.index + 4) + 1));
+                const int index =
+                    *rc::gen::oneOf(rc::gen::inRange(0, length + 1),
+                                    rc::gen::inRange(std::max(0, at.index - 3), std::min(length, at.index + 4) + 1));
                 const EditResult r = moveBlock(s, b, index);
                 const Verdict verdict = judge(r.schedule);
                 RC_ASSERT(r.legal() == (verdict == Verdict::Legal));
@@ -188,7 +191,8 @@ private Q_SLOTS:
             for (TaskId t = 0; t < p.program.tasks.size(); ++t)
                 if (p.program.tasks[t].kind == TaskKind::Compute)
                     start[p.program.tasks[t].block()] = p.timeline.start[t];
-            const EditResult r = moveStage(s, stage, device, [&](const Block& b) { return start.at(b); }, {}, replica);
+            const EditResult r = moveStage(
+                s, stage, device, [&](const Block& b) { return start.at(b); }, {}, replica);
             RC_ASSERT(r.legal() == (judge(r.schedule) == Verdict::Legal));
             if (!r.legal())
                 return;

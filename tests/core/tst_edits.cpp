@@ -188,7 +188,8 @@ private Q_SLOTS:
         for (const auto& order : split.schedule.order)
             for (std::size_t i = 0; i < order.size(); ++i) {
                 QVERIFY(order[i].op != Op::B);
-                QVERIFY(order[i].op != Op::W || order[i - 1] == (Block{Op::I, order[i].stage, order[i].microbatch, order[i].replica}));
+                QVERIFY(order[i].op != Op::W
+                        || order[i - 1] == (Block{Op::I, order[i].stage, order[i].microbatch, order[i].replica}));
             }
         const EditResult merged = mergeBackwards(split.schedule, sortedBlocks(split.schedule));
         QVERIFY(merged.legal());
@@ -226,7 +227,8 @@ private Q_SLOTS:
                 const Block b = *rc::gen::elementOf(all);
                 const Position at = find(s, b);
                 RC_ASSERT(at.device >= 0);
-                const int index = *rc::gen::inRange(0, static_cast<int>(s.order[static_cast<std::size_t>(at.device)].size()) + 1);
+                const int index =
+                    *rc::gen::inRange(0, static_cast<int>(s.order[static_cast<std::size_t>(at.device)].size()) + 1);
                 const Schedule before = s;
                 const EditResult r = moveBlock(s, b, index);
                 RC_ASSERT(s == before);

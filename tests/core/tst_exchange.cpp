@@ -109,10 +109,11 @@ private slots:
     {
         const Design design = withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5);
         const QString text = textOf(design, "torchtitan");
-        for (const char* line : {"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule = \"PipelineScheduleMulti\"",
-                                 "pipeline_parallel_schedule_csv = \"demo.csv\"", "pipeline_parallel_microbatch_size = 2",
-                                 "local_batch_size = 16  # 8 microbatches", "    [\"tok_embeddings\", \"layers.0\", \"layers.1\"],",
-                                 "    [\"layers.2\", \"layers.3\", \"layers.4\", \"norm\", \"output\"],"})
+        for (const char* line :
+             {"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule = \"PipelineScheduleMulti\"",
+              "pipeline_parallel_schedule_csv = \"demo.csv\"", "pipeline_parallel_microbatch_size = 2",
+              "local_batch_size = 16  # 8 microbatches", "    [\"tok_embeddings\", \"layers.0\", \"layers.1\"],",
+              "    [\"layers.2\", \"layers.3\", \"layers.4\", \"norm\", \"output\"],"})
             QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
         QVERIFY(!warns(design, "torchtitan", "puts stage"));
     }
@@ -120,8 +121,9 @@ private slots:
     void automodelGetsTheSameWithItsOwnNames()
     {
         const QString text = textOf(withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5), "automodel");
-        for (const char* line : {"  pp_size: 2", "  pp_schedule_csv: \"demo.csv\"", "  pp_batch_size: 16  # 8 microbatches",
-                                 "    - [\"model.layers.2\", \"model.layers.3\", \"model.layers.4\", \"model.norm\", \"lm_head\"]"})
+        for (const char* line :
+             {"  pp_size: 2", "  pp_schedule_csv: \"demo.csv\"", "  pp_batch_size: 16  # 8 microbatches",
+              "    - [\"model.layers.2\", \"model.layers.3\", \"model.layers.4\", \"model.norm\", \"lm_head\"]"})
             QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
     }
 
@@ -138,12 +140,15 @@ private slots:
         Design design = familyDesign("1f1b", 2, 4);
         design.name = "x\n[training]\"\"\"\\";
         QVERIFY(textOf(design, "torchtitan").startsWith("# Pipewright: x [training]"));
-        QVERIFY(textOf(design, "jaxpp").startsWith("\"\"\"Pipewright schedule x [training]    : 2 stages on 2 actors, 4 microbatches.\"\"\"\n"));
+        QVERIFY(textOf(design, "jaxpp")
+                    .startsWith(
+                        "\"\"\"Pipewright schedule x [training]    : 2 stages on 2 actors, 4 microbatches.\"\"\"\n"));
     }
 
     void jaxppListsTheTasksOfEveryActor()
     {
-        const QString text = textOf(designOf(schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"})), "jaxpp");
+        const QString text =
+            textOf(designOf(schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"})), "jaxpp");
         QVERIFY(text.contains("class PipewrightZbH1On4(BaseSchedule):"));
         QVERIFY(text.contains("is_partial_bwd: bool = field(default=False, init=False)"));
         QVERIFY(text.contains("        \"F0.0 F0.1 B0.0 B0.1 \"\n"));
@@ -153,7 +158,8 @@ private slots:
 
     void jaxppGetsBothHalvesOfStageZeroTogether()
     {
-        const Design design = designOf(schedule(2, {0, 1}, {"F0.0 I0.0 F0.1 W0.0 I0.1 W0.1", "F1.0 B1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split));
+        const Design design = designOf(
+            schedule(2, {0, 1}, {"F0.0 I0.0 F0.1 W0.0 I0.1 W0.1", "F1.0 B1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split));
         Design mayBeSplit = design;
         mayBeSplit.schedule.firstStageMaySplit = true;
         const ExportedText exported = jaxppSchedule(mayBeSplit);
@@ -167,15 +173,17 @@ private slots:
 
     void jaxppFusesWhatOverlaps()
     {
-        Design design = designOf(schedule(3, {0, 1},
-                                          {"F0.0 F0.1 F0.2 I0.0 W0.0 I0.1 W0.1 I0.2 W0.2", "F1.0 B1.0 F1.1 I1.1 W1.1 F1.2 I1.2 W1.2"},
-                                          BackwardStyle::Split));
+        Design design = designOf(schedule(
+            3, {0, 1}, {"F0.0 F0.1 F0.2 I0.0 W0.0 I0.1 W0.1 I0.2 W0.2", "F1.0 B1.0 F1.1 I1.1 W1.1 F1.2 I1.2 W1.2"},
+            BackwardStyle::Split));
         design.schedule.overlaps = {{{Op::F, 0, 2}, {Op::I, 0, 0}}, {{Op::B, 1, 0}, {Op::F, 1, 1}}};
         const ExportedText exported = jaxppSchedule(design);
         QVERIFY(exported.diagnostics.empty());
         const QString text = QString::fromStdString(exported.text);
-        QVERIFY2(text.contains("\"F1.0 I1.0&W1.0&F1.1 I1.1 W1.1 F1.2 I1.2 W1.2 \""), qPrintable(text)); // all three tasks of the pair
-        QVERIFY2(text.contains("\"F0.0 F0.1 F0.2&I0.0&W0.0 I0.1 W0.1 I0.2 W0.2 \""), qPrintable(text)); // both halves of stage 0
+        QVERIFY2(text.contains("\"F1.0 I1.0&W1.0&F1.1 I1.1 W1.1 F1.2 I1.2 W1.2 \""),
+                 qPrintable(text)); // all three tasks of the pair
+        QVERIFY2(text.contains("\"F0.0 F0.1 F0.2&I0.0&W0.0 I0.1 W0.1 I0.2 W0.2 \""),
+                 qPrintable(text)); // both halves of stage 0
         QVERIFY(text.contains("import BaseSchedule, FusedTask, Task, TaskType"));
         QVERIFY(!textOf(familyDesign("zb-h1", 2, 4), "jaxpp").contains("Fused")); // older releases have no such class
     }
@@ -193,14 +201,15 @@ private slots:
         // What the file needs of JaxPP, so that it can be run here.
         QVERIFY(QDir(folder.path()).mkpath("jaxpp"));
         write("jaxpp/__init__.py", "");
-        write("jaxpp/schedules.py",
-              "from dataclasses import dataclass, field\nfrom enum import Enum\n"
-              "class TaskType(Enum):\n    FWD = 1\n    BWD = 2\n    BWD_I = 3\n    BWD_W = 4\n"
-              "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n    ty: TaskType\n    latency: int\n"
-              "    @classmethod\n    def make(cls, stage_id, mubatch_idx, ty, latency=1):\n        return cls(stage_id, mubatch_idx, ty, latency)\n"
-              "class FusedTask(tuple):\n    pass\n"
-              "@dataclass(eq=True, frozen=True)\nclass BaseSchedule:\n    num_stages: int\n"
-              "    is_partial_bwd: bool = field(default=False, init=False)\n");
+        write("jaxpp/schedules.py", "from dataclasses import dataclass, field\nfrom enum import Enum\n"
+                                    "class TaskType(Enum):\n    FWD = 1\n    BWD = 2\n    BWD_I = 3\n    BWD_W = 4\n"
+                                    "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n   "
+                                    " ty: TaskType\n    latency: int\n"
+                                    "    @classmethod\n    def make(cls, stage_id, mubatch_idx, ty, latency=1):\n      "
+                                    "  return cls(stage_id, mubatch_idx, ty, latency)\n"
+                                    "class FusedTask(tuple):\n    pass\n"
+                                    "@dataclass(eq=True, frozen=True)\nclass BaseSchedule:\n    num_stages: int\n"
+                                    "    is_partial_bwd: bool = field(default=False, init=False)\n");
         for (const Family& family : families()) {
             FamilyParameters parameters;
             if (hasErrors(family.check(parameters)))
@@ -213,7 +222,8 @@ private slots:
             QProcess run;
             run.setWorkingDirectory(folder.path());
             run.start(python, {"-c", "import py_compile; py_compile.compile('plan.py', doraise=True)\n"
-                                     "from plan import MICROBATCHES, PipewrightPlan, Task\ns = PipewrightPlan()\nt = s.tasks(MICROBATCHES)\n"
+                                     "from plan import MICROBATCHES, PipewrightPlan, Task\ns = PipewrightPlan()\nt = "
+                                     "s.tasks(MICROBATCHES)\n"
                                      "n = sum(type(u) is not Task for l in t for u in l)\n"
                                      "t = [[x for u in l for x in ((u,) if type(u) is Task else u)] for l in t]\n"
                                      "assert all(s.get_mpmd_idx(x.stage_id) == a for a, l in enumerate(t) for x in l)\n"
@@ -225,7 +235,10 @@ private slots:
             const bool split = std::any_of(s.order.begin(), s.order.end(), [](const std::vector<Block>& blocks) {
                 return std::any_of(blocks.begin(), blocks.end(), [](const Block& b) { return b.op == Op::I; });
             });
-            QCOMPARE(out, QString("%1 %2 %3 %4").arg(s.devices()).arg(s.stages()).arg(s.stages() * s.microbatches * (split ? 3 : 2))
+            QCOMPARE(out, QString("%1 %2 %3 %4")
+                              .arg(s.devices())
+                              .arg(s.stages())
+                              .arg(s.stages() * s.microbatches * (split ? 3 : 2))
                               .arg(s.overlaps.size()));
         }
     }
@@ -248,7 +261,9 @@ private slots:
     {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        const auto row = [](const char* text, const char* message) {
+            QTest::newRow(message) << QString(text) << QString(message);
+        };
         row("Ett|xL", "layout: error: character 5: \"x\" is not part of a layout");
         row("E(tt|", "the bracket is not closed");
         row("E(tt|)L", "a group is not empty and is followed by *");
@@ -283,7 +298,8 @@ private slots:
                 stage = std::string(next(4), 't');
             stages.front().insert(0, "E");
             stages.back() += 'L';
-            QVERIFY2(parseMegatronLayout(megatronLayoutText(stages), "l") == stages, megatronLayoutText(stages).c_str());
+            QVERIFY2(parseMegatronLayout(megatronLayoutText(stages), "l") == stages,
+                     megatronLayoutText(stages).c_str());
         }
     }
 
@@ -303,7 +319,8 @@ private slots:
         QVERIFY(megatronGroup(familyDesign("interleaved-1f1b", 4, 8, 2).schedule) == 4);
         for (const char* other : {"gpipe", "eager-1f1b", "zb-h1", "looped-bfs"})
             QVERIFY2(!megatronGroup(familyDesign(other, 4, 8).schedule), other);
-        QVERIFY(warns(withModel(familyDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout", "the order is not Megatron's 1F1B"));
+        QVERIFY(warns(withModel(familyDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout",
+                      "the order is not Megatron's 1F1B"));
         Schedule moved = familyDesign("1f1b", 2, 4).schedule;
         std::swap(moved.order[0][1], moved.order[0][2]);
         QVERIFY(!megatronGroup(moved));
@@ -332,7 +349,8 @@ private slots:
     void badSailCellsAreNamedByLineAndCell()
     {
         QVERIFY(sailMessage("F0 X0\n").contains("zb.txt:1: error: cell 2, \"X0\": unknown pass \"X\""));
-        QVERIFY(sailMessage("F0 B0 W0\nF0 B W0\n").contains("zb.txt:2: error: cell 2, \"B\": a microbatch number is expected"));
+        QVERIFY(sailMessage("F0 B0 W0\nF0 B W0\n")
+                    .contains("zb.txt:2: error: cell 2, \"B\": a microbatch number is expected"));
         QVERIFY(sailMessage("F0x\n").contains("cell 1, \"F0x\""));
         QVERIFY(sailMessage("F70000 B0\n").contains("microbatch number too large"));
         QVERIFY(sailMessage("F0 F0 B0 W0\n").contains("cell 2 (F0.0): the same block is placed twice"));
@@ -364,7 +382,8 @@ private slots:
             ++slices;
             const auto id = event["args"]["task"].get<std::size_t>();
             QCOMPARE(std::llround(event["ts"].get<double>() * 1000), prediction.timeline.start[id]);
-            QCOMPARE(std::llround(event["dur"].get<double>() * 1000), prediction.timeline.end[id] - prediction.timeline.start[id]);
+            QCOMPARE(std::llround(event["dur"].get<double>() * 1000),
+                     prediction.timeline.end[id] - prediction.timeline.start[id]);
         }
         QCOMPARE(slices, prediction.program.tasks.size());
         const auto transfers = static_cast<std::size_t>(prediction.program.transferCount());
@@ -389,7 +408,8 @@ private slots:
         std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
         for (const auto& event : json["traceEvents"])
             if (event["ph"] == "X")
-                threads[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+                threads[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>()
+                                                                                    + event["dur"].get<double>());
         QVERIFY(threads.count({1, 2})); // a second thread for transfers was needed
         for (auto& [thread, slices] : threads) {
             std::sort(slices.begin(), slices.end());

@@ -113,7 +113,8 @@ private Q_SLOTS:
         QTest::addColumn<QList<int>>("peaks"); // in chunks
         QTest::addColumn<int>("transfers");
         const auto row = [](const char* family, int p, int v, int m, int makespan, QList<int> peaks, int transfers) {
-            QTest::addRow("%s p%d v%d m%d", family, p, v, m) << QString(family) << p << v << m << makespan << peaks << transfers;
+            QTest::addRow("%s p%d v%d m%d", family, p, v, m)
+                << QString(family) << p << v << m << makespan << peaks << transfers;
         };
         // JaxPP's generators, simulated (F = 1, B = 2, I = W = 1).
         row("gpipe", 2, 1, 4, 15, {4, 4}, 8);

@@ -51,9 +51,12 @@ public:
 
     std::string operator()(std::string text)
     {
-        static constexpr std::string_view tokens[] = {"0", "9", "65535", "4294967296", "-1", ",", "\n", "(", ")", ";", "F", "B", "I", "W", "BW",
-                                                      "SEND_F", "RECV_B", "OVERLAP_F_B", "UNSHARD", "f", "*", "|", "t", "\"", "{", "}", "[", "]",
-                                                      "null", "1e9", "\\u0000", std::string_view("\0", 1), "\xff", " ", "\r"};
+        static constexpr std::string_view tokens[] = {
+            "0",      "9",           "65535",   "4294967296", "-1",   ",",   "\n",      "(",
+            ")",      ";",           "F",       "B",          "I",    "W",   "BW",      "SEND_F",
+            "RECV_B", "OVERLAP_F_B", "UNSHARD", "f",          "*",    "|",   "t",       "\"",
+            "{",      "}",           "[",       "]",          "null", "1e9", "\\u0000", std::string_view("\0", 1),
+            "\xff",   " ",           "\r"};
         for (std::size_t edits = 1 + below(3); edits-- > 0;) {
             const std::size_t at = below(text.size() + 1), length = std::min(below(12), text.size() - at);
             switch (below(8)) {
@@ -89,7 +92,7 @@ private:
 };
 
 /// Calls `read` and checks what it threw, if it threw; true when it returned.
-template <class Read>
+template<class Read>
 bool survives(Read read, const char* place)
 {
     try {

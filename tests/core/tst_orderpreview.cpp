@@ -56,7 +56,8 @@ std::vector<std::uint32_t> moved(std::size_t size, std::size_t from, std::size_t
 }
 
 /// Compiled from scratch; nothing when it cannot run.
-std::optional<Prediction> compiled(const Design& design, int device, const std::vector<std::uint32_t>& positions, Diagnostics* why)
+std::optional<Prediction> compiled(const Design& design, int device, const std::vector<std::uint32_t>& positions,
+                                   Diagnostics* why)
 {
     Design edited = design;
     std::vector<Block>& order = edited.schedule.order[static_cast<std::size_t>(device)];
@@ -87,9 +88,11 @@ bool sameNumbers(const Metrics& a, const Metrics& b)
     for (std::size_t d = 0; same && d < a.devices.size(); ++d)
         same = a.devices[d].busy == b.devices[d].busy && a.devices[d].idle == b.devices[d].idle
                && a.devices[d].span == b.devices[d].span && a.devices[d].peakActivations == b.devices[d].peakActivations
-               && a.idleCauses[d].warmUp == b.idleCauses[d].warmUp && a.idleCauses[d].waitGradient == b.idleCauses[d].waitGradient
+               && a.idleCauses[d].warmUp == b.idleCauses[d].warmUp
+               && a.idleCauses[d].waitGradient == b.idleCauses[d].waitGradient
                && a.idleCauses[d].waitActivation == b.idleCauses[d].waitActivation
-               && a.idleCauses[d].transfer == b.idleCauses[d].transfer && a.idleCauses[d].coolDown == b.idleCauses[d].coolDown;
+               && a.idleCauses[d].transfer == b.idleCauses[d].transfer
+               && a.idleCauses[d].coolDown == b.idleCauses[d].coolDown;
     return same;
 }
 
@@ -113,8 +116,9 @@ private Q_SLOTS:
                 const auto task = static_cast<TaskId>(round < 1000 ? round % 310 : int(random() % 310));
                 const auto found = cursor.of(task);
                 QVERIFY(std::all_of(found.begin(), found.end(), [&](const auto& extra) { return extra.task == task; }));
-                QCOMPARE(std::ssize(found), std::count_if(program.extraDependencies.begin(), program.extraDependencies.end(),
-                                                          [&](const auto& extra) { return extra.task == task; }));
+                QCOMPARE(std::ssize(found),
+                         std::count_if(program.extraDependencies.begin(), program.extraDependencies.end(),
+                                       [&](const auto& extra) { return extra.task == task; }));
             }
         }
     }
@@ -148,7 +152,8 @@ private Q_SLOTS:
             std::vector<std::uint32_t> positions = moved(size, random() % size, random() % size);
             if (round % 5 == 0) { // several at once
                 const std::size_t from = random() % size, to = std::min(size, from + 4);
-                std::shuffle(positions.begin() + static_cast<std::ptrdiff_t>(from), positions.begin() + static_cast<std::ptrdiff_t>(to), random);
+                std::shuffle(positions.begin() + static_cast<std::ptrdiff_t>(from),
+                             positions.begin() + static_cast<std::ptrdiff_t>(to), random);
             }
             Diagnostics faults, why;
             const std::optional<Prediction> expected = compiled(design, device, positions, &faults);

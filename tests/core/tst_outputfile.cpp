@@ -120,10 +120,14 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("kind");
         QTest::addColumn<QString>("said");
-        QTest::newRow("pipe") << "pipe" << "is a pipe";
-        QTest::newRow("socket") << "socket" << "is a socket";
-        QTest::newRow("device") << "device" << "is a device";
-        QTest::newRow("folder") << "folder" << "is a folder";
+        QTest::newRow("pipe") << "pipe"
+                              << "is a pipe";
+        QTest::newRow("socket") << "socket"
+                                << "is a socket";
+        QTest::newRow("device") << "device"
+                                << "is a device";
+        QTest::newRow("folder") << "folder"
+                                << "is a folder";
     }
 
     void nothingButRegularFilesIsReplaced()
@@ -149,7 +153,8 @@ private Q_SLOTS:
             ::close(listener);
         }
         fs::create_symlink("special", at("link"));
-        struct stat before {}, after {};
+        struct stat before {
+        }, after{};
         QCOMPARE(::lstat(path.c_str(), &before), 0);
         for (const char* name : {"special", "link"}) {
             const QString refused = refusal(at(name));

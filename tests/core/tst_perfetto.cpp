@@ -235,7 +235,9 @@ private Q_SLOTS:
         const auto document =
             QJsonDocument::fromJson(QByteArray::fromStdString(chromeTrace(p.program, p.timeline, "both", &measured)));
         // Everything in nanoseconds, by side (0 predicted, 1 measured); a device's processes are 4 apart.
-        const auto nanoseconds = [](const QJsonValue& microseconds) { return std::llround(microseconds.toDouble() * 1000); };
+        const auto nanoseconds = [](const QJsonValue& microseconds) {
+            return std::llround(microseconds.toDouble() * 1000);
+        };
         std::map<std::tuple<int, int, QString>, std::pair<qint64, qint64>> slices; ///< side, device, name: start, end
         std::map<int, std::map<QString, std::pair<int, qint64>>> flows;            ///< id: phase: process, time
         std::map<std::pair<int, int>, std::vector<std::pair<qint64, qint64>>> counters;
@@ -246,8 +248,10 @@ private Q_SLOTS:
             const int pid = event["pid"].toInt();
             const qint64 at = nanoseconds(event["ts"]);
             if (phase == "X") {
-                const bool fresh = slices.emplace(std::tuple(pid / 4, pid % 4, event["name"].toString()),
-                                                  std::pair(at, at + nanoseconds(event["dur"]))).second;
+                const bool fresh = slices
+                                       .emplace(std::tuple(pid / 4, pid % 4, event["name"].toString()),
+                                                std::pair(at, at + nanoseconds(event["dur"])))
+                                       .second;
                 QVERIFY2(fresh, qPrintable(event["name"].toString()));
             } else if (phase == "s" || phase == "t" || phase == "f") {
                 QVERIFY(flows[event["id"].toInt()].emplace(phase, std::pair(pid, at)).second); // of one side only

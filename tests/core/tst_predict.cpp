@@ -39,7 +39,8 @@ std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
             const int source = s.deviceOf(from), device = s.deviceOf(b);
             const Bytes bytes = costs.stages[static_cast<std::size_t>(std::min(from.stage, b.stage))].output;
             const LinkCosts& link = costs.linkBetween(source, device);
-            start = std::max(start, found->second + (source == device ? 0 : link.transferTime(costs.scaled(bytes, b.microbatch))));
+            start = std::max(
+                start, found->second + (source == device ? 0 : link.transferTime(costs.scaled(bytes, b.microbatch))));
         }
         for (const Pin& pin : s.pins)
             if (pin.block == b)
@@ -53,7 +54,8 @@ std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
             Nanoseconds free = 0;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const bool pair = i + 1 < lane.size()
-                                  && std::find(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[i], lane[i + 1]}) != s.overlaps.end();
+                                  && std::find(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[i], lane[i + 1]})
+                                         != s.overlaps.end();
                 Nanoseconds start = std::max(free, earliest(lane[i]));
                 if (pair)
                     start = std::max(start, earliest(lane[i + 1]));
@@ -77,7 +79,8 @@ Costs randomCosts(const Schedule& schedule, std::mt19937& random)
     costs.overlapFactor = 0.5 + static_cast<double>(random() % 64) / 64;
     if (random() % 2)
         for (int m = 0; m < schedule.microbatches; ++m)
-            costs.microbatches.push_back({0.25 + static_cast<double>(random() % 16) / 8, static_cast<double>(random() % 4)});
+            costs.microbatches.push_back(
+                {0.25 + static_cast<double>(random() % 16) / 8, static_cast<double>(random() % 4)});
     std::uniform_int_distribution<Nanoseconds> time(1, 5000);
     for (StageCosts& stage : costs.stages) {
         stage.forward = time(random);
@@ -100,7 +103,8 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("family");
         for (const Family& family : families())
-            QTest::addRow("%s", family.name.data()) << QString::fromUtf8(family.name.data(), static_cast<qsizetype>(family.name.size()));
+            QTest::addRow("%s", family.name.data())
+                << QString::fromUtf8(family.name.data(), static_cast<qsizetype>(family.name.size()));
     }
 
     void theEvaluatorAgreesWithRelaxation()
@@ -204,7 +208,8 @@ private Q_SLOTS:
             const Metrics m = predict(design).metrics;
             for (std::size_t d = 0; d < m.devices.size(); ++d) {
                 const IdleCauses& c = m.idleCauses[d];
-                QCOMPARE(c.warmUp + c.waitActivation + c.waitGradient + c.transfer + c.coolDown + c.other, m.devices[d].idle);
+                QCOMPARE(c.warmUp + c.waitActivation + c.waitGradient + c.transfer + c.coolDown + c.other,
+                         m.devices[d].idle);
                 QCOMPARE(m.devices[d].busy + m.devices[d].idle, m.makespan);
             }
         }

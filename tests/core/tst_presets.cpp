@@ -85,7 +85,8 @@ private slots:
         }
         for (const Preset& preset : presets.list(PresetKind::Device)) {
             const DeviceSpec device = presets.device(preset.name);
-            QVERIFY(device.peakFlops > 0 && device.memoryBandwidth > 0 && device.efficiency > 0 && device.efficiency <= 1);
+            QVERIFY(device.peakFlops > 0 && device.memoryBandwidth > 0 && device.efficiency > 0
+                    && device.efficiency <= 1);
         }
         for (const Preset& preset : presets.list(PresetKind::Cluster)) {
             const Cluster each = presets.cluster(preset.name);
@@ -122,10 +123,12 @@ private slots:
     {
         QTemporaryDir folder;
         QVERIFY(QDir(folder.path()).mkpath("models"));
-        std::ofstream(folder.filePath("models/bad.json").toStdString()) << "{\n  \"name\": \"bad\",\n  \"layres\": 3\n}\n";
+        std::ofstream(folder.filePath("models/bad.json").toStdString())
+            << "{\n  \"name\": \"bad\",\n  \"layres\": 3\n}\n";
         const PresetLibrary presets(folder.path().toStdString());
         const std::string fault = faultOf(presets, "bad");
-        QVERIFY(fault.find("bad.json:3: error: unknown key \"layres\" (did you mean \"layers\"?)") != std::string::npos);
+        QVERIFY(fault.find("bad.json:3: error: unknown key \"layres\" (did you mean \"layers\"?)")
+                != std::string::npos);
         QCOMPARE(presets.list(PresetKind::Model).size(), std::size_t(1));
         QVERIFY(presets.list(PresetKind::Device).empty());
     }

@@ -3,9 +3,9 @@
 // that does what PyTorch's runtime does), and every fault names its line and cell.
 #include "core/formats/pytorchcsv.h"
 #include "core/predict/predict.h"
+#include "core/pytorchmachine.h"
 #include "core/schedule/families/family.h"
 #include "core/schedule/validate.h"
-#include "core/pytorchmachine.h"
 #include "schedules.h"
 #include "testmain.h"
 
@@ -44,21 +44,25 @@ std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = R
 {
     std::vector<std::pair<std::string, Schedule>> result;
     for (const Family& family : families())
-        for (const auto& [devices, microbatches] : {std::pair(2, 4), std::pair(4, 8), std::pair(4, 16), std::pair(6, 24)}) {
+        for (const auto& [devices, microbatches] :
+             {std::pair(2, 4), std::pair(4, 8), std::pair(4, 16), std::pair(6, 24)}) {
             FamilyParameters parameters;
             parameters.devices = devices;
             parameters.microbatches = microbatches;
-            if (hasErrors(family.check(parameters)) || (family.updates && microbatches > 8)) // without updates they are 1F1B or less
+            if (hasErrors(family.check(parameters))
+                || (family.updates && microbatches > 8)) // without updates they are 1F1B or less
                 continue;
             Schedule schedule = makeSchedule(family.name, parameters);
             if (replicas == Replicas::Any || schedule.replicas() == 1)
-                result.emplace_back(std::string(family.name) + " " + std::to_string(devices) + " " + std::to_string(microbatches),
+                result.emplace_back(std::string(family.name) + " " + std::to_string(devices) + " "
+                                        + std::to_string(microbatches),
                                     std::move(schedule));
         }
     return result;
 }
 
-QString messageOf(const std::string& csv, PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {})
+QString messageOf(const std::string& csv, PytorchLetters letters = PytorchLetters::Current,
+                  std::optional<PytorchCsv> form = {})
 {
     try {
         importPytorchCsv(csv, "s.csv", letters, form);
@@ -116,7 +120,8 @@ private slots:
     {
         for (const auto& [name, schedule] : allSchedules()) {
             const ExportedText csv = pytorchCommsCsv(designOf(schedule));
-            const Imported back = importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeComms);
+            const Imported back =
+                importPytorchCsv(csv.text, "s.csv", PytorchLetters::Current, PytorchCsv::ComputeComms);
             QVERIFY2(back.design.schedule.order == withoutUpdates(schedule).order, name.c_str());
             QVERIFY2(!hasErrors(back.diagnostics), name.c_str());
             for (const Diagnostic& d : back.diagnostics)
@@ -157,41 +162,54 @@ private slots:
         QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("rank 0 hangs"));
         QCOMPARE(Machine("0F0,0F1,0SEND_F1,0SEND_F0\n1RECV_F0,1F0,1RECV_F1,1F1\n").run(false),
                  QString("rank 0 sends something else than rank 1 receives"));
-        QCOMPARE(Machine("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false), QString("0WAIT_SEND_F0 without a send"));
+        QCOMPARE(Machine("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").run(false),
+                 QString("0WAIT_SEND_F0 without a send"));
         QCOMPARE(Machine("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-                         "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n").run(false), QString("rank 0 hangs"));
+                         "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n")
+                     .run(false),
+                 QString("rank 0 hangs"));
         QCOMPARE(Machine("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n").run(false), QString("0REDUCE_GRAD-1 too early"));
-        QCOMPARE(Machine("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0WAIT_REDUCE_GRAD\n").run(false), QString("0WAIT_REDUCE_GRAD-1 without its reduction"));
-        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").makespan(uniformCosts({}, 2, 1), 0), Nanoseconds{-1});
+        QCOMPARE(Machine("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0WAIT_REDUCE_GRAD\n").run(false),
+                 QString("0WAIT_REDUCE_GRAD-1 without its reduction"));
+        QCOMPARE(Machine("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").makespan(uniformCosts({}, 2, 1), 0),
+                 Nanoseconds{-1});
     }
 
     void computeOnlyIsWrittenAsInTheReference()
     {
         const Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 W1.0 F1.1 B1.1"});
-        QCOMPARE(QString::fromStdString(pytorchCsv(designOf(s)).text), QString("0F0,0F1,0B0,0B1\n1F0,1I0,1W0,1F1,1B1\n"));
+        QCOMPARE(QString::fromStdString(pytorchCsv(designOf(s)).text),
+                 QString("0F0,0F1,0B0,0B1\n1F0,1I0,1W0,1F1,1B1\n"));
     }
 
     void communicationIsWrittenAsEachVersionOfPytorchWantsIt()
     {
         const Design design = designOf(schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 I1.0 W1.0"}));
-        const auto text = [&](PytorchVersion version) { return QString::fromStdString(pytorchCommsCsv(design, version).text); };
+        const auto text = [&](PytorchVersion version) {
+            return QString::fromStdString(pytorchCommsCsv(design, version).text);
+        };
         QCOMPARE(text(PytorchVersion::V2_9), QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0RESHARD\n"
                                                      "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RESHARD\n"));
-        QCOMPARE(text(PytorchVersion::V2_10), QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
-                                                      "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1RESHARD\n"));
-        QCOMPARE(text(PytorchVersion::V2_15),
-                 QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
-                         "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"));
+        QCOMPARE(text(PytorchVersion::V2_10),
+                 QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+                         "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1RESHARD\n"));
+        QCOMPARE(
+            text(PytorchVersion::V2_15),
+            QString("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD\n"
+                    "1UNSHARD,1RECV_F0,1F0,1I0,1SEND_B0,1W0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"));
         // What 2.9 forgets is said, where it matters.
-        QVERIFY(pytorchCommsCsv(design, PytorchVersion::V2_9).diagnostics.front().hint.find("scale_grads=False") != std::string::npos);
+        QVERIFY(pytorchCommsCsv(design, PytorchVersion::V2_9).diagnostics.front().hint.find("scale_grads=False")
+                != std::string::npos);
         QVERIFY(pytorchCommsCsv(design, PytorchVersion::V2_10).diagnostics.empty());
         QVERIFY(pytorchCommsCsv(designOf(makeSchedule("1f1b", {})), PytorchVersion::V2_9).diagnostics.empty());
     }
 
     void aGradientIsSentBeforeTheReductionAndTheWait()
     {
-        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(schedule(1, {0, 1, 2}, {"F0.0 B0.0", "F1.0 B1.0", "F2.0 B2.0"}))).text);
-        QVERIFY2(csv.contains("1B0,1SEND_B0,1WAIT_SEND_F0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"), qPrintable(csv));
+        const QString csv = QString::fromStdString(
+            pytorchCommsCsv(designOf(schedule(1, {0, 1, 2}, {"F0.0 B0.0", "F1.0 B1.0", "F2.0 B2.0"}))).text);
+        QVERIFY2(csv.contains("1B0,1SEND_B0,1WAIT_SEND_F0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0\n"),
+                 qPrintable(csv));
     }
 
     void neighbouringStagesOfOneRankSendNothing()
@@ -204,8 +222,9 @@ private slots:
 
     void thereAreNoEmptyCellsAndNoUpdates()
     {
-        const QRegularExpression known(R"(^\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\d+$|^\(\d+F\d+;\d+B\d+\)OVERLAP_F_B$|)"
-                                       R"(^\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$)"),
+        const QRegularExpression known(
+            R"(^\d+(F|I|B|W|(WAIT_)?SEND_[FB]|RECV_[FB])\d+$|^\(\d+F\d+;\d+B\d+\)OVERLAP_F_B$|)"
+            R"(^\d+((WAIT_)?REDUCE_GRAD|UNSHARD|RESHARD)$)"),
             between("[,\n]");
         for (const auto& [name, schedule] : allSchedules()) {
             Design design = designOf(schedule);
@@ -272,8 +291,10 @@ private slots:
 
     void rowsOfActionsAreWrittenAsTheyAreRead()
     {
-        for (const char* line : {"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "(0F4;7I1;3W2)OVERLAP_F_B", "2SEND_F0,2WAIT_SEND_F0,1WAIT_SEND_B12,0WAIT_REDUCE_GRAD",
-                                 "(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0UNSHARD,0RESHARD,0REDUCE_GRAD,1RECV_B3,0SEND_B1"}) {
+        for (const char* line :
+             {"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "(0F4;7I1;3W2)OVERLAP_F_B",
+              "2SEND_F0,2WAIT_SEND_F0,1WAIT_SEND_B12,0WAIT_REDUCE_GRAD",
+              "(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0UNSHARD,0RESHARD,0REDUCE_GRAD,1RECV_B3,0SEND_B1"}) {
             std::vector<PytorchAction> row;
             for (const QString& cell : QString(line).split(','))
                 QVERIFY(!parsePytorchCell(cell.toStdString(), PytorchLetters::Current, row));
@@ -283,23 +304,28 @@ private slots:
         }
         std::vector<PytorchAction> pair;
         QVERIFY(!parsePytorchCell("(0F4; 7B1)OVERLAP_F_B", PytorchLetters::Current, pair));
-        QVERIFY((pair == std::vector<PytorchAction>{{PytorchAction::Type::F, 0, 4, true}, {PytorchAction::Type::B, 7, 1, false}}));
+        QVERIFY((pair
+                 == std::vector<PytorchAction>{{PytorchAction::Type::F, 0, 4, true},
+                                               {PytorchAction::Type::B, 7, 1, false}}));
         QVERIFY(parsePytorchCell("(0F4;0B1;0SEND_F0)OVERLAP_F_B", PytorchLetters::Current, pair) && pair.size() == 2);
     }
 
     void waitsForReductionsAloneMakeNoFileWithCommunication()
     {
         // As PyTorch describes its schedules of one stage per rank.
-        const Imported i = importPytorchCsv("0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD\n", "s.csv");
+        const Imported i = importPytorchCsv(
+            "0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD\n", "s.csv");
         QCOMPARE(i.design.schedule.stages(), 2);
-        QVERIFY(messageOf("0F0,0WAIT_SEND_F0,0B0\n1F0,1B0\n").contains("cell 2 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for"));
+        QVERIFY(messageOf("0F0,0WAIT_SEND_F0,0B0\n1F0,1B0\n")
+                    .contains("cell 2 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for"));
     }
 
     void aWaitThatHangsIsFoundInTheFile()
     {
         // Rank 0 waits for its second send before it takes the gradient that rank 1 must get rid of first.
-        const QString said = messageOf("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-                                       "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B1\n");
+        const QString said =
+            messageOf("0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                      "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B1\n");
         QVERIFY2(said.contains("waits in a circle"), qPrintable(said));
     }
 
@@ -313,12 +339,14 @@ private slots:
             QVERIFY2(QString(error.what()).contains("device 1 (F1.1)"), error.what());
         }
         const Diagnostics said = pytorchCsv(design).diagnostics; // the order alone is written, with a warning
-        QVERIFY(said.size() == 1 && said[0].severity == Severity::Warning && said[0].what.starts_with("F1.1 does not come in the order"));
+        QVERIFY(said.size() == 1 && said[0].severity == Severity::Warning
+                && said[0].what.starts_with("F1.1 does not come in the order"));
         QVERIFY(importPytorchCsv("0F0,0F1,0B0,0B1\n", "s.csv").diagnostics.empty());
         const Imported i = importPytorchCsv("0F1,0F0,0B0,0B1\n", "s.csv");
         QVERIFY(i.diagnostics.size() == 1 && i.diagnostics[0].severity == Severity::Warning);
         // Any order of the other forwards, and of the last stage's backwards, is fine.
-        QVERIFY(!pytorchCsv(designOf(schedule(2, {0, 1}, {"F0.1 F0.0 B0.0 B0.1", "F1.0 F1.1 B1.1 B1.0"}))).text.empty());
+        QVERIFY(
+            !pytorchCsv(designOf(schedule(2, {0, 1}, {"F0.1 F0.0 B0.0 B0.1", "F1.0 F1.1 B1.1 B1.0"}))).text.empty());
     }
 
     void shardingAndReductionsAreLeftOutWithANote()
@@ -332,7 +360,8 @@ private slots:
     void legacyLettersAreReadOnRequest()
     {
         const std::string text = "0F0,0F1,0BW0,0BW1\n1F0,1B0,1F1,1W0,1B1,1W1\n";
-        QVERIFY(messageOf(text).contains("s.csv:1: error: cell 3, \"0BW0\": BW is a legacy letter (import with --legacy-letters"));
+        QVERIFY(messageOf(text).contains(
+            "s.csv:1: error: cell 3, \"0BW0\": BW is a legacy letter (import with --legacy-letters"));
         const Imported i = importPytorchCsv(text, "s.csv", PytorchLetters::Legacy);
         QVERIFY(i.design.schedule.order
                 == schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 I1.0 F1.1 W1.0 I1.1 W1.1"}).order);
@@ -353,7 +382,9 @@ private slots:
     {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
+        const auto row = [](const char* text, const char* message) {
+            QTest::newRow(message) << QString(text) << QString(message);
+        };
         row("0F0,0X0,0B0\n", "s.csv:1: error: cell 2, \"0X0\": unknown action type \"X\"");
         row("0F0,0B0\n1F0,F1\n", "s.csv:2: error: cell 2, \"F1\": does not begin with a stage number");
         row("0F0,2BW0\n", "cell 2, \"2BW0\": BW is a legacy letter");
@@ -374,7 +405,8 @@ private slots:
         row("", "s.csv: error: there is no block in this file");
         row("\n\n", "there is no block in this file");
         row("0F0,0B0\n\n1F0,1B0\n", "s.csv:2: error: device 1 has no block");
-        row("0F0,0B0,0F0\n", "s.csv:1: error: cell 3 (F0.0): the same block is placed twice (it already stands in cell 1");
+        row("0F0,0B0,0F0\n",
+            "s.csv:1: error: cell 3 (F0.0): the same block is placed twice (it already stands in cell 1");
         row("0F0,0B0,1F0\n1B0\n", "s.csv:2: error: cell 1 (B1.0): stage 1 is held by device 0");
         row("0F0,0B0,2F0,2B0\n", "s.csv:1: error: cell 3 (F2.0): stage 2 has blocks, stage 1 has none");
         row("0F0,0B0,0F2,0B2\n", "s.csv:1: error: missing block F0.1 (forward)");
@@ -405,27 +437,42 @@ private slots:
     {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("message");
-        const auto row = [](const char* text, const char* message) { QTest::newRow(message) << QString(text) << QString(message); };
-        row("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 (0B0): its input has not been received: 0RECV_B0 is missing");
-        row("0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 1 (1RECV_F0): rank 0 never sends it: 0SEND_F0");
-        row("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 1 (0SEND_F0): is sent before 0F0 has made it");
-        row("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 2 (1RECV_F0): is received after 1F0 needed it");
-        row("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 3 (0SEND_F0): the same transfer stands twice");
-        row("0F0,0SEND_F0,0RECV_B0,0B0,0SEND_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 5 (0SEND_B0): there is no stage -1");
-        row("0F0,1SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (1SEND_F0): rank 0 does not hold stage 1");
-        row("0F0,0SEND_F7,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "cell 2 (0SEND_F7): unknown microbatch 7");
+        const auto row = [](const char* text, const char* message) {
+            QTest::newRow(message) << QString(text) << QString(message);
+        };
+        row("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "s.csv:1: error: cell 3 (0B0): its input has not been received: 0RECV_B0 is missing");
+        row("0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "s.csv:2: error: cell 1 (1RECV_F0): rank 0 never sends it: 0SEND_F0");
+        row("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "s.csv:1: error: cell 1 (0SEND_F0): is sent before 0F0 has made it");
+        row("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n",
+            "s.csv:2: error: cell 2 (1RECV_F0): is received after 1F0 needed it");
+        row("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "cell 3 (0SEND_F0): the same transfer stands twice");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,0SEND_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "cell 5 (0SEND_B0): there is no stage -1");
+        row("0F0,1SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "cell 2 (1SEND_F0): rank 0 does not hold stage 1");
+        row("0F0,0SEND_F7,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "cell 2 (0SEND_F7): unknown microbatch 7");
         row("0F0,0SEND_F0,,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 3 is empty");
         row("0F0,0SEND_F0,0RECV_B0,0B0,\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:1: error: cell 5 is empty");
         row("0F0,0SEND_F0,1F0,1B0,0B0\n", "cell 2 (0SEND_F0): stage 1 is on the same rank");
         row("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n",
             "s.csv:1: error: cell 2 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for");
-        row("0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s.csv:2: error: cell 4 (1SEND_B0): is never waited for");
+        row("0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+            "s.csv:2: error: cell 4 (1SEND_B0): is never waited for");
         row("0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n",
             "s.csv:1: error: cell 6 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for");
-        row("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,1WAIT_REDUCE_GRAD\n", "s.csv:1: error: cell 6 (0REDUCE_GRAD): 1REDUCE_GRAD is still under way");
-        row("0F0,1F0,1B0,1REDUCE_GRAD,0WAIT_REDUCE_GRAD,0B0\n", "s.csv:1: error: cell 5 (0WAIT_REDUCE_GRAD): this reduction is not under way");
-        row("0F0,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0B0,0REDUCE_GRAD\n", "s.csv:1: error: cell 7 (0REDUCE_GRAD): is never waited for");
-        row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+        row("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,1WAIT_REDUCE_GRAD\n",
+            "s.csv:1: error: cell 6 (0REDUCE_GRAD): 1REDUCE_GRAD is still under way");
+        row("0F0,1F0,1B0,1REDUCE_GRAD,0WAIT_REDUCE_GRAD,0B0\n",
+            "s.csv:1: error: cell 5 (0WAIT_REDUCE_GRAD): this reduction is not under way");
+        row("0F0,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0B0,0REDUCE_GRAD\n",
+            "s.csv:1: error: cell 7 (0REDUCE_GRAD): is never waited for");
+        row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_"
+            "B1\n",
             "s.csv:2: error: cell 1 (1RECV_F1): is number 1 that rank 1 receives from rank 0, which sends 0SEND_F0");
     }
     void badCommunicationIsNamedByLineAndCell()
@@ -440,12 +487,14 @@ private slots:
     {
         // Both ranks send before they receive.
         const Imported i = importPytorchCsv("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-                                            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n", "s.csv");
+                                            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
+                                            "s.csv");
         QVERIFY(std::any_of(i.diagnostics.begin(), i.diagnostics.end(), [](const Diagnostic& d) {
             return d.severity == Severity::Warning && d.what.find("waits in a circle") != std::string::npos;
         }));
         QVERIFY(messageOf("0F0,0B0\n", PytorchLetters::Current, PytorchCsv::ComputeComms).isEmpty());
-        QVERIFY(messageOf("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", PytorchLetters::Current, PytorchCsv::ComputeOnly)
+        QVERIFY(messageOf("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", PytorchLetters::Current,
+                          PytorchCsv::ComputeOnly)
                     .contains("import it as pytorch-comms-csv"));
     }
 

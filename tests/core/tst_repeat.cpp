@@ -23,7 +23,8 @@ namespace {
 constexpr int devices = 4, microbatches = 4'100;
 
 enum CostKind { Bare, Kept, Sent, Uneven, Blocking, Bus, costKinds };
-const char* const costNames[] = {"times alone", "with memory", "with transfers", "uneven stages", "blocking transfers", "a shared link"};
+const char* const costNames[] = {"times alone",   "with memory",        "with transfers",
+                                 "uneven stages", "blocking transfers", "a shared link"};
 
 Costs costsOf(CostKind kind, const Schedule& schedule)
 {
@@ -40,7 +41,8 @@ Costs costsOf(CostKind kind, const Schedule& schedule)
 }
 
 /// A pin keeps compile() from looking for repetitions, and at time 0 changes nothing.
-Program blockByBlock(Schedule schedule, const Costs& costs, const Dataflow& dataflow = {}, const CompileOptions& options = {})
+Program blockByBlock(Schedule schedule, const Costs& costs, const Dataflow& dataflow = {},
+                     const CompileOptions& options = {})
 {
     schedule.pins.push_back({schedule.order.front().front(), 0});
     return compile(schedule, costs, dataflow, options);
@@ -59,7 +61,8 @@ const Schedule& familyOf(const QString& name)
 }
 
 /// From so many of its repetitions; nothing when they do not repeat themselves.
-std::optional<Program> fromRepetitions(const Schedule& schedule, const Costs& costs, const SteadyState& steady, int repetitions)
+std::optional<Program> fromRepetitions(const Schedule& schedule, const Costs& costs, const SteadyState& steady,
+                                       int repetitions)
 {
     const ShortenedSchedule shortened = shorten(schedule, steady, repetitions);
     const Program program = compile(shortened.schedule, costs);
@@ -94,7 +97,8 @@ private Q_SLOTS:
         QTest::addColumn<int>("kind");
         for (const Family& family : families())
             for (int kind = 0; kind < costKinds; ++kind)
-                QTest::addRow("%s, %s", std::string(family.name).c_str(), costNames[kind]) << QString::fromStdString(std::string(family.name)) << kind;
+                QTest::addRow("%s, %s", std::string(family.name).c_str(), costNames[kind])
+                    << QString::fromStdString(std::string(family.name)) << kind;
     }
 
     void everyFamilyIsAsCompiledBlockByBlock()
@@ -154,8 +158,9 @@ private Q_SLOTS:
         const OrderGraph graph(shortened.schedule, {}, false, diagnostics);
         QVERIFY(diagnostics.empty());
         const auto found = [&](auto duration) {
-            const OrderRun run = runOrder(graph, {}, [&](BlockIndex i) { return Nanoseconds{duration(graph.blocks[i])}; },
-                                          [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
+            const OrderRun run = runOrder(
+                graph, {}, [&](BlockIndex i) { return Nanoseconds{duration(graph.blocks[i])}; },
+                [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
             return repetitionsOfStarts(graph, shortened.steady, run.start, true);
         };
         QCOMPARE(found([](const Block&) { return 100; }), 1);
@@ -195,7 +200,9 @@ private Q_SLOTS:
         schedule.family = "custom";
         const Costs costs = costsOf(static_cast<CostKind>(seed % costKinds), schedule);
         auto& order = schedule.order[random() % schedule.order.size()];
-        std::size_t at = seed % 3 == 0 ? random() % 40 : seed % 3 == 1 ? order.size() - 2 - random() % 40 : random() % (order.size() - 1);
+        std::size_t at = seed % 3 == 0   ? random() % 40
+                         : seed % 3 == 1 ? order.size() - 2 - random() % 40
+                                         : random() % (order.size() - 1);
         const auto changes = [&] { return order[at].op == Op::W && order[at + 1].op != Op::W; };
         while (!changes())
             at = (at + 1) % (order.size() - 1);
@@ -221,7 +228,8 @@ private Q_SLOTS:
         dataflow.shared = {{0, 3, 500}};
         for (const bool commuted : {true, false})
             for (const int sends : {1, 2, 5})
-                QVERIFY(compile(schedule, costs, dataflow, {commuted, sends}) == blockByBlock(schedule, costs, dataflow, {commuted, sends}));
+                QVERIFY(compile(schedule, costs, dataflow, {commuted, sends})
+                        == blockByBlock(schedule, costs, dataflow, {commuted, sends}));
     }
 
     void sendsThatNobodyWaitsForYetAreAsCompiledBlockByBlock_data()
@@ -231,8 +239,8 @@ private Q_SLOTS:
             QTest::addRow("%d under way", sends) << sends;
     }
 
-    /// Until so many are, sent buffers become more from repetition to repetition; those of no bytes can be seen by their
-    /// number alone. With one microbatch at a time the orders repeat themselves from their first block.
+    /// Until so many are, sent buffers become more from repetition to repetition; those of no bytes can be seen by
+    /// their number alone. With one microbatch at a time the orders repeat themselves from their first block.
     void sendsThatNobodyWaitsForYetAreAsCompiledBlockByBlock()
     {
         QFETCH(int, sends);
@@ -291,14 +299,16 @@ private Q_SLOTS:
         const Costs costs = costsOf(Kept, schedule);
         auto& order = schedule.order[1];
         order.erase(order.begin() + static_cast<std::ptrdiff_t>(order.size() / 3));
-        QVERIFY(compile(schedule, costs, {}, {.allowMissing = true}) == blockByBlock(schedule, costs, {}, {.allowMissing = true}));
+        QVERIFY(compile(schedule, costs, {}, {.allowMissing = true})
+                == blockByBlock(schedule, costs, {}, {.allowMissing = true}));
     }
 
     void faultsAreNamedWhereTheyAre_data()
     {
         QTest::addColumn<int>("device");
         QTest::addColumn<int>("fault");
-        const char* const faults[] = {"missing", "twice", "elsewhere", "waits for itself", "unknown stage", "unknown microbatch"};
+        const char* const faults[] = {"missing",          "twice",         "elsewhere",
+                                      "waits for itself", "unknown stage", "unknown microbatch"};
         for (int device = 0; device < devices; ++device)
             for (int fault = 0; fault < 6; ++fault)
                 QTest::addRow("device %d, %s", device, faults[fault]) << device << fault;
@@ -318,7 +328,9 @@ private Q_SLOTS:
         case 2: middle->stage = (device + 1) % devices; break;
         case 3: {
             const auto backward = std::find_if(middle, order.end(), [](const Block& b) { return b.op == Op::B; });
-            const auto forward = std::find_if(order.begin(), order.end(), [&](const Block& b) { return b.op == Op::F && b.microbatch == backward->microbatch; });
+            const auto forward = std::find_if(order.begin(), order.end(), [&](const Block& b) {
+                return b.op == Op::F && b.microbatch == backward->microbatch;
+            });
             std::iter_swap(forward, backward);
             break;
         }

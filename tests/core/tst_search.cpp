@@ -55,7 +55,8 @@ private Q_SLOTS:
             QVERIFY(device.peakActivations <= numbers[5]);
     }
 
-    /// Controllable memory, appendix E: with k chunks of memory no V of n microbatches runs in less than 6n + 6p - 3k - 1.
+    /// Controllable memory, appendix E: with k chunks of memory no V of n microbatches runs in less than 6n + 6p - 3k
+    /// - 1.
     void theBoundOfTheVIsThePublishedOne()
     {
         for (const int p : {2, 4, 6, 9})
@@ -84,7 +85,8 @@ private Q_SLOTS:
                 Design design;
                 design.schedule = makeSchedule(family.name, parameters);
                 const Schedule& schedule = design.schedule;
-                if (family.updates || schedule.replicas() > 1 || schedule.sequencePieces > 1 || !schedule.overlaps.empty())
+                if (family.updates || schedule.replicas() > 1 || schedule.sequencePieces > 1
+                    || !schedule.overlaps.empty())
                     continue;
                 design.costs = uniformCosts({}, schedule.stages(), schedule.chunks());
                 for (StageCosts& stage : design.costs.stages) {
@@ -245,8 +247,12 @@ private Q_SLOTS:
         }
         if (incumbent.bound() == 0)
             QSKIP("built without Gecode");
-        QVERIFY2(incumbent.bound() <= known.value && incumbent.bound() > lowerBounds(model, given.objective).front().value,
-                 qPrintable(QString("%1, found %2, counted %3").arg(incumbent.bound()).arg(known.value).arg(lowerBounds(model, given.objective).front().value)));
+        QVERIFY2(incumbent.bound() <= known.value
+                     && incumbent.bound() > lowerBounds(model, given.objective).front().value,
+                 qPrintable(QString("%1, found %2, counted %3")
+                                .arg(incumbent.bound())
+                                .arg(known.value)
+                                .arg(lowerBounds(model, given.objective).front().value)));
     }
 
     /// Above every counted bound, and with too many blocks to try all orders.
@@ -302,7 +308,8 @@ private Q_SLOTS:
             QVERIFY(value >= best);
             reached += value == best, ++compared;
         }
-        QVERIFY2(compared > 30 && reached * 10 >= compared * 8, qPrintable(QString("%1 of %2").arg(reached).arg(compared)));
+        QVERIFY2(compared > 30 && reached * 10 >= compared * 8,
+                 qPrintable(QString("%1 of %2").arg(reached).arg(compared)));
     }
 
     void lockedBlocksKeepTheirOrder()

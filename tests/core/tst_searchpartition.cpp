@@ -65,8 +65,8 @@ Nanoseconds bestOfEveryCut(const Design& base, const SearchOptions& search, cons
         try {
             return pipewright::search(withPlacement(base, devices, layers), search).value;
         } catch (const Error&) {
-            return SearchModel::
-                noCapacity; // an embedding alone keeps next to nothing from F, and more from I than fits
+            return SearchModel::noCapacity; // an embedding alone keeps next to nothing from F, and more from I than
+                                            // fits
         }
     }
     Nanoseconds best = SearchModel::noCapacity;
@@ -204,7 +204,7 @@ private Q_SLOTS:
         const std::vector<Block> before = locked;
         const Design split = withBackward(full, BackwardStyle::Split, locked);
         QCOMPARE(split.schedule.blocks(), full.schedule.blocks() * 3 / 2);
-        QCOMPARE(locked.size(), std::size_t{3}); // F, and both halves of B
+        QCOMPARE(locked.size(), std::size_t{3});                                   // F, and both halves of B
         QVERIFY(predict(split).metrics.makespan < predict(full).metrics.makespan); // the gradient leaves before W runs
         Design joined = withBackward(split, BackwardStyle::Full, locked);
         QVERIFY(joined.schedule.order == full.schedule.order && locked == before);
@@ -275,7 +275,8 @@ private Q_SLOTS:
             QCOMPARE(b.backward - a.backward, a.forward);
             QCOMPARE(b.savedUntilInputGrad, s == 0 ? Bytes{0} : base.costs.stages[0].output);
             // While I runs: all that F would have kept; from I until W: W's share of it.
-            QVERIFY(b.savedFromInputGrad + b.workspaceInputGrad >= a.savedUntilInputGrad + a.savedUntilWeightGrad + a.savedFromInputGrad);
+            QVERIFY(b.savedFromInputGrad + b.workspaceInputGrad
+                    >= a.savedUntilInputGrad + a.savedUntilWeightGrad + a.savedFromInputGrad);
             QCOMPARE(b.savedFromInputGrad, a.savedUntilWeightGrad + a.savedFromInputGrad);
         }
         QVERIFY(predict(again).metrics.makespan > predict(base).metrics.makespan);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What gets the search on where there are many blocks or little memory: the middle of a short schedule repeated, windows
-// put back in every order; and that a cancel is noticed there.
+// What gets the search on where there are many blocks or little memory: the middle of a short schedule repeated,
+// windows put back in every order; and that a cancel is noticed there.
 #include "core/predict/designbuilder.h"
 #include "core/search/periodic.h"
 #include "core/search/search.h"
@@ -105,7 +105,8 @@ private Q_SLOTS:
         std::mt19937_64 random(1);
         LaneSearch single(model, SearchObjective::Span);
         const Nanoseconds stuck = single.improve(lanes, 4'000, random, [] { return false; });
-        QVERIFY(WindowSearch(model, SearchObjective::Span).improve(lanes, 60'000, random, [] { return false; }) < stuck);
+        QVERIFY(WindowSearch(model, SearchObjective::Span).improve(lanes, 60'000, random, [] { return false; })
+                < stuck);
         QVERIFY(lanesAllowed(model, lanes));
     }
 

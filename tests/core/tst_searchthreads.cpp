@@ -61,7 +61,8 @@ private Q_SLOTS:
         Design found = base;
         found.schedule = result.schedule;
         QCOMPARE(predict(found).metrics.span, result.value);
-        QVERIFY(lanesAllowed(SearchModel(base, {std::nullopt, 0.75}), *SearchModel(base, {std::nullopt, 0.75}).lanesOf(found.schedule)));
+        QVERIFY(lanesAllowed(SearchModel(base, {std::nullopt, 0.75}),
+                             *SearchModel(base, {std::nullopt, 0.75}).lanesOf(found.schedule)));
         for (std::size_t i = 1; i < result.history.size(); ++i)
             QVERIFY(result.history[i].value < result.history[i - 1].value);
     }

@@ -36,7 +36,8 @@ Bytes peakOf(const Prediction& prediction)
 Design oneBadMove()
 {
     Design design;
-    design.schedule = schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1", "F1.0 I1.0 W1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split);
+    design.schedule =
+        schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1", "F1.0 I1.0 W1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split);
     design.costs = unitCosts(2);
     return design;
 }
@@ -100,7 +101,8 @@ private Q_SLOTS:
         Design design = designOf("zb-h1");
         const Nanoseconds good = predict(design).metrics.makespan;
         const int last = static_cast<int>(design.schedule.order[1].size());
-        const EditResult spoilt = moveBlock(design.schedule, block("I1.2"), find(design.schedule, block("I1.2")).index + 4);
+        const EditResult spoilt =
+            moveBlock(design.schedule, block("I1.2"), find(design.schedule, block("I1.2")).index + 4);
         QVERIFY(spoilt.legal() && last > 0);
         design.schedule = spoilt.schedule;
         const Nanoseconds bad = predict(design).metrics.makespan;
@@ -118,8 +120,9 @@ private Q_SLOTS:
         design.costs = unitCosts(1);
         const auto suggestions = suggestEdits(design, block("F0.1"));
         QVERIFY(!suggestions.empty());
-        QVERIFY(std::any_of(suggestions.begin(), suggestions.end(),
-                            [](const Suggestion& s) { return s.makespan == 0 && s.peakBytes < 0 && s.peakActivations < 0; }));
+        QVERIFY(std::any_of(suggestions.begin(), suggestions.end(), [](const Suggestion& s) {
+            return s.makespan == 0 && s.peakBytes < 0 && s.peakActivations < 0;
+        }));
     }
 
     void theBestComesFirstAndNoMoreThanAskedFor()

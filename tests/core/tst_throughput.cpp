@@ -33,7 +33,8 @@ private Q_SLOTS:
     void tokensAreThoseOfAllMicrobatches()
     {
         const Design d = design("llama-3-8b");
-        const auto tokens = double(d.workload->shape.sequence * d.workload->shape.microbatchSize * d.schedule.microbatches);
+        const auto tokens =
+            double(d.workload->shape.sequence * d.workload->shape.microbatchSize * d.schedule.microbatches);
         QCOMPARE(tokensPerSecond(d, 2'000'000'000), tokens / 2);
         QCOMPARE(tokensPerSecond(d, 0), 0.0);
         QCOMPARE(tokensPerSecond(Design{}, 1000), 0.0);
@@ -43,7 +44,8 @@ private Q_SLOTS:
     void modelFlopsAreThoseOfThePublishedFormula()
     {
         const Design d = design("megatron-22b");
-        const double published = iterationFlops(d.workload->shape, double(d.workload->shape.microbatchSize * d.schedule.microbatches), Recompute::None);
+        const double published = iterationFlops(
+            d.workload->shape, double(d.workload->shape.microbatchSize * d.schedule.microbatches), Recompute::None);
         QVERIFY(std::abs(modelFlops(d) / published - 1) < 0.02);
     }
 

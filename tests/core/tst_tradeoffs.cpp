@@ -42,7 +42,8 @@ class TradeOffsTest : public QObject {
 private Q_SLOTS:
     void theFrontIsWhatNothingBeatsInBoth()
     {
-        const std::vector<TradeOff> points{point(4, 0.3), point(2, 0.5), point(4, 0.2), point(8, 0.2), point(1, 0.1, false), point(2, 0.5), point(3, 0.5), point(9, 0.0)};
+        const std::vector<TradeOff> points{point(4, 0.3),        point(2, 0.5), point(4, 0.2), point(8, 0.2),
+                                           point(1, 0.1, false), point(2, 0.5), point(3, 0.5), point(9, 0.0)};
         QCOMPARE(paretoFront(points), (std::vector<bool>{false, true, true, false, false, true, false, true}));
         QVERIFY(paretoFront({}).empty());
     }
@@ -77,7 +78,8 @@ private Q_SLOTS:
             const Metrics metrics = predict(withFamily(base, *candidate.family, candidate.choice)).metrics;
             QCOMPARE(tradeOff.makespan, metrics.makespan);
             if (candidate.family->name == "v-auto") // zb-auto counts a half-freed activation in parts
-                QVERIFY2(tradeOff.peakActivations <= *candidate.choice.memoryLimit * 4 + 1e-9, candidate.label().c_str());
+                QVERIFY2(tradeOff.peakActivations <= *candidate.choice.memoryLimit * 4 + 1e-9,
+                         candidate.label().c_str());
         }
     }
 
@@ -96,7 +98,8 @@ private Q_SLOTS:
     {
         const auto candidates = tradeOffCandidates(llama());
         const auto has = [&](const std::string& label) {
-            return std::any_of(candidates.begin(), candidates.end(), [&](const TradeOffCandidate& c) { return c.label() == label; });
+            return std::any_of(candidates.begin(), candidates.end(),
+                               [&](const TradeOffCandidate& c) { return c.label() == label; });
         };
         QVERIFY(has("ZB-H1"));
         QVERIFY(has("Interleaved 1F1B, 3 chunks"));
@@ -111,7 +114,9 @@ private Q_SLOTS:
             const MemoryBreakdown breakdown = memoryBreakdown(design, prediction);
             QCOMPARE(int(breakdown.stages.size()), design.schedule.stages());
             for (const DeviceMemory& device : breakdown.devices) {
-                QCOMPARE(device.weights + device.gradients + device.optimizer + device.activations + device.buffers + device.workspace, device.peak);
+                QCOMPARE(device.weights + device.gradients + device.optimizer + device.activations + device.buffers
+                             + device.workspace,
+                         device.peak);
                 QCOMPARE(device.peak, prediction.metrics.devices[std::size_t(device.device)].peakBytes);
                 QCOMPARE(device.limit, design.cluster.devices[std::size_t(device.device)].memory);
                 Bytes activations = 0;

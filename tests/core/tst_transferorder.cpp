@@ -125,7 +125,8 @@ private Q_SLOTS:
                     for (int to = 0; to < count; ++to) {
                         const bool inside = to >= range.first && to <= range.last;
                         outside += !inside;
-                        QVERIFY2(inside || !moveTransfer(design, program, device, from, to).legal(), qPrintable(listOf(program, device)));
+                        QVERIFY2(inside || !moveTransfer(design, program, device, from, to).legal(),
+                                 qPrintable(listOf(program, device)));
                     }
                 }
             }

@@ -30,7 +30,8 @@ Schedule made(const char* family, int devices, int microbatches, std::optional<i
 }
 
 /// Times per stage and microbatch in units of a microsecond; B = I + W.
-Prediction predicted(Schedule schedule, Nanoseconds forward, Nanoseconds inputGrad, Nanoseconds weightGrad, double overlapFactor = 1)
+Prediction predicted(Schedule schedule, Nanoseconds forward, Nanoseconds inputGrad, Nanoseconds weightGrad,
+                     double overlapFactor = 1)
 {
     Design design;
     design.schedule = std::move(schedule);
@@ -60,7 +61,8 @@ Schedule withoutOverlap(Schedule schedule)
         std::vector<Block> fused;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
             Block block = blocks[i];
-            if (block.op == Op::I && i + 1 < blocks.size() && blocks[i + 1] == Block{Op::W, block.stage, block.microbatch}) {
+            if (block.op == Op::I && i + 1 < blocks.size()
+                && blocks[i + 1] == Block{Op::W, block.stage, block.microbatch}) {
                 block.op = Op::B;
                 ++i;
             }
@@ -221,7 +223,8 @@ private Q_SLOTS:
             // The warm-up: p-r-2+k units, and one more is live when the first backward starts.
             const Prediction p = predicted(made("seq1f1b", 4, 16, pieces), 1, 1, 1);
             for (int d = 0; d < 4; ++d)
-                QCOMPARE(p.metrics.devices[static_cast<std::size_t>(d)].peakActivations, double(4 - d - 1 + pieces) / pieces);
+                QCOMPARE(p.metrics.devices[static_cast<std::size_t>(d)].peakActivations,
+                         double(4 - d - 1 + pieces) / pieces);
         }
     }
 
@@ -232,7 +235,8 @@ private Q_SLOTS:
             const Position from = find(schedule, block(moved));
             const EditResult r = moveBlock(schedule, block(moved), from.index - (moved[0] == 'F' ? 1 : 2));
             QVERIFY(!r.legal());
-            QVERIFY2(toString(r.diagnostics).find("same sequence") != std::string::npos, toString(r.diagnostics).c_str());
+            QVERIFY2(toString(r.diagnostics).find("same sequence") != std::string::npos,
+                     toString(r.diagnostics).c_str());
         }
     }
 

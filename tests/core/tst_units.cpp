@@ -51,7 +51,9 @@ private slots:
     {
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<QByteArray>("printed");
-        const auto row = [](const char* name, QByteArray text, QByteArray printed) { QTest::newRow(name) << text << printed; };
+        const auto row = [](const char* name, QByteArray text, QByteArray printed) {
+            QTest::newRow(name) << text << printed;
+        };
         row("plain", "12 ms", "\"12 ms\"");
         row("nothing", "", "\"\"");
         row("Greek", "601 µs", "\"601 µs\"");
@@ -59,7 +61,10 @@ private slots:
         row("escape sequence", "\x1b[31mred", "\"?[31mred\"");
         row("line break", "a\nb\x7f", "\"a?b?\"");
         row("control character of Latin-1", "\xc2\x9b", "\"??\"");
-        row("turned around", "a\xe2\x80\xae" "b", "\"a???b\"");
+        row("turned around",
+            "a\xe2\x80\xae"
+            "b",
+            "\"a???b\"");
         row("cut short", "\xe2\x80", "\"??\"");
         row("not UTF-8", "\xff\xc0\x80", "\"???\"");
         row("a surrogate", "\xed\xa0\x80", "\"???\"");
@@ -173,7 +178,8 @@ private slots:
     void anyTextIsEitherReadOrRefused()
     {
         QVERIFY(rc::check("no crash", [] {
-            const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789.. -+eExmunsKMGTiB")));
+            const auto text =
+                *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789.. -+eExmunsKMGTiB")));
             try {
                 RC_ASSERT(parseDuration(text, "here") >= 0);
             } catch (const Error& error) {
@@ -206,7 +212,8 @@ private slots:
 
     void diagnosticsPrintAsPlaceSeverityFaultAndRemedy()
     {
-        QCOMPARE(toString(Diagnostic{Severity::Error, "a.json:3", "is wrong", "do this"}), std::string("a.json:3: error: is wrong (do this)"));
+        QCOMPARE(toString(Diagnostic{Severity::Error, "a.json:3", "is wrong", "do this"}),
+                 std::string("a.json:3: error: is wrong (do this)"));
         QCOMPARE(toString(Diagnostic{Severity::Warning, "", "is odd", ""}), std::string("warning: is odd"));
         QVERIFY(!hasErrors({{Severity::Warning, "", "", ""}, {Severity::Note, "", "", ""}}));
         QVERIFY(hasErrors({{Severity::Note, "", "", ""}, {Severity::Error, "", "", ""}}));
@@ -216,8 +223,8 @@ private slots:
 
     void jsonIsPrintedAsItWasBuilt()
     {
-        JsonValue value{{"text", "a\"b"}, {"whole", 3}, {"real", 3.0}, {"largest", UINT64_MAX}, {"off", false},
-                        {"none", nullptr}};
+        JsonValue value{{"text", "a\"b"},        {"whole", 3},   {"real", 3.0},
+                        {"largest", UINT64_MAX}, {"off", false}, {"none", nullptr}};
         value["list"] = std::vector<std::vector<int>>{{1, 2}, {}};
         value["pairs"] = {{"a", 1}, {2, "b"}};
         value["nested"]["tiny"] = 1e-7;
@@ -226,10 +233,11 @@ private slots:
         value["whole"] = 4;
         value.update({{"off", true}, {"last", {{"key", "value"}}}});
         value.erase("text");
-        QCOMPARE(value.dump(), std::string(R"({"whole":4,"real":3.0,"largest":18446744073709551615,"off":true,"none":null,)"
-                                           R"("list":[[1,2],[]],"pairs":[["a",1],[2,"b"]],)"
-                                           R"("nested":{"tiny":1e-07,"nowhere":null},"added":["x"],)"
-                                           R"("last":{"key":"value"}})"));
+        QCOMPARE(value.dump(),
+                 std::string(R"({"whole":4,"real":3.0,"largest":18446744073709551615,"off":true,"none":null,)"
+                             R"("list":[[1,2],[]],"pairs":[["a",1],[2,"b"]],)"
+                             R"("nested":{"tiny":1e-07,"nowhere":null},"added":["x"],)"
+                             R"("last":{"key":"value"}})"));
         QCOMPARE(JsonValue::array().dump(), std::string("[]"));
         QCOMPARE(JsonValue::object().dump(), std::string("{}"));
         QVERIFY_EXCEPTION_THROWN(JsonValue(1).push_back(2), std::logic_error);

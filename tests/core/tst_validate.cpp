@@ -33,21 +33,28 @@ private Q_SLOTS:
     {
         QTest::addColumn<QStringList>("lanes");
         QTest::addColumn<QStringList>("says");
-        QTest::newRow("missing block") << QStringList{"F0.0 B0.0", "F1.0"} << QStringList{"device 1", "B1.0", "place it"};
+        QTest::newRow("missing block") << QStringList{"F0.0 B0.0", "F1.0"}
+                                       << QStringList{"device 1", "B1.0", "place it"};
         QTest::newRow("duplicate") << QStringList{"F0.0 F0.0 B0.0", "F1.0 B1.0"}
                                    << QStringList{"device 0, position 1 (F0.0)", "twice", "position 0"};
         QTest::newRow("unknown stage") << QStringList{"F0.0 B0.0 F7.0", "F1.0 B1.0"}
                                        << QStringList{"device 0, position 2 (F7.0)", "unknown stage 7", "0 to 1"};
-        QTest::newRow("unknown microbatch") << QStringList{"F0.0 B0.0 F0.9", "F1.0 B1.0"} << QStringList{"unknown microbatch 9"};
+        QTest::newRow("unknown microbatch")
+            << QStringList{"F0.0 B0.0 F0.9", "F1.0 B1.0"} << QStringList{"unknown microbatch 9"};
         QTest::newRow("wrong device") << QStringList{"F0.0 B0.0 F1.0", "B1.0"}
                                       << QStringList{"device 0, position 2 (F1.0)", "held by device 1"};
-        QTest::newRow("backward before forward") << QStringList{"B0.0 F0.0", "F1.0 B1.0"}
-                                                 << QStringList{"device 0, position 0 (B0.0)", "needs F0.0", "behind position 1"};
-        QTest::newRow("both kinds of backward") << QStringList{"F0.0 B0.0", "F1.0 B1.0 I1.0 W1.0"} << QStringList{"halves"};
+        QTest::newRow("backward before forward")
+            << QStringList{"B0.0 F0.0", "F1.0 B1.0"}
+            << QStringList{"device 0, position 0 (B0.0)", "needs F0.0", "behind position 1"};
+        QTest::newRow("both kinds of backward")
+            << QStringList{"F0.0 B0.0", "F1.0 B1.0 I1.0 W1.0"} << QStringList{"halves"};
         QTest::newRow("half a backward") << QStringList{"F0.0 B0.0", "F1.0 I1.0"} << QStringList{"missing block W1.0"};
-        QTest::newRow("recompute placed by hand") << QStringList{"F0.0 R0.0 B0.0", "F1.0 B1.0"} << QStringList{"recompute", "leave it out"};
-        QTest::newRow("one stage updated, another not") << QStringList{"F0.0 B0.0 U0.0", "F1.0 B1.0"} << QStringList{"never applied", "place U1.0"};
-        QTest::newRow("unknown replica") << QStringList{"F0.0 B0.0 F0.0/1", "F1.0 B1.0"} << QStringList{"microbatch 0 belongs to replica 0", "write F0.0"};
+        QTest::newRow("recompute placed by hand")
+            << QStringList{"F0.0 R0.0 B0.0", "F1.0 B1.0"} << QStringList{"recompute", "leave it out"};
+        QTest::newRow("one stage updated, another not")
+            << QStringList{"F0.0 B0.0 U0.0", "F1.0 B1.0"} << QStringList{"never applied", "place U1.0"};
+        QTest::newRow("unknown replica") << QStringList{"F0.0 B0.0 F0.0/1", "F1.0 B1.0"}
+                                         << QStringList{"microbatch 0 belongs to replica 0", "write F0.0"};
     }
 
     void everyFaultNamesItsPlaceAndRemedy()
@@ -83,7 +90,8 @@ private Q_SLOTS:
 
     void theFirstStagesHalvesStayTogetherUnlessAllowed()
     {
-        Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 I0.1 W0.0 W0.1", "F1.0 I1.0 F1.1 I1.1 W1.0 W1.1"}, BackwardStyle::Split);
+        Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 I0.1 W0.0 W0.1", "F1.0 I1.0 F1.1 I1.1 W1.0 W1.1"},
+                              BackwardStyle::Split);
         QVERIFY2(firstOf(s).contains("first_stage_may_split"), qPrintable(firstOf(s)));
         s.firstStageMaySplit = true;
         QCOMPARE(firstOf(s), QString());
@@ -132,7 +140,8 @@ private Q_SLOTS:
     {
         for (const char* text : {"F0.0", "B12.345", "I1.2/3", "W4.5", "U6.7", "R8.9"})
             QCOMPARE(QString::fromStdString(toString(block(text))), QString(text));
-        for (const char* text : {"", "F", "F1", "F1.", "X1.1", "F-1.0", "F01.0", "F1.0 ", "F1.0/0", "F1.0/", "f1.0", "F1.99999999999"})
+        for (const char* text :
+             {"", "F", "F1", "F1.", "X1.1", "F-1.0", "F01.0", "F1.0 ", "F1.0/0", "F1.0/", "f1.0", "F1.99999999999"})
             QVERIFY2(!parseBlock(text), text);
     }
 };

@@ -199,7 +199,8 @@ private Q_SLOTS:
             for (int p : {1, 2, 3, 4, 7})
                 for (int m : {1, 2, 3, 5}) {
                     const Made made = make(family, units(p, m));
-                    QVERIFY2(validate(made.schedule).empty(), qPrintable(QString("%1 p%2 m%3").arg(family).arg(p).arg(m)));
+                    QVERIFY2(validate(made.schedule).empty(),
+                             qPrintable(QString("%1 p%2 m%3").arg(family).arg(p).arg(m)));
                     QVERIFY(unplacedBlocks(made.schedule).empty());
                 }
     }

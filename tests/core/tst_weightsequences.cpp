@@ -30,7 +30,8 @@ Program programOf(std::string_view family, const FamilyParameters& parameters)
 }
 
 template<typename Real>
-ToyRun<Real> train(std::string_view family, const FamilyParameters& parameters, const ToyOptimizer& optimizer, const ToyModel& model)
+ToyRun<Real> train(std::string_view family, const FamilyParameters& parameters, const ToyOptimizer& optimizer,
+                   const ToyModel& model)
 {
     const Program program = programOf(family, parameters);
     return trainToy<Real>(program, program.weightPolicy.optimizer, optimizer, model);
@@ -87,7 +88,9 @@ void tst_weightsequences::cyclicOnASeparableQuadraticIsExact()
                                                                : n;
                 const auto run = train<float>(family, p, plain, model);
                 for (int j = 0; j < n; ++j) {
-                    const float a = std::string_view(family) == "dp" ? float(n) : std::string_view(family) == "cdp-v1" ? 0 : float(j + 1);
+                    const float a = std::string_view(family) == "dp"       ? float(n)
+                                    : std::string_view(family) == "cdp-v1" ? 0
+                                                                           : float(j + 1);
                     float now = 1, before = 1;
                     for (int t = 0; t < 6; ++t) {
                         float sum = 0; // as the schedule adds: worker by worker
@@ -106,9 +109,12 @@ void tst_weightsequences::cyclicOnASeparableQuadraticIsExact()
     QCOMPARE(v2.weights[1], (std::vector<float>{1, 0.5, 0.125, -0.03125, -0.0546875}));
     QCOMPARE(v2.weights[2], (std::vector<float>{1, 0.5, 0.1875, 0.0546875, 0.0107421875}));
     QCOMPARE(v2.weights[3], (std::vector<float>{1, 0.5, 0.25, 0.125, 0.0625}));
-    QCOMPARE(train<float>("cdp-v1", parametersOf(4, 16), plain, model).weights[2], (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
-    QCOMPARE(train<float>("pipedream-2bw", parametersOf(4, 16), plain, model).weights[3], (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
-    QCOMPARE(train<float>("dp", parametersOf(4, 16), plain, model).weights[1], (std::vector<float>{1, 0.5, 0.25, 0.125, 0.0625}));
+    QCOMPARE(train<float>("cdp-v1", parametersOf(4, 16), plain, model).weights[2],
+             (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
+    QCOMPARE(train<float>("pipedream-2bw", parametersOf(4, 16), plain, model).weights[3],
+             (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
+    QCOMPARE(train<float>("dp", parametersOf(4, 16), plain, model).weights[1],
+             (std::vector<float>{1, 0.5, 0.25, 0.125, 0.0625}));
 }
 
 void tst_weightsequences::cyclicOnACoupledPairTellsTheRulesApart()
@@ -128,11 +134,15 @@ void tst_weightsequences::twoStagesByHand()
 {
     const ToyModel model;
     const auto predicted = train<double>("pipeoptim", parametersOf(2, 5), halfMomentum, model);
-    QVERIFY(agrees(predicted.weights[0], {0.546875, 0.6199798583984375, 0.7053602235391736, 0.7930880334396146, 0.8742348961848333}, 1e-15));
-    QVERIFY(agrees(predicted.weights[1], {0.546875, 0.61572265625, 0.6972319483757019, 0.7827563317633932, 0.8631817742010941}, 1e-15));
+    QVERIFY(agrees(predicted.weights[0],
+                   {0.546875, 0.6199798583984375, 0.7053602235391736, 0.7930880334396146, 0.8742348961848333}, 1e-15));
+    QVERIFY(agrees(predicted.weights[1],
+                   {0.546875, 0.61572265625, 0.6972319483757019, 0.7827563317633932, 0.8631817742010941}, 1e-15));
     const auto vanilla = train<double>("async-1f1b", parametersOf(2, 5), halfMomentum, model);
-    QVERIFY(agrees(vanilla.weights[0], {0.546875, 0.6199798583984375, 0.7075815969146788, 0.8008326524423866, 0.8911536900331567}, 1e-15));
-    QVERIFY(agrees(vanilla.weights[1], {0.546875, 0.61572265625, 0.6954876631498337, 0.7794516379264246, 0.8611001512631189}, 1e-15));
+    QVERIFY(agrees(vanilla.weights[0],
+                   {0.546875, 0.6199798583984375, 0.7075815969146788, 0.8008326524423866, 0.8911536900331567}, 1e-15));
+    QVERIFY(agrees(vanilla.weights[1],
+                   {0.546875, 0.61572265625, 0.6954876631498337, 0.7794516379264246, 0.8611001512631189}, 1e-15));
 }
 
 void tst_weightsequences::threeStages_data()
@@ -141,25 +151,33 @@ void tst_weightsequences::threeStages_data()
     QTest::addColumn<int>("steps");
     QTest::addColumn<QList<double>>("weights");
     QTest::newRow("vanilla") << "async-1f1b" << 0
-        << QList<double>{.52734375, .592207260430, .661203954313, .758631712531, .855033482994, .940448127606,
-                         .52734375, .589552879333, .651668181077, .733649649763, .813134392115, .883137302134,
-                         .52734375, .587036132812, .644739754905, .720156529862, .792698066999, .856975253960};
+                             << QList<double>{.52734375,     .592207260430, .661203954313, .758631712531, .855033482994,
+                                              .940448127606, .52734375,     .589552879333, .651668181077, .733649649763,
+                                              .813134392115, .883137302134, .52734375,     .587036132812, .644739754905,
+                                              .720156529862, .792698066999, .856975253960};
     QTest::newRow("stashing") << "pipedream" << 0
-        << QList<double>{.52734375, .589552879333, .653364080761, .742200826328, .829051297691, .907387571920,
-                         .52734375, .589552879333, .651668181077, .733649649763, .813027966345, .883807739367,
-                         .52734375, .587036132812, .644739754905, .720156529862, .792601762535, .857602536689};
+                              << QList<double>{.52734375,     .589552879333, .653364080761, .742200826328,
+                                               .829051297691, .907387571920, .52734375,     .589552879333,
+                                               .651668181077, .733649649763, .813027966345, .883807739367,
+                                               .52734375,     .587036132812, .644739754905, .720156529862,
+                                               .792601762535, .857602536689};
     QTest::newRow("pipeoptim") << "pipeoptim" << int(PredictionSteps::Paper)
-        << QList<double>{.52734375, .592207260430, .660856745673, .748819498867, .834243782847, .870927610994,
-                         .52734375, .589552879333, .651373713310, .730212067369, .810604349190, .844864754427,
-                         .52734375, .587036132812, .645905973157, .723703363774, .802980197951, .836638007473};
-    QTest::newRow("pipeoptim, steps of the code") << "pipeoptim" << int(PredictionSteps::Code)
+                               << QList<double>{.52734375,     .592207260430, .660856745673, .748819498867,
+                                                .834243782847, .870927610994, .52734375,     .589552879333,
+                                                .651373713310, .730212067369, .810604349190, .844864754427,
+                                                .52734375,     .587036132812, .645905973157, .723703363774,
+                                                .802980197951, .836638007473};
+    QTest::newRow("pipeoptim, steps of the code")
+        << "pipeoptim" << int(PredictionSteps::Code)
         << QList<double>{.52734375, .5912567526, .6582489940, .7325340297, .8034102854, .7960302480,
                          .52734375, .5886516571, .6490649255, .7175662575, .7886265887, .7775054375,
                          .52734375, .5861816406, .6451491935, .7168523094, .7922370412, .7796076431};
     QTest::newRow("spectrain") << "spectrain" << 0
-        << QList<double>{.52734375, .593861848116, .666255413729, .755977396314, .843435955930, .860900863217,
-                         .52734375, .591121673584, .656112548488, .736089685543, .818143901393, .833134607292,
-                         .52734375, .586181640625, .644066727720, .717308246336, .792299369706, .805296284118};
+                               << QList<double>{.52734375,     .593861848116, .666255413729, .755977396314,
+                                                .843435955930, .860900863217, .52734375,     .591121673584,
+                                                .656112548488, .736089685543, .818143901393, .833134607292,
+                                                .52734375,     .586181640625, .644066727720, .717308246336,
+                                                .792299369706, .805296284118};
 }
 
 void tst_weightsequences::threeStages()
@@ -180,9 +198,13 @@ void tst_weightsequences::threeStages()
 void tst_weightsequences::threeStageLosses()
 {
     const ToyModel model{.inputs = {1, 2}};
-    const auto losses = [&](const char* family) { return train<double>(family, parametersOf(3, 6), halfMomentum, model).losses; };
-    const std::vector<double> vanilla{.3828125, .271089553833, .357194267563, .179463193845, .260696368902, .026665935148};
-    const std::vector<double> pipeOptim{.3828125, .271089553833, .350442876239, .130027811178, .196802773646, .000686205454};
+    const auto losses = [&](const char* family) {
+        return train<double>(family, parametersOf(3, 6), halfMomentum, model).losses;
+    };
+    const std::vector<double> vanilla{.3828125,      .271089553833, .357194267563,
+                                      .179463193845, .260696368902, .026665935148};
+    const std::vector<double> pipeOptim{.3828125,      .271089553833, .350442876239,
+                                        .130027811178, .196802773646, .000686205454};
     const auto seenVanilla = losses("async-1f1b"), seenPipeOptim = losses("pipeoptim");
     for (std::size_t q = 0; q < 6; ++q) {
         QVERIFY(std::abs(seenVanilla[q] - vanilla[q]) < 1e-11);
@@ -275,7 +297,8 @@ void tst_weightsequences::stabilityLimits()
             const double limit = largestStableRate(u, s, s);
             for (const double factor : {0.97, 1.03}) {
                 const ToyOptimizer optimizer{.learningRate = factor * limit, .momentum = u};
-                const auto run = train<double>("pipeoptim", parametersOf(s + 1, 4000), optimizer, {.kind = ToyModel::Kind::Quadratic, .start = 1});
+                const auto run = train<double>("pipeoptim", parametersOf(s + 1, 4000), optimizer,
+                                               {.kind = ToyModel::Kind::Quadratic, .start = 1});
                 QCOMPARE(std::abs(run.weights[0].back()) < 1, factor < 1);
             }
         }

@@ -42,7 +42,8 @@ void tst_weightversions::asynchronous1F1BKeepsItsTimetable()
             for (int i = 1; i <= q; ++i) {
                 const int backward = 2 * depth - 1 - k + 2 * (i - 1);
                 QCOMPARE(run.tick(Op::B, k, i - 1), backward);
-                QCOMPARE(run.tick(Op::F, k, i - 1), i <= depth - k ? k + i - 1 : 2 * depth - 1 - k + 2 * (i - (depth - k) - 1) + 1);
+                QCOMPARE(run.tick(Op::F, k, i - 1),
+                         i <= depth - k ? k + i - 1 : 2 * depth - 1 - k + 2 * (i - (depth - k) - 1) + 1);
                 QCOMPARE(run.tick(Op::U, k, i - 1), backward + 1);
             }
     }
@@ -133,9 +134,11 @@ void tst_weightversions::stashedForwardAndBackwardAgree()
 void tst_weightversions::olderVersionsAreBuffers()
 {
     // Memory needs no formula of its own: the same order with stashing holds that many weights more at its peak.
-    const Compiled stash = family("pipedream", parametersOf(4, 24)), vanilla = family("async-1f1b", parametersOf(4, 24));
+    const Compiled stash = family("pipedream", parametersOf(4, 24)),
+                   vanilla = family("async-1f1b", parametersOf(4, 24));
     for (int d = 0; d < 4; ++d)
-        QCOMPARE(stash.program.devices[size_t(d)].peakBytes - vanilla.program.devices[size_t(d)].peakBytes, Bytes{3 - d} * 1000);
+        QCOMPARE(stash.program.devices[size_t(d)].peakBytes - vanilla.program.devices[size_t(d)].peakBytes,
+                 Bytes{3 - d} * 1000);
     // Every version's buffer is written by the update that replaces it and read by those that want it.
     for (TaskId t = 0; t < stash.program.tasks.size(); ++t)
         for (const BufferId id : stash.program.reads(t))
@@ -148,12 +151,18 @@ void tst_weightversions::refusals_data()
     QTest::addColumn<QStringList>("lanes");
     QTest::addColumn<int>("rule");
     QTest::addColumn<QString>("what");
-    QTest::newRow("never applied") << QStringList{"F0.0 B0.0 U0.0 F0.1 B0.1"} << int(WeightRule::Vanilla) << "never applied";
-    QTest::newRow("nothing to apply") << QStringList{"F0.0 B0.0 U0.0 U0.1 F0.1 B0.1"} << int(WeightRule::Vanilla) << "comes later";
-    QTest::newRow("twice") << QStringList{"F0.0 B0.0 U0.0 F0.1 B0.1 U0.0"} << int(WeightRule::Vanilla) << "placed twice";
-    QTest::newRow("too late") << QStringList{"F0.0 F0.1 B0.0 U0.0 B0.1 U0.1"} << int(WeightRule::Synchronous) << "makes later";
-    QTest::newRow("no updates") << QStringList{"F0.0 B0.0 F0.1 B0.1"} << int(WeightRule::PipeDream) << "no update blocks";
-    QTest::newRow("between halves") << QStringList{"F0.0 I0.0 F0.1 I0.1 W0.1 U0.1 W0.0 U0.0"} << int(WeightRule::Vanilla) << "between";
+    QTest::newRow("never applied") << QStringList{"F0.0 B0.0 U0.0 F0.1 B0.1"} << int(WeightRule::Vanilla)
+                                   << "never applied";
+    QTest::newRow("nothing to apply") << QStringList{"F0.0 B0.0 U0.0 U0.1 F0.1 B0.1"} << int(WeightRule::Vanilla)
+                                      << "comes later";
+    QTest::newRow("twice") << QStringList{"F0.0 B0.0 U0.0 F0.1 B0.1 U0.0"} << int(WeightRule::Vanilla)
+                           << "placed twice";
+    QTest::newRow("too late") << QStringList{"F0.0 F0.1 B0.0 U0.0 B0.1 U0.1"} << int(WeightRule::Synchronous)
+                              << "makes later";
+    QTest::newRow("no updates") << QStringList{"F0.0 B0.0 F0.1 B0.1"} << int(WeightRule::PipeDream)
+                                << "no update blocks";
+    QTest::newRow("between halves") << QStringList{"F0.0 I0.0 F0.1 I0.1 W0.1 U0.1 W0.0 U0.0"}
+                                    << int(WeightRule::Vanilla) << "between";
 }
 
 void tst_weightversions::refusals()

@@ -111,7 +111,10 @@ private slots:
         for (const Row& row : rows) {
             const ModelShape shape = gpt(row.layers, row.hidden, row.heads, 1);
             const auto percent = [&](Recompute recompute) {
-                return std::round(1000 * utilization(iterationFlops(shape, row.batch, recompute), row.seconds, row.devices, 312e12)) / 10;
+                return std::round(
+                           1000
+                           * utilization(iterationFlops(shape, row.batch, recompute), row.seconds, row.devices, 312e12))
+                       / 10;
             };
             QCOMPARE(percent(Recompute::None), row.mfu);
             QCOMPARE(percent(Recompute::Selective), row.hfu);
@@ -119,8 +122,9 @@ private slots:
         // Full recomputation repeats every layer's forward, and not the head's.
         const ModelShape shape = gpt(48, 6144, 64, 1);
         const double sbh = 2048.0 * 6144;
-        QVERIFY(std::abs(iterationFlops(shape, 1, Recompute::Full) - iterationFlops(shape, 1, Recompute::None) -
-                         24 * 48 * sbh * 6144 * (1 + 2048.0 / (6 * 6144))) < 1e6);
+        QVERIFY(std::abs(iterationFlops(shape, 1, Recompute::Full) - iterationFlops(shape, 1, Recompute::None)
+                         - 24 * 48 * sbh * 6144 * (1 + 2048.0 / (6 * 6144)))
+                < 1e6);
     }
 
     void aLayersWorkFollowsTheZeroBubbleTable()
@@ -161,16 +165,24 @@ private slots:
         const ModelShape shape; // byte-gpt
         QVERIFY(isRunnable(shape));
         const std::int64_t tokens = 256, sbh = tokens * 128, wide = tokens * 512;
-        const Lifetime input = Lifetime::UntilInputGrad, weight = Lifetime::UntilWeightGrad, from = Lifetime::FromInputGrad;
+        const Lifetime input = Lifetime::UntilInputGrad, weight = Lifetime::UntilWeightGrad,
+                       from = Lifetime::FromInputGrad;
         const std::map<std::string, std::pair<std::int64_t, Lifetime>> expected{
-            {"ln1.input", {sbh, input}},           {"attention.query", {sbh, input}},
-            {"attention.key", {sbh, input}},       {"attention.value", {sbh, input}},
+            {"ln1.input", {sbh, input}},
+            {"attention.query", {sbh, input}},
+            {"attention.key", {sbh, input}},
+            {"attention.value", {sbh, input}},
             {"attention.probabilities", {4 * 64 * 64 * 4, input}},
-            {"ln2.input", {sbh, input}},           {"mlp.activationInput", {wide, input}},
-            {"qkv.input", {sbh, weight}},          {"projection.input", {sbh, weight}},
-            {"fc1.input", {sbh, weight}},          {"fc2.input", {wide, weight}},
-            {"qkv.outputGrad", {3 * sbh, from}},   {"projection.outputGrad", {sbh, from}},
-            {"fc1.outputGrad", {wide, from}},      {"fc2.outputGrad", {sbh, from}},
+            {"ln2.input", {sbh, input}},
+            {"mlp.activationInput", {wide, input}},
+            {"qkv.input", {sbh, weight}},
+            {"projection.input", {sbh, weight}},
+            {"fc1.input", {sbh, weight}},
+            {"fc2.input", {wide, weight}},
+            {"qkv.outputGrad", {3 * sbh, from}},
+            {"projection.outputGrad", {sbh, from}},
+            {"fc1.outputGrad", {wide, from}},
+            {"fc2.outputGrad", {sbh, from}},
         };
         const std::vector<Layer> layers = layersOf(shape);
         QCOMPARE(layers.size(), std::size_t(10));
@@ -186,8 +198,8 @@ private slots:
             {"head.logitsGrad", {tokens * 256, from}},
         };
         QVERIFY(byName(layers.back()) == head);
-        const std::map<std::string, std::pair<std::int64_t, Lifetime>> embedding{
-            {"tokens", {tokens, weight}}, {"embedding.outputGrad", {sbh, from}}};
+        const std::map<std::string, std::pair<std::int64_t, Lifetime>> embedding{{"tokens", {tokens, weight}},
+                                                                                 {"embedding.outputGrad", {sbh, from}}};
         QVERIFY(byName(layers.front()) == embedding);
     }
 
@@ -295,7 +307,8 @@ private slots:
         const double layer = sbh * (24 * 128 + 4 * 64);
         const double head = 2 * sbh * 256;
         QCOMPARE(costs.stages[1].forward, Nanoseconds(std::llround((4 * layer + head) / 5e11 * 1e9)));
-        QCOMPARE(costs.stages[1].inputGrad, Nanoseconds(std::llround((4 * sbh * (24 * 128 + 8 * 64) + head) / 5e11 * 1e9)));
+        QCOMPARE(costs.stages[1].inputGrad,
+                 Nanoseconds(std::llround((4 * sbh * (24 * 128 + 8 * 64) + head) / 5e11 * 1e9)));
         QCOMPARE(costs.stages[0].forward, Nanoseconds(std::llround((4 * layer / 5e11 + 2 * 4 * sbh / 1e11) * 1e9)));
         QCOMPARE(costs.stages[0].backward, costs.stages[0].inputGrad + costs.stages[0].weightGrad);
 
@@ -378,7 +391,8 @@ private slots:
         QCOMPARE(four.stages[0].inputGrad, Nanoseconds(4000));
         QCOMPARE(four.stages[2].forward + four.stages[3].forward, Nanoseconds(6000));
         QVERIFY(four.stages[3].forward > four.stages[2].forward); // the head's product
-        QCOMPARE(four.stages[0].savedUntilInputGrad + four.stages[1].savedUntilInputGrad, costs.stages[0].savedUntilInputGrad);
+        QCOMPARE(four.stages[0].savedUntilInputGrad + four.stages[1].savedUntilInputGrad,
+                 costs.stages[0].savedUntilInputGrad);
         QCOMPARE(four.source, std::string("measured: x.db"));
         QCOMPARE(four.link.latency, Nanoseconds(7));
         QVERIFY_THROWS_EXCEPTION(Error, recutCosts(workload, costs, {5, 5}, {5, 4}));

@@ -45,20 +45,27 @@ inline FamilyParameters workersOn(WorkerLayout layout, int n, int steps, bool cy
 }
 
 struct Compiled {
-    explicit Compiled(Schedule s) : schedule(std::move(s)), costs(tickCosts(schedule.stages())), program(compile(schedule, costs))
+    explicit Compiled(Schedule s)
+        : schedule(std::move(s)), costs(tickCosts(schedule.stages())), program(compile(schedule, costs))
     {
         Evaluator(program, costs).evaluate(timeline);
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             if (program.tasks[t].kind == TaskKind::Compute || (program.tasks[t].kind == TaskKind::Update))
                 taskOf[program.tasks[t].block()] = t;
     }
-    int tick(const std::string& block) const { return static_cast<int>(timeline.start[taskOf.at(test::block(block))] / 1'000'000); }
+    int tick(const std::string& block) const
+    {
+        return static_cast<int>(timeline.start[taskOf.at(test::block(block))] / 1'000'000);
+    }
     int tick(Op op, int stage, int microbatch) const
     {
         const Nanoseconds start = timeline.start[taskOf.at(Block{op, stage, microbatch})];
         return start % 1'000'000 == 0 ? static_cast<int>(start / 1'000'000) : -1;
     }
-    WeightUse use(Op op, int stage, int microbatch) const { return program.weights[taskOf.at(Block{op, stage, microbatch})]; }
+    WeightUse use(Op op, int stage, int microbatch) const
+    {
+        return program.weights[taskOf.at(Block{op, stage, microbatch})];
+    }
 
     Schedule schedule;
     Costs costs;
@@ -67,6 +74,9 @@ struct Compiled {
     std::map<Block, TaskId> taskOf;
 };
 
-inline Compiled family(std::string_view name, const FamilyParameters& p) { return Compiled(makeSchedule(name, p)); }
+inline Compiled family(std::string_view name, const FamilyParameters& p)
+{
+    return Compiled(makeSchedule(name, p));
+}
 
 } // namespace pipewright::test

@@ -132,11 +132,11 @@ inline std::unique_ptr<Backend> createPretendedNccl(int devices)
 }
 
 inline constexpr Entry backends[] = {{"host", createHostBackend},
-                              {"ranks over sockets", createTwoRanks},
-                              {"cuda on pretended GPUs", createPretendedCuda},
-                              {"cuda on slices of one", createPretendedSlices},
-                              {"cuda with NCCL", createPretendedNccl, false},
-                              {"ranks with a GPU each", createTwoGpuRanks, false}};
+                                     {"ranks over sockets", createTwoRanks},
+                                     {"cuda on pretended GPUs", createPretendedCuda},
+                                     {"cuda on slices of one", createPretendedSlices},
+                                     {"cuda with NCCL", createPretendedNccl, false},
+                                     {"ranks with a GPU each", createTwoGpuRanks, false}};
 
 /// How long something that is under way may take, and how long something that must not happen is watched.
 inline constexpr int patience = 5000;

@@ -370,7 +370,8 @@ inline void addCollectives(PipewrightCudaTable& t)
         note(end.device, *end.group);
         stream(on).push([end, rank, data, bytes] {
             Group& group = *end.group;
-            std::vector<std::byte> kept(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
+            std::vector<std::byte> kept(static_cast<const std::byte*>(data),
+                                        static_cast<const std::byte*>(data) + bytes);
             const std::lock_guard lock(group.mutex);
             group.letters[n(end.rank) * group.parts.size() + n(rank)].push_back(std::move(kept));
             group.changed.notify_all();

@@ -118,8 +118,9 @@ inline Case skipping()
 /// Two copies of the model in opposite directions, with a parameter that stages 0 and 1 share.
 inline Case twoReplicas()
 {
-    Case result = make({0, 1}, 4,
-                       {"F0.0 F0.1 B0.0 F1.2/1 B1.2/1 B0.1 F1.3/1 B1.3/1", "F0.2/1 F1.0 B1.0 F0.3/1 F1.1 B1.1 B0.2/1 B0.3/1"});
+    Case result =
+        make({0, 1}, 4,
+             {"F0.0 F0.1 B0.0 F1.2/1 B1.2/1 B0.1 F1.3/1 B1.3/1", "F0.2/1 F1.0 B1.0 F0.3/1 F1.1 B1.1 B0.2/1 B0.3/1"});
     result.schedule.morePlacements = {{1, 0}};
     result.dataflow.shared.push_back({0, 1, 96});
     return result;
@@ -128,8 +129,10 @@ inline Case twoReplicas()
 /// Forwards and backwards that run together, on both devices.
 inline Case overlapping()
 {
-    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3"});
-    for (const auto& [first, second] : {std::pair{"B0.0", "F0.3"}, {"B1.0", "F1.1"}, {"B1.1", "F1.2"}, {"B1.2", "F1.3"}})
+    Case result =
+        make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3"});
+    for (const auto& [first, second] :
+         {std::pair{"B0.0", "F0.3"}, {"B1.0", "F1.1"}, {"B1.1", "F1.2"}, {"B1.2", "F1.3"}})
         result.schedule.overlaps.push_back({parseBlock(first).value(), parseBlock(second).value()});
     std::sort(result.schedule.overlaps.begin(), result.schedule.overlaps.end());
     result.costs.overlapFactor = 0.75;
@@ -139,7 +142,8 @@ inline Case overlapping()
 /// Sequences in two pieces: forwards go from the first to the second, backwards the other way.
 inline Case pieces()
 {
-    Case result = make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.1 F0.3 B0.0 B0.3 B0.2", "F1.0 F1.1 B1.1 F1.2 B1.0 F1.3 B1.3 B1.2"});
+    Case result =
+        make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.1 F0.3 B0.0 B0.3 B0.2", "F1.0 F1.1 B1.1 F1.2 B1.0 F1.3 B1.3 B1.2"});
     result.schedule.sequencePieces = 2;
     for (StageCosts& stage : result.costs.stages)
         stage.sequenceGradient = stage.output + 24;
@@ -150,9 +154,14 @@ struct Named {
     const char* name;
     Case (*make)();
 };
-inline constexpr Named all[] = {{"GPipe", gpipe},          {"1F1B", oneForwardOneBackward}, {"split backward", zeroBubble},
-                                {"V placement", vPlacement}, {"tied parameter", tied},        {"skip connection", skipping},
-                                {"two replicas", twoReplicas}, {"overlapped pairs", overlapping},
+inline constexpr Named all[] = {{"GPipe", gpipe},
+                                {"1F1B", oneForwardOneBackward},
+                                {"split backward", zeroBubble},
+                                {"V placement", vPlacement},
+                                {"tied parameter", tied},
+                                {"skip connection", skipping},
+                                {"two replicas", twoReplicas},
+                                {"overlapped pairs", overlapping},
                                 {"pieces of sequences", pieces}};
 
 /// What else costs may say about links and microbatches.
@@ -224,7 +233,8 @@ public:
     {
         if (onCompute)
             onCompute(context);
-        std::uint64_t sum = 0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
+        std::uint64_t sum =
+            0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
         for (const BufferView& view : context.reads)
             sum = fold(sum, view.region);
         for (const BufferView& view : context.writes)

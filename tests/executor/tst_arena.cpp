@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/diagnostic.h"
 #include "executor/arena.h"
 #include "executor/memorymeter.h"
-#include "core/base/diagnostic.h"
 #include "testmain.h"
 #include "tinydesigns.h"
 
@@ -99,7 +99,8 @@ private slots:
     {
         Program program = tiny::compiled(tiny::gpipe());
         auto& list = program.devices[0].instructions;
-        const auto free = std::find_if(list.begin(), list.end(), [](const Instruction& i) { return i.kind == InstructionKind::Free; });
+        const auto free = std::find_if(list.begin(), list.end(),
+                                       [](const Instruction& i) { return i.kind == InstructionKind::Free; });
         list.insert(free, *free);
         QVERIFY_THROWS_EXCEPTION(Error, lifetimes(program, 0));
     }

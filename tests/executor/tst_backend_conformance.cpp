@@ -60,7 +60,8 @@ private slots:
             QCOMPARE(held(d), 1000);
         }
         const auto stream = tested->device(1).createStream();
-        const auto maths = tested->device(1).createOperations(*stream), more = tested->device(1).createOperations(*stream);
+        const auto maths = tested->device(1).createOperations(*stream),
+                   more = tested->device(1).createOperations(*stream);
         const Bytes room = tested->device(1).capabilities().mathsRoom;
         QCOMPARE(held(1), room); // all of a device work in one
         for (const int stored : {0, 3}) {
@@ -347,7 +348,8 @@ private slots:
             Piece source(*pair.backend, 0, 100, 1), destination(*pair.backend, 1, 100, 2);
             const auto sent = pair.event(0), arrived = pair.event(1);
             const Nanoseconds slow = 5'000'000;
-            const Nanoseconds before = steadyNow(); // not by the copy's record: two GPUs' clocks are compared, not equal
+            const Nanoseconds before =
+                steadyNow(); // not by the copy's record: two GPUs' clocks are compared, not equal
             pair.link->send(*pair.streams[0], {1, {&source.region, 1}, sent.get(), slow});
             Copied copied = pair.link->receive(*pair.streams[1], {1, {&destination.region, 1}, arrived.get(), slow});
             QVERIFY(pair.waited(1, *arrived));

@@ -68,7 +68,7 @@ private Q_SLOTS:
         write("two.txt", 300, 'u');
         write("picture.png", 600, 'p');
         write("LICENSE", 500, 'l');
-        write("few.md", 90, 'm');    // too few for chunks
+        write("few.md", 90, 'm');     // too few for chunks
         write("some.json", 200, 'j'); // enough, but others have more
         write(".hidden/big.bin", 5000, 'h');
         const ModelShape shape = tinyClassifier();
@@ -83,7 +83,8 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, ChunkData::fromFolder(folder.path().toStdString(), tinyClassifier(5), 1));
         QVERIFY_THROWS_EXCEPTION(Error, ChunkData::fromFolder(folder.filePath("two.txt").toStdString(), shape, 1));
 
-        std::vector<std::int32_t> inputs(size_t(shape.inputs())), targets(size_t(shape.tokens())), again(inputs), same(targets);
+        std::vector<std::int32_t> inputs(size_t(shape.inputs())), targets(size_t(shape.tokens())), again(inputs),
+            same(targets);
         data.sample(2, 5, inputs, targets);
         data.sample(2, 5, again, same);
         QVERIFY(inputs == again && targets == same);
@@ -155,7 +156,8 @@ private Q_SLOTS:
         if (result.gradients)
             QVERIFY(result.gradients->bitEqual);
         else
-            QVERIFY(std::any_of(result.notes.begin(), result.notes.end(), [](const Diagnostic& note) { return note.where == "weights"; }));
+            QVERIFY(std::any_of(result.notes.begin(), result.notes.end(),
+                                [](const Diagnostic& note) { return note.where == "weights"; }));
     }
 
     void itLearnsToTellKindsOfFilesApart()
@@ -173,7 +175,8 @@ private Q_SLOTS:
         QCOMPARE(experiment.runs[1].bitEqual, std::optional(true));
         QVERIFY(experiment.runs[0].classifies);
         // Four kinds, each drawn equally often: guessing is right one time in four.
-        QVERIFY2(experiment.runs[0].heldBackAccuracy > 0.5, std::to_string(experiment.runs[0].heldBackAccuracy).c_str());
+        QVERIFY2(experiment.runs[0].heldBackAccuracy > 0.5,
+                 std::to_string(experiment.runs[0].heldBackAccuracy).c_str());
         QVERIFY(experiment.runs[0].finalLoss < experiment.runs[0].losses.front());
     }
 

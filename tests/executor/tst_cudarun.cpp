@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whole designs on the CUDA backend, over GPUs that are pretended: what is tested is the way from the Program to
 // streams, events, captures and links, not the kernels, which are the host's here.
-#include "core/schedules.h"
-#include "core/workload/stagecosts.h"
 #include "core/predict/designbuilder.h"
 #include "core/program/compile.h"
+#include "core/schedules.h"
+#include "core/workload/stagecosts.h"
 #include "executor/collectives.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/cuda/gpushares.h"
@@ -161,7 +161,8 @@ private slots:
     {
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<bool>("nccl");
-        for (const char* family : {"pipedream", "pipedream-2bw", "pipeoptim", "spectrain", "xpipe", "dp", "cdp-v1", "cdp-v2"})
+        for (const char* family :
+             {"pipedream", "pipedream-2bw", "pipeoptim", "spectrain", "xpipe", "dp", "cdp-v1", "cdp-v2"})
             for (const bool nccl : {false, true})
                 QTest::addRow("%s, %s", family, nccl ? "NCCL" : "copies") << QByteArray(family) << nccl;
     }
@@ -368,7 +369,8 @@ private slots:
         }
         const Diagnostics none = whyNotAsPredicted(result.memory, result.heldBytes);
         QVERIFY(none.empty());
-        const Diagnostics more = whyNotAsPredicted(result.memory, std::vector{result.heldBytes[0], result.heldBytes[1] + 1});
+        const Diagnostics more =
+            whyNotAsPredicted(result.memory, std::vector{result.heldBytes[0], result.heldBytes[1] + 1});
         QCOMPARE(more.size(), std::size_t{1});
         QVERIFY(more.front().severity == Severity::Warning);
         QCOMPARE(more.front().where, std::string("device 1"));
@@ -456,8 +458,8 @@ private slots:
         setup.deadline = 50'000'000;
         pretended::absentGpu = 1;
         const auto backend = createCudaBackend(pretended::table(), setup);
-        for (const std::string& why : {failureOf([&] { backend->createCommunicators(); }),
-                                       failureOf([&] { backend->createPairSum(0, 1, 1); })})
+        for (const std::string& why :
+             {failureOf([&] { backend->createCommunicators(); }), failureOf([&] { backend->createPairSum(0, 1, 1); })})
             CONTAINS(why, "not all of the GPUs 0, 1 have come within 50 ms");
         pretended::absentGpu = -1;
         QCOMPARE(backend->createCommunicators().size(), std::size_t{2});

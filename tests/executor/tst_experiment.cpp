@@ -145,9 +145,11 @@ private Q_SLOTS:
         // Without a column that came later, and with one that is unknown.
         execute("CREATE TABLE EXPERIMENT_RUNS (id INTEGER PRIMARY KEY, design TEXT NOT NULL, rule TEXT NOT NULL,"
                 "optimizer TEXT NOT NULL, seed INTEGER NOT NULL, devices INTEGER NOT NULL, stages INTEGER NOT NULL,"
-                "microbatchesPerUpdate INTEGER NOT NULL, room TEXT, finalLoss REAL, heldBackLoss REAL, heldBackAccuracy REAL,"
+                "microbatchesPerUpdate INTEGER NOT NULL, room TEXT, finalLoss REAL, heldBackLoss REAL, "
+                "heldBackAccuracy REAL,"
                 "updatesPerSecond REAL, peakBytes INTEGER)");
-        execute("INSERT INTO EXPERIMENT_RUNS VALUES (NULL, 'before', 'vanilla', 'sgd', 1, 2, 2, 1, 'here', 3, 3, 0, 9, 512)");
+        execute("INSERT INTO EXPERIMENT_RUNS VALUES (NULL, 'before', 'vanilla', 'sgd', 1, 2, 2, 1, 'here', 3, 3, 0, 9, "
+                "512)");
         ExperimentRecord record;
         record.design = "after";
         record.rule = "pipedream";
@@ -160,7 +162,8 @@ private Q_SLOTS:
         for (int time = 0; time < 2; ++time) // the second finds a file of its own
             ExperimentStore(path).add(record);
         SQLite::Database database(path);
-        SQLite::Statement rows(database, "SELECT design, room, predictedUpdatesPerSecond, peakBytes FROM EXPERIMENT_RUNS ORDER BY id");
+        SQLite::Statement rows(
+            database, "SELECT design, room, predictedUpdatesPerSecond, peakBytes FROM EXPERIMENT_RUNS ORDER BY id");
         QVERIFY(rows.executeStep());
         QCOMPARE(rows.getColumn(1).getString(), std::string("here"));
         QVERIFY(rows.getColumn(2).isNull());
@@ -177,12 +180,13 @@ private Q_SLOTS:
     {
         QTest::addColumn<QByteArray>("table");
         QTest::addColumn<QByteArray>("said");
-        QTest::newRow("something else") << QByteArray("CREATE TABLE EXPERIMENT_RUNS (id INTEGER PRIMARY KEY, design TEXT)")
+        QTest::newRow("something else") << QByteArray(
+            "CREATE TABLE EXPERIMENT_RUNS (id INTEGER PRIMARY KEY, design TEXT)")
                                         << QByteArray("no column rule");
-        QTest::newRow("a later version")
-            << QByteArray("CREATE TABLE EXPERIMENT_LOSSES (run INTEGER NOT NULL, updateNumber INTEGER NOT NULL, loss REAL,"
-                          "unit TEXT NOT NULL, PRIMARY KEY (run, updateNumber)) WITHOUT ROWID")
-            << QByteArray("wants a value for unit");
+        QTest::newRow("a later version") << QByteArray(
+            "CREATE TABLE EXPERIMENT_LOSSES (run INTEGER NOT NULL, updateNumber INTEGER NOT NULL, loss REAL,"
+            "unit TEXT NOT NULL, PRIMARY KEY (run, updateNumber)) WITHOUT ROWID")
+                                         << QByteArray("wants a value for unit");
     }
 
     void databasesOfOthersAreRefused()
@@ -219,7 +223,8 @@ private Q_SLOTS:
 
     void reportsHoldEveryRun()
     {
-        const Experiment experiment = runExperiment({designOf("1f1b", 2, 2), designOf("cdp-v2", 4, 2)}, optionsFor(3, 2));
+        const Experiment experiment =
+            runExperiment({designOf("1f1b", 2, 2), designOf("cdp-v2", 4, 2)}, optionsFor(3, 2));
         const std::vector<ExperimentSummary> lines = summarise(experiment.runs);
         QCOMPARE(lines.size(), std::size_t{3});
         QCOMPARE(lines[2].staleness, (std::vector<int>{1, 0}));

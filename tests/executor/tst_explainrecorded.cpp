@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Delays put into a real run of the host backend, or into its timeline, are named first by the explanation of its trace.
+// Delays put into a real run of the host backend, or into its timeline, are named first by the explanation of its
+// trace.
 #include "core/predict/designbuilder.h"
 #include "core/predict/predict.h"
 #include "executor/run.h"

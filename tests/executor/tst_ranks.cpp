@@ -58,7 +58,8 @@ std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadli
 using Meshes = std::vector<std::unique_ptr<Mesh>>;
 
 /// Rank r's backend, with a GPU of its own.
-std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2", CudaSetup setup = {})
+std::function<std::unique_ptr<Backend>(int)> gpuRank(Meshes& meshes, int r, const char* nccl = "libnccl.so.2",
+                                                     CudaSetup setup = {})
 {
     return [&meshes, r, nccl, setup](int) mutable {
         setup.nccl = nccl;
@@ -321,16 +322,19 @@ private slots:
         for (const std::string& failure : namesOn({{2, 0}, {2, 8}}, names))
             QVERIFY2(failure.find("devices 0 and 1 would share one GPU (0000:02:00.0)") != std::string::npos,
                      failure.c_str());
-        QVERIFY2(namesOn({{0, 0}, {4, 0}}, names)[1].find("cluster.gpus[1]: error: device 1 is to run on GPU 4, and its "
-                                                          "process sees 4")
-                     != std::string::npos,
-                 "a GPU that is not there");
-        QVERIFY2(namesOn({{0, 0}, {1, 17}}, names)[1].find("cluster.gpus[1]: error: device 1 wants 17 multiprocessors of "
-                                                           "GPU 1, which has 16 (give it at most 16, or 0")
-                     != std::string::npos,
-                 "more than the GPU has");
+        QVERIFY2(
+            namesOn({{0, 0}, {4, 0}}, names)[1].find("cluster.gpus[1]: error: device 1 is to run on GPU 4, and its "
+                                                     "process sees 4")
+                != std::string::npos,
+            "a GPU that is not there");
+        QVERIFY2(
+            namesOn({{0, 0}, {1, 17}}, names)[1].find("cluster.gpus[1]: error: device 1 wants 17 multiprocessors of "
+                                                      "GPU 1, which has 16 (give it at most 16, or 0")
+                != std::string::npos,
+            "more than the GPU has");
         for (const std::string& failure : namesOn({{0, 0}}, names))
-            QVERIFY2(failure.find("cluster.gpus: error: says where 1 devices run, and there are 2") != std::string::npos,
+            QVERIFY2(failure.find("cluster.gpus: error: says where 1 devices run, and there are 2")
+                         != std::string::npos,
                      failure.c_str());
     }
 
@@ -370,10 +374,11 @@ private slots:
         const auto failures =
             onAll(2, [&](int r) { gpuRank(meshes, r, "libnccl.so.2", setup)(2)->createLink(0, 1, {.postings = 1}); });
         pretended::absentGpu = -1;
-        QVERIFY2(failures[0].find("device 0: error: its GPU 0 cannot be connected with that of device 1 by NCCL: device "
-                                  "1 has not come to NCCL within 50 ms")
-                     != std::string::npos,
-                 failures[0].c_str());
+        QVERIFY2(
+            failures[0].find("device 0: error: its GPU 0 cannot be connected with that of device 1 by NCCL: device "
+                             "1 has not come to NCCL within 50 ms")
+                != std::string::npos,
+            failures[0].c_str());
     }
 
     void trouble_data()
@@ -455,9 +460,11 @@ private slots:
         QCOMPARE(slurm.rank, 2);
         QCOMPARE(slurm.size, 8);
         QCOMPARE(slurm.port, 20123);
-        QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, look({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
         QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "0"}, {"WORLD_SIZE", "4"}}));
-        QVERIFY_THROWS_EXCEPTION(Error, look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, look({{"RANK", "x"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}));
     }
 
     void aFileCalledColonDoesNotEndTheLaunchersLine()

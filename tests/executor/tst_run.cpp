@@ -29,8 +29,8 @@ Design costsOnly(std::string_view family, int devices = 4)
 {
     Design design;
     design.schedule = test::scheduleOf(family, devices, 8);
-    design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19}, design.schedule.stages(),
-                                design.schedule.chunks());
+    design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                design.schedule.stages(), design.schedule.chunks());
     return design;
 }
 
@@ -170,11 +170,13 @@ private slots:
         QTest::addColumn<QByteArray>("costs");
         for (const Family& family : families())
             for (const int devices : {2, 4})
-                for (const char* costs : {"plain", "blocking transfers", "shared link", "uneven microbatches, fast pairs"}) {
+                for (const char* costs :
+                     {"plain", "blocking transfers", "shared link", "uneven microbatches, fast pairs"}) {
                     if (threadSanitized && (devices == 2 || qstrcmp(costs, "plain") != 0))
                         continue;
                     const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
-                    QTest::addRow("%s, %d devices, %s", name.constData(), devices, costs) << name << devices << QByteArray(costs);
+                    QTest::addRow("%s, %d devices, %s", name.constData(), devices, costs)
+                        << name << devices << QByteArray(costs);
                 }
     }
     void theVirtualClockRecordsThePrediction()
@@ -219,7 +221,9 @@ private slots:
         QCOMPARE(failureOf([&] { run(design, options); }), std::string()); // all alike: as if nothing was said
         design.costs.microbatches[2].time = 1.5;
         const std::string text = failureOf([&] { run(design, options); });
-        QVERIFY2(text.find("costs.microbatches") != std::string::npos && text.find("for timed runs") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("costs.microbatches") != std::string::npos
+                     && text.find("for timed runs") != std::string::npos,
+                 text.c_str());
         options.maths = RunOptions::Maths::Automatic;
         for (StageCosts& stage : design.costs.stages)
             stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 1000;
@@ -246,8 +250,9 @@ private slots:
         ModelShape shape = design.workload->shape;
         shape.sequencePieces = 2;
         design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
-        design.schedule = test::schedule(8, {0}, {"F0.0 F0.2 F0.1 F0.3 B0.3 B0.1 B0.0 B0.2",
-                                                  "F0.4/1 F0.5/1 F0.6/1 I0.5/1 F0.7/1 I0.4/1 W0.4/1 B0.7/1 W0.5/1 B0.6/1"});
+        design.schedule = test::schedule(8, {0},
+                                         {"F0.0 F0.2 F0.1 F0.3 B0.3 B0.1 B0.0 B0.2",
+                                          "F0.4/1 F0.5/1 F0.6/1 I0.5/1 F0.7/1 I0.4/1 W0.4/1 B0.7/1 W0.5/1 B0.6/1"});
         design.schedule.morePlacements = {{1}};
         design.schedule.sequencePieces = 2;
         design.schedule.backward = BackwardStyle::Split;
@@ -280,7 +285,8 @@ private slots:
         QVERIFY(result.notes.front().what.find("timed blocks") != std::string::npos);
         options.maths = RunOptions::Maths::Training;
         const std::string text = failureOf([&] { run(quick, options); });
-        QVERIFY2(text.find("no model") != std::string::npos && text.find("timed maths") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("no model") != std::string::npos && text.find("timed maths") != std::string::npos,
+                 text.c_str());
     }
 
     void aModelThatCannotBeTrainedHereIsAnErrorWithTheReason()

@@ -16,8 +16,14 @@ using namespace pipewright;
 namespace {
 
 struct MemorySink final : RecordSink {
-    void append(const std::vector<TaskRecord>& records) override { tasks.insert(tasks.end(), records.begin(), records.end()); }
-    void append(const std::vector<MemoryRecord>& records) override { memory.insert(memory.end(), records.begin(), records.end()); }
+    void append(const std::vector<TaskRecord>& records) override
+    {
+        tasks.insert(tasks.end(), records.begin(), records.end());
+    }
+    void append(const std::vector<MemoryRecord>& records) override
+    {
+        memory.insert(memory.end(), records.begin(), records.end());
+    }
     void append(const StepRecord& record) override { steps.push_back(record); }
     void commit() override {}
     std::vector<TaskRecord> tasks;
@@ -137,15 +143,17 @@ private slots:
         QTest::addColumn<int>("index");
         QTest::addColumn<int>("eager");
         QTest::addColumn<int>("variant");
-        const std::pair<const char*, tiny::Variant> variants[] = {{"plain", tiny::Variant::Plain},
-                                                                  {"blocking transfers", tiny::Variant::Blocking},
-                                                                  {"shared link", tiny::Variant::SharedLink},
-                                                                  {"uneven microbatches", tiny::Variant::UnevenMicrobatches},
-                                                                  {"stated transfers", tiny::Variant::StatedTransfers}};
+        const std::pair<const char*, tiny::Variant> variants[] = {
+            {"plain", tiny::Variant::Plain},
+            {"blocking transfers", tiny::Variant::Blocking},
+            {"shared link", tiny::Variant::SharedLink},
+            {"uneven microbatches", tiny::Variant::UnevenMicrobatches},
+            {"stated transfers", tiny::Variant::StatedTransfers}};
         for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
             for (const int eager : {0, 1, 3})
                 for (const auto& [name, variant] : variants)
-                    QTest::addRow("%s, %d eager, %s", tiny::all[i].name, eager, name) << i << eager << static_cast<int>(variant);
+                    QTest::addRow("%s, %d eager, %s", tiny::all[i].name, eager, name)
+                        << i << eager << static_cast<int>(variant);
     }
     void theVirtualClockIsThePredictor()
     {
@@ -213,15 +221,22 @@ private slots:
             QCOMPARE(count, 1);
         std::vector<Bytes> highest(2, 0);
         for (const MemoryRecord& record : sink.memory)
-            highest[static_cast<std::size_t>(record.device)] = std::max(highest[static_cast<std::size_t>(record.device)], record.bytes);
+            highest[static_cast<std::size_t>(record.device)] =
+                std::max(highest[static_cast<std::size_t>(record.device)], record.bytes);
         QCOMPARE(highest, runtime.peakBytes());
     }
 
     void aFullRingCountsWhatItDrops()
     {
         struct Blocked final : RecordSink {
-            void append(const std::vector<TaskRecord>& records) override { count += static_cast<std::int64_t>(records.size()); }
-            void append(const std::vector<MemoryRecord>& records) override { count += static_cast<std::int64_t>(records.size()); }
+            void append(const std::vector<TaskRecord>& records) override
+            {
+                count += static_cast<std::int64_t>(records.size());
+            }
+            void append(const std::vector<MemoryRecord>& records) override
+            {
+                count += static_cast<std::int64_t>(records.size());
+            }
             void append(const StepRecord&) override {}
             void commit() override {}
             std::int64_t count = 0;
@@ -254,7 +269,9 @@ private slots:
         const Program program = crossed();
         const std::string text = failureOf([&] { runChecksum(program, {.deadline = 2'000'000'000}); });
         QVERIFY2(text.find("device 1: error: waits for F0.0 from device 0, but on this link device 0 sends F0.1 where "
-                           "device 1 receives F0.0") != std::string::npos, text.c_str());
+                           "device 1 receives F0.0")
+                     != std::string::npos,
+                 text.c_str());
         QVERIFY2(text.find("device 0: error: waits") != std::string::npos, text.c_str());
         QVERIFY2(text.find("the same order") != std::string::npos, text.c_str());
     }
@@ -276,8 +293,10 @@ private slots:
         QVERIFY2(text.find("step 1: error: no device can go on") != std::string::npos, text.c_str());
         const std::string stopped = "stopped at instruction " + std::to_string(at) + ": send of F0.1";
         QVERIFY2(text.find("device 0: error: " + stopped) != std::string::npos, text.c_str());
-        QVERIFY2(text.find("device 1: error: waits for F0.1 from device 0, which has not been sent (device 0 " + stopped)
-                     != std::string::npos, text.c_str());
+        QVERIFY2(
+            text.find("device 1: error: waits for F0.1 from device 0, which has not been sent (device 0 " + stopped)
+                != std::string::npos,
+            text.c_str());
     }
 
     void aStalledDeviceIsGivenUpAfterTheDeadline()
@@ -296,8 +315,9 @@ private slots:
         const tiny::Case which = tiny::oneForwardOneBackward();
         const Program program = tiny::compiled(which);
         // Altogether longer than the deadline, but something moves all the time.
-        const auto result = runChecksum(program, {.deadline = 1'000'000'000, .checkMemory = true,
-                                                  .faults = {{Fault::Kind::Slows, 1, 0, 0, 30'000'000}}});
+        const auto result = runChecksum(
+            program,
+            {.deadline = 1'000'000'000, .checkMemory = true, .faults = {{Fault::Kind::Slows, 1, 0, 0, 30'000'000}}});
         QVERIFY(result == sequentialChecksum(which));
     }
 
@@ -358,7 +378,7 @@ private slots:
         auto& list = program.devices[2].instructions;
         const auto isSaved = [&](const Instruction& i) {
             return i.kind == InstructionKind::Free && i.buffer != none
-                && program.buffers[i.buffer].kind == BufferKind::SavedUntilInputGrad;
+                   && program.buffers[i.buffer].kind == BufferKind::SavedUntilInputGrad;
         };
         const auto free = std::find_if(list.begin(), list.end(), isSaved);
         QVERIFY(free != list.end());
@@ -373,7 +393,8 @@ private slots:
     {
         Program program = tiny::compiled(tiny::gpipe());
         auto& list = program.devices[1].instructions;
-        list.erase(std::find_if(list.begin(), list.end(), [](const Instruction& i) { return i.kind == InstructionKind::Free; }));
+        list.erase(std::find_if(list.begin(), list.end(),
+                                [](const Instruction& i) { return i.kind == InstructionKind::Free; }));
         const std::string text = failureOf([&] { runChecksum(program, {}); });
         QVERIFY2(text.find("device 1, instruction") != std::string::npos, text.c_str());
         QVERIFY2(text.find("which is never freed") != std::string::npos, text.c_str());
@@ -425,8 +446,9 @@ private slots:
     void aWaitForASharedLinkEndsWithTheRun()
     {
         // Two pipelines whose transfers take turns on one link, and device 0 dies before its second one.
-        tiny::Case which = tiny::make({0, 1}, 4, {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
-                                                  "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
+        tiny::Case which = tiny::make({0, 1}, 4,
+                                      {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
+                                       "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
         which.schedule.morePlacements = {{2, 3}};
         which.costs.link.bus = "switch";
         const Program program = tiny::compiled(which);
@@ -441,8 +463,10 @@ private slots:
         const std::string text = failureOf([&] { runtime.runStep(0); });
         QVERIFY2(text.find("no device can go on") != std::string::npos, text.c_str());
         const std::string stopped = "device 0 stopped at instruction " + std::to_string(at);
-        QVERIFY2(text.find("device 2: error: waits until F0.1 from device 0 to device 1 has left the link they share (" + stopped)
-                     != std::string::npos, text.c_str());
+        QVERIFY2(text.find("device 2: error: waits until F0.1 from device 0 to device 1 has left the link they share ("
+                           + stopped)
+                     != std::string::npos,
+                 text.c_str());
     }
 
     void emulatedLinksTakeTheirTime()
@@ -454,7 +478,8 @@ private slots:
         const auto backend = createHostBackend(2);
         TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
         Recorder recorder(sink, 2, 1024);
-        Runtime runtime(program, *backend, work, &recorder, {.emulateLinks = true, .durations = taskDurations(program, which.costs)});
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.emulateLinks = true, .durations = taskDurations(program, which.costs)});
         runtime.runStep(0);
         recorder.finish();
         std::map<TaskId, TaskRecord> records;

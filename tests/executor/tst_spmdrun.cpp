@@ -164,14 +164,16 @@ private Q_SLOTS:
     void propertiesAreWhatTheirNamesSay_data() { everyWay(); }
     void propertiesAreWhatTheirNamesSay()
     {
-        // Shards [1,2] and [3] are [1,2,3]; partials [1,1,1] and [2,2,2] are [3,3,3], scattered by (2,1) and gathered again.
+        // Shards [1,2] and [3] are [1,2,3]; partials [1,1,1] and [2,2,2] are [3,3,3], scattered by (2,1) and gathered
+        // again.
         const std::vector<std::vector<float>> shards{{1, 2}, {3}}, pieces{{3, 3}, {3}};
         QFETCH(bool, pieceByPiece);
         const Cut cut{0, {2, 1}, pieceByPiece};
         std::array<bool, 2> right{};
         onDevices(2, [&](int d, Place& place, Exchange& exchange) {
             const auto at = static_cast<std::size_t>(d);
-            const Tensor shard = place.put(vectorOf(shards[at])), part = place.put(vectorOf(std::vector<float>(3, float(d + 1))));
+            const Tensor shard = place.put(vectorOf(shards[at])),
+                         part = place.put(vectorOf(std::vector<float>(3, float(d + 1))));
             const Tensor gathered = exchange.allGather(d, shard, cut), reduced = exchange.allReduce(d, part);
             const Tensor mine = exchange.reduceScatter(d, part, cut);
             const Tensor again = exchange.allGather(d, mine, cut);
@@ -190,7 +192,8 @@ private Q_SLOTS:
         std::array<HostTensor, 4> found;
         onDevices(4, [&](int d, Place& place, Exchange& exchange) {
             const Tensor quarter = place.put(vectorOf(std::vector<float>(10, 0.25f)));
-            found[static_cast<std::size_t>(d)] = place.get(exchange.reduceScatter(d, quarter, {0, {1, 2, 3, 4}, pieceByPiece}));
+            found[static_cast<std::size_t>(d)] =
+                place.get(exchange.reduceScatter(d, quarter, {0, {1, 2, 3, 4}, pieceByPiece}));
         });
         for (std::size_t d = 0; d < 4; ++d)
             QCOMPARE(found[d].data, std::vector<float>(d + 1, 1.0f));
@@ -205,8 +208,8 @@ private Q_SLOTS:
         std::array<HostTensor, 3> gathered, scattered;
         onDevices(3, [&](int d, Place& place, Exchange& exchange) {
             const auto at = static_cast<std::size_t>(d);
-            gathered[at] = place.get(
-                exchange.allGather(d, place.put(cut(whole, 1, middle.first(d), middle.length(d))), middle));
+            gathered[at] =
+                place.get(exchange.allGather(d, place.put(cut(whole, 1, middle.first(d), middle.length(d))), middle));
             scattered[at] = place.get(exchange.reduceScatter(d, place.put(whole), middle));
         });
         for (int d = 0; d < 3; ++d) {
@@ -244,7 +247,11 @@ private Q_SLOTS:
         QTest::addColumn<bool>("nccl");
         for (const int which : {0, 2, 3})
             for (const bool nccl : {false, true})
-                QTest::addRow("%s, %s", which == 0 ? "oddments" : which == 2 ? "gpt" : "experts", nccl ? "NCCL" : "copies")
+                QTest::addRow("%s, %s",
+                              which == 0   ? "oddments"
+                              : which == 2 ? "gpt"
+                                           : "experts",
+                              nccl ? "NCCL" : "copies")
                     << which << nccl;
     }
 
@@ -471,7 +478,8 @@ private Q_SLOTS:
     void mixedSpeedsAreBeatenByNeitherCommonWay()
     {
         QFETCH(QByteArray, file);
-        const GraphFile model = readGraphFile(PIPEWRIGHT_SOURCE_DIR "/resources/experiments/mixed-speed/" + file.toStdString() + ".json");
+        const GraphFile model =
+            readGraphFile(PIPEWRIGHT_SOURCE_DIR "/resources/experiments/mixed-speed/" + file.toStdString() + ".json");
         const Machine machine = machineOf(model.cluster);
         QCOMPARE(machine.rate[0], 2 * machine.rate[1]);
         const ShardPlan plan = planShards(model.graph, machine);
@@ -483,7 +491,10 @@ private Q_SLOTS:
         for (const Alternative& way : commonWays(model.graph, machine, {})) {
             runAndCompare(Theory(model.graph, machine, way.ratios), way.program, leaves, single);
             // By more than the tenth that prediction and measurement may differ by.
-            QVERIFY2(plan.cost < 0.8 * way.cost, qPrintable(QString("%1: %2 s, and %3 s").arg(QString::fromStdString(way.name)).arg(way.cost).arg(plan.cost)));
+            QVERIFY2(
+                plan.cost < 0.8 * way.cost,
+                qPrintable(
+                    QString("%1: %2 s, and %3 s").arg(QString::fromStdString(way.name)).arg(way.cost).arg(plan.cost)));
             ++compared;
         }
         QCOMPARE(compared, 3);

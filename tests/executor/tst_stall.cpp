@@ -46,10 +46,7 @@ private slots:
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::WaitsForArrival, true)})); // about to wake up
     }
 
-    void whenAllAreDoneNothingIsWrong()
-    {
-        QVERIFY(!certain({in(State::Done), in(State::Done)}));
-    }
+    void whenAllAreDoneNothingIsWrong() { QVERIFY(!certain({in(State::Done), in(State::Done)})); }
 
     void everyInstructionHasAName()
     {

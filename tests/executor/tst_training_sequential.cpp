@@ -121,13 +121,14 @@ private slots:
         const Outcome whole = train(shape, {5}, AccumulationOrder::ascending(1, 3), 3, 1);
         shape.sequencePieces = pieces;
         const auto cutInto = [&](const std::vector<int>& layersPerStage) {
-            return train(shape, layersPerStage, AccumulationOrder::ascending(int(layersPerStage.size()), 3 * pieces, pieces),
-                         3 * pieces, 1);
+            return train(shape, layersPerStage,
+                         AccumulationOrder::ascending(int(layersPerStage.size()), 3 * pieces, pieces), 3 * pieces, 1);
         };
         const Outcome cut = cutInto({5});
         QVERIFY(std::abs(cut.losses[0] / whole.losses[0] - 1) < 1e-6);
         for (const Parameter& parameter : layout.parameters()) {
-            const auto expected = parameter.in(std::span(whole.gradients)), found = parameter.in(std::span(cut.gradients));
+            const auto expected = parameter.in(std::span(whole.gradients)),
+                       found = parameter.in(std::span(cut.gradients));
             double largest = 0, worst = 0;
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 largest = std::max(largest, double(std::abs(expected[i])));

@@ -235,10 +235,11 @@ private slots:
         };
         std::vector<float> copy = parameters, sums(parameters.size());
         for (std::size_t s = 0; s < 3; ++s)
-            alone[s].forward(partOf(copy, s), {{}, s == 0 ? input : rooms[s - 1].output, {}}, rooms[s].memory(), rooms[s].output);
+            alone[s].forward(partOf(copy, s), {{}, s == 0 ? input : rooms[s - 1].output, {}}, rooms[s].memory(),
+                             rooms[s].output);
         for (std::size_t s = 3; s-- > 0;)
-            alone[s].backward(partOf(copy, s), rooms[s].memory(), s == 2 ? outputGrad : rooms[s + 1].inputGrad, rooms[s].inputGrad,
-                              partOf(sums, s));
+            alone[s].backward(partOf(copy, s), rooms[s].memory(), s == 2 ? outputGrad : rooms[s + 1].inputGrad,
+                              rooms[s].inputGrad, partOf(sums, s));
         QVERIFY(room.output == rooms[2].output);
         QVERIFY(room.inputGrad == rooms[0].inputGrad);
         QVERIFY(gradients == sums);

@@ -189,8 +189,8 @@ private Q_SLOTS:
 void TestWeightTraining::everyBlockReadsWhatWasCompiled_data()
 {
     QTest::addColumn<QString>("policy");
-    for (const char* policy : {"async-1f1b", "pipedream", "pipedream-2bw", "spectrain", "xpipe", "pipeoptim", "dp",
-                               "cdp-v1", "cdp-v2"})
+    for (const char* policy :
+         {"async-1f1b", "pipedream", "pipedream-2bw", "spectrain", "xpipe", "pipeoptim", "dp", "cdp-v1", "cdp-v2"})
         QTest::newRow(policy) << QString(policy);
 }
 

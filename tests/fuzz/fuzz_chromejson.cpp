@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!fuzz::survives([&] { trace = importChromeJson(*source, "rank1.json"); }))
         return 0;
     for (const Activity& activity : trace.activities)
-        fuzz::require(activity.end >= activity.start && activity.lane < trace.lanes.size() && activity.name < trace.strings.size()
-                      && activity.detail < trace.details.size());
+        fuzz::require(activity.end >= activity.start && activity.lane < trace.lanes.size()
+                      && activity.name < trace.strings.size() && activity.detail < trace.details.size());
     recogniseBlocks(trace);
     std::size_t laidOut = 0;
     for (const TrackLayout::Row& row : layOut(trace).rows)

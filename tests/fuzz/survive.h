@@ -10,7 +10,7 @@
 namespace pipewright::fuzz {
 
 /// True when `parse` returned.
-template <class Parse>
+template<class Parse>
 bool survives(Parse parse)
 {
     try {

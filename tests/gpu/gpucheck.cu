@@ -29,7 +29,7 @@ void require(cudaError_t code, const char* what)
     std::exit(2);
 }
 
-template <typename Element>
+template<typename Element>
 class Memory {
 public:
     explicit Memory(std::size_t count) : m_count(count)
@@ -39,7 +39,8 @@ public:
     }
     explicit Memory(const std::vector<Element>& values) : Memory(values.size())
     {
-        require(cudaMemcpy(m_data, values.data(), m_count * sizeof(Element), cudaMemcpyHostToDevice), "copy to the GPU");
+        require(cudaMemcpy(m_data, values.data(), m_count * sizeof(Element), cudaMemcpyHostToDevice),
+                "copy to the GPU");
     }
     ~Memory() { cudaFree(m_data); }
     Memory(const Memory&) = delete;
@@ -59,7 +60,7 @@ private:
 using Floats = Memory<float>;
 
 /// `compute` returns what a kernel gave. The error is that of the whole tensor, relative to its largest value.
-template <typename Compute>
+template<typename Compute>
 void check(const char* name, const Values& expected, double tolerance, Compute compute)
 {
     const std::vector<float> first = compute(), second = compute();
@@ -75,11 +76,11 @@ void check(const char* name, const Values& expected, double tolerance, Compute c
                 repeats ? "" : ", and NOT THE SAME BITS TWICE");
 }
 
-
 void checkRows()
 {
     const int rows = 300, columns = 200, classes = 130, length = 20, vocabulary = 90;
-    const Values x = someValues(std::size_t(rows) * columns, 1, 2), dy = someValues(x.size(), 2), gamma = someValues(columns, 3), beta = someValues(columns, 4);
+    const Values x = someValues(std::size_t(rows) * columns, 1, 2), dy = someValues(x.size(), 2),
+                 gamma = someValues(columns, 3), beta = someValues(columns, 4);
     Floats input(single(x)), grad(single(dy)), scale(single(gamma)), shift(single(beta));
     check("gelu forward", reference::geluForward(x), 1e-6, [&] {
         Floats y(x.size());
@@ -109,12 +110,14 @@ void checkRows()
             return second ? db.read() : dg.read();
         });
     const auto tokens = someTokens(rows, vocabulary, 5), targets = someTokens(rows, classes, 6);
-    const Values table = someValues(std::size_t(vocabulary) * columns, 7), positions = someValues(std::size_t(length) * columns, 8);
+    const Values table = someValues(std::size_t(vocabulary) * columns, 7),
+                 positions = someValues(std::size_t(length) * columns, 8);
     Memory<std::int32_t> words(tokens), wanted(targets);
     Floats tableValues(single(table)), positionValues(single(positions));
     check("embedding forward", reference::embeddingForward(length, columns, tokens, table, positions), 1e-7, [&] {
         Floats y(x.size());
-        gpu::embeddingForward(nullptr, length, columns, words.span(), tableValues.span(), positionValues.span(), y.span());
+        gpu::embeddingForward(nullptr, length, columns, words.span(), tableValues.span(), positionValues.span(),
+                              y.span());
         return y.read();
     });
     const auto embedding = reference::embeddingWeightGrad(length, columns, vocabulary, tokens, dy);
@@ -130,12 +133,14 @@ void checkRows()
         gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(), scratch.span());
         return loss.read();
     });
-    check("cross entropy input grad", reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), 1e-5, [&] {
-        Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
-        gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(), scratch.span());
-        gpu::crossEntropyInputGrad(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, d.span());
-        return d.read();
-    });
+    check("cross entropy input grad",
+          reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), 1e-5, [&] {
+              Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
+              gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(),
+                                       scratch.span());
+              gpu::crossEntropyInputGrad(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, d.span());
+              return d.read();
+          });
     Values p = x, m = dy, v(x.size(), 0.25);
     reference::adamWStep({}, 3, p, dy, m, v);
     check("AdamW", p, 1e-6, [&] {
@@ -156,7 +161,8 @@ void checkAttention()
 {
     const kernels::AttentionShape shape{2, 70, 3, 48};
     const std::size_t elements = shape.tokens() * shape.hidden();
-    const Values q = someValues(elements, 1), k = someValues(elements, 2), v = someValues(elements, 3), dy = someValues(elements, 4);
+    const Values q = someValues(elements, 1), k = someValues(elements, 2), v = someValues(elements, 3),
+                 dy = someValues(elements, 4);
     Floats query(single(q)), key(single(k)), value(single(v)), grad(single(dy));
     const auto expected = reference::attentionForward(shape, q, k, v);
     Floats logSum(shape.tokens() * shape.heads), output(elements);
@@ -166,8 +172,8 @@ void checkAttention()
     });
     check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), 1e-5, [&] {
         Floats d(3 * elements), dots(shape.tokens() * shape.heads);
-        gpu::attentionInputGrad(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span(), grad.span(),
-                                d.span(), dots.span());
+        gpu::attentionInputGrad(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span(),
+                                grad.span(), d.span(), dots.span());
         return d.read();
     });
 }
@@ -178,7 +184,8 @@ void checkPieces()
     const int pieces = 3;
     const kernels::AttentionShape shape{2, 23, 3, 48, pieces}, whole{2, 69, 3, 48};
     const std::size_t part = shape.tokens() * shape.hidden(), count = part * pieces;
-    const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+    const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3),
+                 dy = someValues(count, 4);
     const auto expected = reference::attentionForward(whole, q, k, v);
     const Values expectedGrads = reference::attentionInputGrad(whole, q, k, v, expected.probabilities, dy);
     const auto cut = [&](const Values& all, int piece) { // of every sequence
@@ -207,13 +214,15 @@ void checkPieces()
                                   Floats(shape.tokens() * shape.heads), Floats(part)});
         places.push_back(at.back()->saved.span().data());
     }
-    const auto earlier = [&](int i) { return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part}; };
+    const auto earlier = [&](int i) {
+        return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part};
+    };
     check("attention of pieces", outputs, 1e-5, [&] {
         std::vector<float> all;
         for (int i = 0; i < pieces; ++i) {
             Piece& is = *at[std::size_t(i)];
-            gpu::attentionForward(nullptr, shape, is.query.span(), is.saved.span().first(part), is.saved.span().last(part),
-                                  is.logSum.span(), is.output.span(), earlier(i));
+            gpu::attentionForward(nullptr, shape, is.query.span(), is.saved.span().first(part),
+                                  is.saved.span().last(part), is.logSum.span(), is.output.span(), earlier(i));
             const std::vector<float> own = is.output.read();
             all.insert(all.end(), own.begin(), own.end());
         }
@@ -225,9 +234,9 @@ void checkPieces()
         for (int i = pieces; i-- > 0;) {
             Piece& is = *at[std::size_t(i)];
             Floats d(3 * part);
-            gpu::attentionInputGrad(nullptr, shape, is.query.span(), is.saved.span().first(part), is.saved.span().last(part),
-                                    is.logSum.span(), is.output.span(), is.grad.span(), d.span(), dots.span(), earlier(i),
-                                    owed.span());
+            gpu::attentionInputGrad(nullptr, shape, is.query.span(), is.saved.span().first(part),
+                                    is.saved.span().last(part), is.logSum.span(), is.output.span(), is.grad.span(),
+                                    d.span(), dots.span(), earlier(i), owed.span());
             const std::vector<float> own = d.read();
             std::copy(own.begin(), own.end(), all.begin() + std::ptrdiff_t(std::size_t(i) * 3 * part));
         }
@@ -236,9 +245,9 @@ void checkPieces()
 }
 
 /// One operation of kernels/tensors.h: the host does the items one by one, the GPU all at once.
-template <kernels::TensorOperation operation>
-void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs, std::size_t outputs,
-                 std::vector<std::int32_t> whole = {})
+template<kernels::TensorOperation operation>
+void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs,
+                 std::size_t outputs, std::vector<std::int32_t> whole = {})
 {
     using Item = kernels::TensorItem<operation>;
     const std::vector<float> before = single(someValues(outputs, 99));
@@ -262,7 +271,8 @@ void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<
         std::vector<std::unique_ptr<Floats>> there;
         kernels::TensorCall onGpu = call;
         for (std::size_t i = 0; i < inputs.size(); ++i)
-            onGpu.in[i] = inputs[i].empty() ? nullptr : there.emplace_back(std::make_unique<Floats>(inputs[i]))->span().data();
+            onGpu.in[i] =
+                inputs[i].empty() ? nullptr : there.emplace_back(std::make_unique<Floats>(inputs[i]))->span().data();
         Floats out(start), scratch(std::vector<float>(counters, 0.0f));
         onGpu.out = out.span().data();
         Memory<std::int32_t> numbers(whole);
@@ -322,38 +332,45 @@ void checkTensors()
     std::vector<float> weights = some(groups * group * experts * capacity, 8);
     for (std::size_t i = 0; i < weights.size(); ++i)
         weights[i] = i % 3 == 0 ? weights[i] : 0.0f; // slots that are taken
-    const std::vector<float> likely = some(groups * group * experts, 9), slots = some(groups * experts * capacity * width, 10),
+    const std::vector<float> likely = some(groups * group * experts, 9),
+                             slots = some(groups * experts * capacity * width, 10),
                              here = some(groups * group * width, 11);
     checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size());
-    checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity}, {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
+    checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity},
+                           {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
     checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
-    checkTensor<DispatchGrad>("dispatch grad", {groups, group, experts, capacity, width}, {weights, slots}, here.size());
+    checkTensor<DispatchGrad>("dispatch grad", {groups, group, experts, capacity, width}, {weights, slots},
+                              here.size());
     checkTensor<Combine>("combine", {groups, group, experts, capacity, width}, {weights, slots}, here.size());
-    checkTensor<CombineSlotsGrad>("combine slots grad", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
-    checkTensor<CombineWeightsGrad>("combine weights grad", {groups, group, experts, capacity, width}, {weights, here, slots}, weights.size());
+    checkTensor<CombineSlotsGrad>("combine slots grad", {groups, group, experts, capacity, width}, {weights, here},
+                                  slots.size());
+    checkTensor<CombineWeightsGrad>("combine weights grad", {groups, group, experts, capacity, width},
+                                    {weights, here, slots}, weights.size());
 }
 
 void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double tolerance)
 {
     const kernels::LinearShape shape{190, 96, 136};
-    const Values x = someValues(std::size_t(190) * 96, 1), w = someValues(std::size_t(136) * 96, 2), b = someValues(136, 3),
-                 dy = someValues(std::size_t(190) * 136, 4);
+    const Values x = someValues(std::size_t(190) * 96, 1), w = someValues(std::size_t(136) * 96, 2),
+                 b = someValues(136, 3), dy = someValues(std::size_t(190) * 136, 4);
     Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
     check((std::string("linear forward, ") + name).c_str(), reference::linearForward(shape, x, w, b), tolerance, [&] {
         Floats y(dy.size());
         products.linearForward(nullptr, precision, shape, input.span(), weight.span(), bias.span(), y.span());
         return y.read();
     });
-    check((std::string("linear input grad, ") + name).c_str(), reference::linearInputGrad(shape, dy, w), tolerance, [&] {
-        Floats dx(x.size());
-        products.linearInputGrad(nullptr, precision, shape, grad.span(), weight.span(), dx.span());
-        return dx.read();
-    });
-    check((std::string("linear weight grad, ") + name).c_str(), reference::linearWeightGrad(shape, x, dy).weight, tolerance, [&] {
-        Floats dw(w.size()), db(b.size());
-        products.linearWeightGrad(nullptr, precision, shape, input.span(), grad.span(), dw.span(), db.span());
-        return dw.read();
-    });
+    check((std::string("linear input grad, ") + name).c_str(), reference::linearInputGrad(shape, dy, w), tolerance,
+          [&] {
+              Floats dx(x.size());
+              products.linearInputGrad(nullptr, precision, shape, grad.span(), weight.span(), dx.span());
+              return dx.read();
+          });
+    check((std::string("linear weight grad, ") + name).c_str(), reference::linearWeightGrad(shape, x, dy).weight,
+          tolerance, [&] {
+              Floats dw(w.size()), db(b.size());
+              products.linearWeightGrad(nullptr, precision, shape, input.span(), grad.span(), dw.span(), db.span());
+              return dw.read();
+          });
 }
 
 /// Tensors are packed without gaps: factors and results begin anywhere.
@@ -366,7 +383,8 @@ void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, do
     require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), tolerance, [&] {
-        products.linearForward(nullptr, precision, shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5));
+        products.linearForward(nullptr, precision, shape, input.span().subspan(1), weight.span().subspan(3), {},
+                               output.span().subspan(5));
         std::vector<float> all = output.read();
         return std::vector<float>(all.begin() + 5, all.end());
     });
@@ -390,7 +408,8 @@ void measureProduct(gpu::Products& products, gpu::Precision precision, const cha
     require(cudaEventSynchronize(end), "run the product");
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
-    std::printf("product of %d^3, %s: %.1f TFLOP/s\n", size, name, 2.0 * size * size * size * repeats / milliseconds / 1e9);
+    std::printf("product of %d^3, %s: %.1f TFLOP/s\n", size, name,
+                2.0 * size * size * size * repeats / milliseconds / 1e9);
 }
 
 } // namespace

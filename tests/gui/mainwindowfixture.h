@@ -16,8 +16,7 @@ struct MainWindowFixture {
     QTemporaryDir folder;
     MainWindow window;
 
-    MainWindowFixture()
-        : window(options())
+    MainWindowFixture() : window(options())
     {
         window.document().reset(exampleDesign());
         window.resize(1480, 900);

@@ -14,8 +14,8 @@
 #include <QMimeData>
 #include <QMouseEvent>
 #include <QSpinBox>
-#include <QWheelEvent>
 #include <QTest>
+#include <QWheelEvent>
 
 #include <memory>
 
@@ -95,7 +95,8 @@ struct Stage {
     std::unique_ptr<TimelineView> view;
 };
 
-inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0}, f10{Op::F, 1, 0, 0};
+inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0},
+    f10{Op::F, 1, 0, 0};
 
 /// The inspector of a stage's view, in a window of its own that has the keys: or the arrows are the timeline's.
 struct ShownInspector : Inspector {

@@ -2,9 +2,9 @@
 #include "core/formats/designfile.h"
 #include "gui/autosave.h"
 #include "gui/designer.h"
+#include "gui/document.h"
 #include "gui/mainwindow.h"
 #include "gui/panels/numberbar.h"
-#include "gui/document.h"
 #include "gui/recentfiles.h"
 #include "testmain.h"
 
@@ -189,11 +189,13 @@ private Q_SLOTS:
         QVERIFY(!savedOnFull);
         const auto* box = window.findChild<QMessageBox*>();
         QVERIFY(box);
-        QVERIFY2(box->text().contains("free some space") && box->text().contains("is as it was"), qPrintable(box->text()));
+        QVERIFY2(box->text().contains("free some space") && box->text().contains("is as it was"),
+                 qPrintable(box->text()));
         QCOMPARE(contentOf(), saved);
         QVERIFY(!window.document().undoStack()->isClean());
         QCOMPARE(window.document().design(), edited);
-        QCOMPARE(QDir(folder.path()).entryList({QStringLiteral("design.json*")}, QDir::Files).size(), 1); // no half file
+        QCOMPARE(QDir(folder.path()).entryList({QStringLiteral("design.json*")}, QDir::Files).size(),
+                 1); // no half file
         QTRY_COMPARE(failed.count(), 1);
         QVERIFY(window.numbers().value(QStringLiteral("autosave")).contains("failed"));
 

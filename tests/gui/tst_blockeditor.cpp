@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Drawing a building block: by mouse and by key, with its collisions and its bound, until it is the schedule.
 #include "core/schedule/blocklist.h"
+#include "gui/designs.h"
 #include "gui/dialogs/blockeditor.h"
 #include "gui/panels/blockcells.h"
 #include "gui/panels/blockgrid.h"
 #include "gui/panels/blockpreview.h"
 #include "gui/panels/factlist.h"
-#include "gui/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -176,7 +176,8 @@ private Q_SLOTS:
         QTest::keyClick(&fixture.grid(), Qt::Key_Down, Qt::AltModifier);
         QCOMPARE(refused.count(), 1);
         QCOMPARE(fixture.editor->block().block, *blockOfFamily("zb-h1", 4, 8));
-        QVERIFY2(fixture.editor->faults().contains(QLatin1String("every device keeps a stage")), qPrintable(fixture.editor->faults()));
+        QVERIFY2(fixture.editor->faults().contains(QLatin1String("every device keeps a stage")),
+                 qPrintable(fixture.editor->faults()));
         auto* device = fixture.named<QSpinBox>("Device of the pass");
         QTest::keyClick(device, Qt::Key_Up);
         QCOMPARE(refused.count(), 2);

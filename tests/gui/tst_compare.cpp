@@ -3,12 +3,12 @@
 #include "core/formats/designfile.h"
 #include "core/predict/redesign.h"
 #include "core/predict/throughput.h"
+#include "gui/designs.h"
 #include "gui/dialogs/compare.h"
 #include "gui/dialogs/comparetable.h"
 #include "gui/panels/comparelanes.h"
 #include "gui/panels/words.h"
 #include "gui/theme.h"
-#include "gui/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -99,10 +99,13 @@ private Q_SLOTS:
         const Prediction present = predict(fixture.document.design());
         const Prediction other = predict(withFamily(fixture.document.design(), *findFamily("zb-h2")));
         QCOMPARE(fixture.cell(QStringLiteral("makespan"), 0), durationText(present.metrics.makespan));
-        const double change = double(other.metrics.makespan - present.metrics.makespan) / double(present.metrics.makespan);
-        QCOMPARE(fixture.cell(QStringLiteral("makespan"), 1), durationText(other.metrics.makespan) + QStringLiteral("   ") + signedPercent(change));
+        const double change =
+            double(other.metrics.makespan - present.metrics.makespan) / double(present.metrics.makespan);
+        QCOMPARE(fixture.cell(QStringLiteral("makespan"), 1),
+                 durationText(other.metrics.makespan) + QStringLiteral("   ") + signedPercent(change));
         QCOMPARE(fixture.cell(QStringLiteral("peak, GPU 0"), 1),
-                 sizeText(other.metrics.devices[0].peakBytes) + QStringLiteral("   ") + signedSize(other.metrics.devices[0].peakBytes - present.metrics.devices[0].peakBytes));
+                 sizeText(other.metrics.devices[0].peakBytes) + QStringLiteral("   ")
+                     + signedSize(other.metrics.devices[0].peakBytes - present.metrics.devices[0].peakBytes));
         QCOMPARE(fixture.cell(QStringLiteral("transfers"), 0), QString::number(present.program.transferCount()));
         // Without a model nobody knows the tokens.
         QCOMPARE(fixture.cell(QStringLiteral("throughput"), 1), QStringLiteral("–"));
@@ -114,8 +117,9 @@ private Q_SLOTS:
         fixture.window->addFamily(indexOfFamily("v-min"));
         QVERIFY(fixture.settled());
         const CompareLanes& lanes = fixture.window->lanes();
-        const Nanoseconds longest = std::max(predict(fixture.document.design()).metrics.makespan,
-                                             predict(withFamily(fixture.document.design(), *findFamily("v-min"))).metrics.makespan);
+        const Nanoseconds longest =
+            std::max(predict(fixture.document.design()).metrics.makespan,
+                     predict(withFamily(fixture.document.design(), *findFamily("v-min"))).metrics.makespan);
         QVERIFY(lanes.axis().xOf(0) >= lanes.axis().left && lanes.axis().xOf(double(longest)) <= lanes.axis().right());
         const double before = lanes.axis().nsPerPixel;
         QTest::keyClick(&fixture.window->lanes(), Qt::Key_W);
@@ -133,7 +137,8 @@ private Q_SLOTS:
         const QString opened = fixture.cell(QStringLiteral("makespan"), 1);
         QVERIFY(opened.endsWith(QStringLiteral("unchanged")));
         fixture.document.pin({Op::F, 0, 1, 0}, 500'000'000);
-        QVERIFY(fixture.cell(QStringLiteral("makespan"), 0) == durationText(fixture.document.prediction()->metrics.makespan));
+        QVERIFY(fixture.cell(QStringLiteral("makespan"), 0)
+                == durationText(fixture.document.prediction()->metrics.makespan));
         QVERIFY(fixture.cell(QStringLiteral("makespan"), 1).startsWith(opened.section(QLatin1Char(' '), 0, 1)));
         QVERIFY(!fixture.cell(QStringLiteral("makespan"), 1).endsWith(QStringLiteral("unchanged")));
     }

@@ -24,14 +24,14 @@
 #include <QTreeWidget>
 #include <QUndoStack>
 
-#include <csignal>
 #include <algorithm>
+#include <csignal>
 
 using namespace pipewright;
 
 namespace {
 
-template <typename Widget>
+template<typename Widget>
 Widget* named(QWidget& parent, const char* accessibleName)
 {
     for (Widget* child : parent.findChildren<Widget*>()) {
@@ -162,12 +162,12 @@ private Q_SLOTS:
 
     void aRunShowsItsProgressAndHandsOverTheTrace()
     {
-        RunFixture fixture("echo '{\"progress\":0.5,\"step\":5,\"steps\":10,\"loss\":2.25,\"eta_ns\":7000000000}' >&2\n"
-                           "echo '{\"gradient_check\":{\"bit_equal\":true,\"max_relative_error\":0.0},\"trace\":\"'\"${8}\"'\"}'\n");
+        RunFixture fixture(
+            "echo '{\"progress\":0.5,\"step\":5,\"steps\":10,\"loss\":2.25,\"eta_ns\":7000000000}' >&2\n"
+            "echo '{\"gradient_check\":{\"bit_equal\":true,\"max_relative_error\":0.0},\"trace\":\"'\"${8}\"'\"}'\n");
         QStringList states;
-        connect(&fixture.dialog.process(), &RunProcess::progressed, &fixture.dialog, [&states, &dialog = fixture.dialog] {
-            states << named<QLabel>(dialog, "State of the run")->text();
-        });
+        connect(&fixture.dialog.process(), &RunProcess::progressed, &fixture.dialog,
+                [&states, &dialog = fixture.dialog] { states << named<QLabel>(dialog, "State of the run")->text(); });
         QSignalSpy finished(&fixture.dialog, &RunDialog::runFinished);
         QVERIFY(fixture.start());
         QTRY_COMPARE(finished.count(), 1);
@@ -205,8 +205,9 @@ private Q_SLOTS:
         QVERIFY(each(8).available && each(8).description.isEmpty());
         const BackendChoice refused = each(132);
         QVERIFY(!refused.available);
-        QVERIFY2(refused.description.contains(QLatin1String("multiprocessors of GPU 0, which has 132 (give them at most ")),
-                 qPrintable(refused.description));
+        QVERIFY2(
+            refused.description.contains(QLatin1String("multiprocessors of GPU 0, which has 132 (give them at most ")),
+            qPrintable(refused.description));
     }
 
     void cancelEndsTheChildByInterrupting()
@@ -248,13 +249,17 @@ private Q_SLOTS:
         QVERIFY(fixture.start());
         QTRY_VERIFY(fixture.state().contains(QLatin1String("unexpectedly")));
         QCOMPARE(fixture.dialog.result().kind, ChildResult::Failed);
-        QVERIFY(named<QPlainTextEdit>(fixture.dialog, "Messages of the run")->toPlainText().contains(QLatin1String("no such device")));
+        QVERIFY(named<QPlainTextEdit>(fixture.dialog, "Messages of the run")
+                    ->toPlainText()
+                    .contains(QLatin1String("no such device")));
         QVERIFY(fixture.run()->isEnabled());
     }
 
     void differingGradientsAreDoneButRed()
     {
-        RunFixture fixture("echo '{\"gradient_check\":{\"bit_equal\":false,\"max_relative_error\":0.25},\"trace\":\"x.db\"}'\nexit 1\n");
+        RunFixture fixture(
+            "echo '{\"gradient_check\":{\"bit_equal\":false,\"max_relative_error\":0.25},\"trace\":\"x.db\"}'\nexit "
+            "1\n");
         QVERIFY(fixture.start());
         QTRY_VERIFY(fixture.state().contains(QLatin1String("differ")));
         QCOMPARE(fixture.dialog.result().kind, ChildResult::Done);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The Document: edits as values with exact undo, files, selection, and a trace laid over the prediction.
-#include "gui/document.h"
 #include "core/formats/designfile.h"
 #include "gui/designs.h"
+#include "gui/document.h"
 #include "testmain.h"
 #include "traces/tracewriter.h"
 
@@ -36,10 +36,13 @@ void record(const QString& path, const Document& document, int steps, double str
         std::vector<TaskRecord> records;
         Nanoseconds last = 0;
         for (TaskId task = 0; task < prediction.program.tasks.size(); ++task) {
-            const auto at = [&](Nanoseconds time) { return clock + static_cast<Nanoseconds>(static_cast<double>(time) * factor); };
+            const auto at = [&](Nanoseconds time) {
+                return clock + static_cast<Nanoseconds>(static_cast<double>(time) * factor);
+            };
             const Task& what = prediction.program.tasks[task];
             const int device = what.kind == TaskKind::Transfer ? what.peer : what.device;
-            records.push_back({task, step, device, at(prediction.timeline.start[task]), at(prediction.timeline.end[task])});
+            records.push_back(
+                {task, step, device, at(prediction.timeline.start[task]), at(prediction.timeline.end[task])});
             last = std::max(last, records.back().end);
         }
         writer.append(records);
@@ -80,8 +83,8 @@ private Q_SLOTS:
             else if (kind == 2)
                 diagnostics = document.moveStage(static_cast<int>(random() % 4), static_cast<int>(random() % 4));
             else if (!order.empty())
-                diagnostics = document.moveBlock(order[random() % order.size()],
-                                                 static_cast<int>(random() % (order.size() + 1)));
+                diagnostics =
+                    document.moveBlock(order[random() % order.size()], static_cast<int>(random() % (order.size() + 1)));
             if (document.design() == before) {
                 QCOMPARE(document.undoStack()->count(), count);
             } else {

@@ -20,7 +20,8 @@ struct Desk {
     {
         document.reset(std::move(design));
         planner.setLargeFrom(largeFrom);
-        layout = TimelineLayout(document.prediction()->program, document.prediction()->timeline, document.design().schedule.devices());
+        layout = TimelineLayout(document.prediction()->program, document.prediction()->timeline,
+                                document.design().schedule.devices());
     }
     DropPlan at(const Block& block, int device, double time, const std::vector<Block>& moving = {}, double snapTime = 0)
     {
@@ -105,7 +106,9 @@ private Q_SLOTS:
                 if (last + 1 == static_cast<int>(size))
                     continue;
                 Diagnostics next;
-                QVERIFY(!preview.evaluate(device, shiftedPositions(size, {static_cast<std::uint32_t>(position)}, last + 1 - position), &next));
+                QVERIFY(!preview.evaluate(
+                    device, shiftedPositions(size, {static_cast<std::uint32_t>(position)}, last + 1 - position),
+                    &next));
                 const DropPlan plan = desk.at(block, device, 1e12);
                 QVERIFY(!plan.legal && !plan.changes && !plan.prediction);
                 QCOMPARE(plan.title, explain(next));
@@ -118,7 +121,8 @@ private Q_SLOTS:
         const Design design = testing::design("seq1f1b", 4, 8);
         Desk large(0, design), small(never, design);
         std::vector<DropPlan> answers;
-        connect(&large.planner, &DropPlanner::refined, this, [&answers](const DropPlan& plan) { answers.push_back(plan); });
+        connect(&large.planner, &DropPlanner::refined, this,
+                [&answers](const DropPlan& plan) { answers.push_back(plan); });
         const Block block = design.schedule.order[3].back();
         const DropPlan plan = large.at(block, 3, 0), exact = small.at(block, 3, 0);
         QVERIFY(plan.pending && plan.kind == DropPlan::Kind::Reorder);
@@ -134,7 +138,8 @@ private Q_SLOTS:
         Desk large(0);
         QVERIFY(large.document.design().schedule.order[1].size() > 12);
         std::vector<DropPlan> answers;
-        connect(&large.planner, &DropPlanner::refined, this, [&answers](const DropPlan& plan) { answers.push_back(plan); });
+        connect(&large.planner, &DropPlanner::refined, this,
+                [&answers](const DropPlan& plan) { answers.push_back(plan); });
         const Block w10{Op::W, 1, 0, 0};
         const LaneBlock here = *large.layout.blockOf(w10);
         DropPlan last;
@@ -157,7 +162,8 @@ private Q_SLOTS:
     {
         Desk large(0);
         std::vector<DropPlan> answers;
-        connect(&large.planner, &DropPlanner::refined, this, [&answers](const DropPlan& plan) { answers.push_back(plan); });
+        connect(&large.planner, &DropPlanner::refined, this,
+                [&answers](const DropPlan& plan) { answers.push_back(plan); });
         const DropPlan plan = large.at({Op::F, 1, 0, 0}, 2, 1e7);
         QVERIFY(plan.pending && plan.legal && plan.kind == DropPlan::Kind::MoveStage);
         QTRY_COMPARE(answers.size(), std::size_t(1));

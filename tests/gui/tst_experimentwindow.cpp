@@ -72,7 +72,9 @@ class TestExperimentWindow : public QObject {
         for (int y = 0; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x) {
                 const QColor there = image.pixelColor(x, y);
-                count += std::abs(there.red() - colour.red()) + std::abs(there.green() - colour.green()) + std::abs(there.blue() - colour.blue()) < 30;
+                count += std::abs(there.red() - colour.red()) + std::abs(there.green() - colour.green())
+                             + std::abs(there.blue() - colour.blue())
+                         < 30;
             }
         return count;
     }
@@ -124,7 +126,8 @@ private Q_SLOTS:
         fixture.window->updates()->setValue(5000);
         QSignalSpy finished(fixture.window.get(), &ExperimentWindow::finished);
         fixture.window->button()->click();
-        QVERIFY2(QTest::qWaitFor([&] { return !fixture.window->plot().curves().empty(); }, 60'000), qPrintable(fixture.window->state()));
+        QVERIFY2(QTest::qWaitFor([&] { return !fixture.window->plot().curves().empty(); }, 60'000),
+                 qPrintable(fixture.window->state()));
         QCOMPARE(fixture.window->button()->text(), QStringLiteral("Cancel"));
         fixture.window->button()->click();
         QVERIFY(QTest::qWaitFor([&] { return !finished.isEmpty(); }, 60'000));
@@ -167,7 +170,8 @@ private Q_SLOTS:
         QVERIFY2(stages->text(0, 6).startsWith(QLatin1String("0.072")), qPrintable(stages->text(0, 6)));
         QVERIFY(fixture.window->lesson().contains(QLatin1String("widens")));
         fixture.window->momentum()->setValue(0);
-        QVERIFY2(fixture.window->lesson().contains(QLatin1String("prediction narrows")), qPrintable(fixture.window->lesson()));
+        QVERIFY2(fixture.window->lesson().contains(QLatin1String("prediction narrows")),
+                 qPrintable(fixture.window->lesson()));
         QVERIFY2(stages->text(0, 6).startsWith(QLatin1String("0.26")), qPrintable(stages->text(0, 6)));
         const auto& points = fixture.window->stability().points();
         QVERIFY(points.front().predicted < points.front().plain);
@@ -189,7 +193,9 @@ private Q_SLOTS:
         for (const int staleness : {1, 2, 3, 7}) {
             const double momentum = momentumWherePredictionHelps(staleness);
             QVERIFY(momentum > 0.01 && momentum < 0.9);
-            const auto gain = [&](double at) { return largestStableRate(at, staleness, staleness) - largestStableRate(at, staleness, 0); };
+            const auto gain = [&](double at) {
+                return largestStableRate(at, staleness, staleness) - largestStableRate(at, staleness, 0);
+            };
             QVERIFY(gain(momentum + 0.01) > 0);
             QVERIFY(gain(momentum - 0.01) < 0);
         }

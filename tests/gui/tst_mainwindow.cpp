@@ -59,7 +59,8 @@ private Q_SLOTS:
         TimelineView& timeline = fixture.window.timeline();
         const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
         for (const double from : {0.0, 0.3}) {
-            timeline.showRange(static_cast<Nanoseconds>(double(makespan) * from), static_cast<Nanoseconds>(double(makespan) * (from + 0.4)));
+            timeline.showRange(static_cast<Nanoseconds>(double(makespan) * from),
+                               static_cast<Nanoseconds>(double(makespan) * (from + 0.4)));
             const TimeAxis& axis = timeline.axis();
             const MemoryPanel& chart = fixture.window.memory();
             const double time = axis.timeAt(axis.left + axis.width / 3.0);
@@ -105,7 +106,8 @@ private Q_SLOTS:
         for (std::size_t f = 0; f < families().size(); ++f)
             estimates.push_back(FamilyEstimates::estimate(fixture.document().design(), f));
         list.setEstimates(estimates);
-        const auto offered = std::find_if(list.cards().begin(), list.cards().end(), [](const auto& c) { return c.family.has_value(); });
+        const auto offered =
+            std::find_if(list.cards().begin(), list.cards().end(), [](const auto& c) { return c.family.has_value(); });
         QVERIFY(offered != list.cards().end());
         const FamilyEstimate best = *estimates[*offered->family];
         QTest::mouseClick(list.tryButtons().at(int(offered - list.cards().begin())), Qt::LeftButton);
@@ -137,7 +139,9 @@ private Q_SLOTS:
         QCOMPARE(reason->start, Nanoseconds(0));
         QCOMPARE(reason->chain, (std::vector<Block>{{Op::F, 1, 0, 0}, {Op::F, 0, 0, 0}}));
         const QString why = fixture.window.inspector().why();
-        QVERIFY2(why.contains(QStringLiteral("F1.0")) && why.contains(QStringLiteral("F0.0")) && why.contains(QStringLiteral("transfer")), qPrintable(why));
+        QVERIFY2(why.contains(QStringLiteral("F1.0")) && why.contains(QStringLiteral("F0.0"))
+                     && why.contains(QStringLiteral("transfer")),
+                 qPrintable(why));
         // The keyboard's way to the same answer.
         fixture.document().select(std::nullopt);
         QVERIFY(!timeline.reason());
@@ -215,11 +219,13 @@ private Q_SLOTS:
         // A drag starts beyond the threshold and ends with Escape, which changes nothing.
         QSignalSpy dragged(chip, &BlockChip::dragStarted);
         QTimer escape;
-        connect(&escape, &QTimer::timeout, this, [&] { QTest::keyClick(fixture.window.windowHandle(), Qt::Key_Escape); });
+        connect(&escape, &QTimer::timeout, this,
+                [&] { QTest::keyClick(fixture.window.windowHandle(), Qt::Key_Escape); });
         escape.start(10);
         const QPoint centre = chip->rect().center();
         QTest::mousePress(chip, Qt::LeftButton, Qt::NoModifier, centre);
-        QMouseEvent move(QEvent::MouseMove, centre + QPoint(40, 40), chip->mapToGlobal(centre + QPoint(40, 40)), Qt::LeftButton, Qt::LeftButton, Qt::NoModifier);
+        QMouseEvent move(QEvent::MouseMove, centre + QPoint(40, 40), chip->mapToGlobal(centre + QPoint(40, 40)),
+                         Qt::LeftButton, Qt::LeftButton, Qt::NoModifier);
         QApplication::sendEvent(chip, &move);
         escape.stop();
         QCOMPARE(dragged.count(), 1);
@@ -267,7 +273,8 @@ private Q_SLOTS:
             ++gpipe;
         QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[gpipe].has_value(), 60000);
         QTreeWidgetItem* item = list.list()->topLevelItem(int(gpipe));
-        QTest::mouseClick(list.list()->viewport(), Qt::LeftButton, Qt::NoModifier, list.list()->visualItemRect(item).center());
+        QTest::mouseClick(list.list()->viewport(), Qt::LeftButton, Qt::NoModifier,
+                          list.list()->visualItemRect(item).center());
         QCOMPARE(fixture.document().design().schedule.family, std::string("gpipe"));
         QCOMPARE(fixture.document().undoStack()->index(), 1);
         // What was promised beside the name is what it gives.
@@ -329,7 +336,8 @@ private Q_SLOTS:
         const int forwards = warm->value();
         QTest::keyClick(warm, Qt::Key_Down);
         QCOMPARE(warm->value(), forwards - 1);
-        QCOMPARE(fixture.document().undoStack()->undoText(), QStringLiteral("Warm-up of %1 on %2").arg(forwards - 1).arg(deviceLabel(design, 2)));
+        QCOMPARE(fixture.document().undoStack()->undoText(),
+                 QStringLiteral("Warm-up of %1 on %2").arg(forwards - 1).arg(deviceLabel(design, 2)));
         fixture.document().undoStack()->undo();
         QCOMPARE(fixture.document().design(), design);
     }
@@ -395,7 +403,8 @@ private Q_SLOTS:
             QApplication::sendEvent(view.viewport(), &event);
         };
         mouse(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
-        mouse(QEvent::MouseMove, QPoint(static_cast<int>(view.axis().right()) - 2, from.y()), Qt::NoButton, Qt::LeftButton);
+        mouse(QEvent::MouseMove, QPoint(static_cast<int>(view.axis().right()) - 2, from.y()), Qt::NoButton,
+              Qt::LeftButton);
         QVERIFY(view.isPreviewing() && !view.preview()); // behind its own backward block
         QCOMPARE(facts.value(makespan), QStringLiteral("–"));
         QTest::keyClick(view.viewport(), Qt::Key_Escape);
@@ -422,7 +431,9 @@ private Q_SLOTS:
         Fixture fixture;
         fixture.window.windowActions().theme->trigger();
         QVERIFY(!Theme::of(fixture.window).isDark);
-        QCOMPARE(QSettings(fixture.options().settingsFile, QSettings::IniFormat).value(QStringLiteral("theme")).toString(), QStringLiteral("light"));
+        QCOMPARE(
+            QSettings(fixture.options().settingsFile, QSettings::IniFormat).value(QStringLiteral("theme")).toString(),
+            QStringLiteral("light"));
         fixture.window.windowActions().theme->trigger();
         QVERIFY(Theme::of(fixture.window).isDark);
     }
@@ -441,11 +452,14 @@ private Q_SLOTS:
     {
         Fixture fixture;
         for (QWidget* widget : fixture.window.findChildren<QWidget*>()) {
-            if (!widget->isVisible() || !(widget->focusPolicy() & Qt::TabFocus) || widget->objectName().startsWith(QLatin1String("qt_")))
+            if (!widget->isVisible() || !(widget->focusPolicy() & Qt::TabFocus)
+                || widget->objectName().startsWith(QLatin1String("qt_")))
                 continue;
             const auto* button = qobject_cast<QAbstractButton*>(widget);
             const bool isNamed = !widget->accessibleName().isEmpty() || (button && !button->text().isEmpty());
-            QVERIFY2(isNamed, qPrintable(QStringLiteral("%1 in %2").arg(widget->metaObject()->className(), widget->parentWidget()->metaObject()->className())));
+            QVERIFY2(isNamed, qPrintable(QStringLiteral("%1 in %2")
+                                             .arg(widget->metaObject()->className(),
+                                                  widget->parentWidget()->metaObject()->className())));
         }
     }
 };

@@ -3,13 +3,13 @@
 #include "core/formats/presets.h"
 #include "core/predict/newdesign.h"
 #include "core/predict/stagememory.h"
+#include "gui/designs.h"
 #include "gui/dialogs/modelwindow.h"
 #include "gui/panels/memorybars.h"
 #include "gui/panels/partitionbar.h"
 #include "gui/panels/valuetable.h"
 #include "gui/panels/words.h"
 #include "gui/theme.h"
-#include "gui/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -116,7 +116,8 @@ private Q_SLOTS:
         QTest::keyClick(&bar, Qt::Key_Left, Qt::AltModifier);
         QCOMPARE(fixture.cut()[1], before[1] - 1);
         QCOMPARE(fixture.cut()[2], before[2] + 1);
-        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Cut stage 1 at %1 layers").arg(before[1] - 1));
+        QCOMPARE(fixture.document.undoStack()->undoText(),
+                 QStringLiteral("Cut stage 1 at %1 layers").arg(before[1] - 1));
     }
 
     void theNumberOfLayersIsAFieldThatSaysWhyNot()
@@ -161,7 +162,9 @@ private Q_SLOTS:
         Fixture fixture;
         const Design before = fixture.document.design();
         ValueTable& table = fixture.window->devices();
-        const auto gpus = [&fixture]() -> const std::vector<GpuShare>& { return fixture.document.design().cluster.gpus; };
+        const auto gpus = [&fixture]() -> const std::vector<GpuShare>& {
+            return fixture.document.design().cluster.gpus;
+        };
         QVERIFY(table.text(0, 6).isEmpty() && table.text(0, 7).isEmpty()); // left open
         fixture.type(table, 1, 6, QStringLiteral("0"));
         QCOMPARE(gpus(), std::vector<GpuShare>(4, GpuShare{0, 0})); // of all devices or of none
@@ -170,13 +173,15 @@ private Q_SLOTS:
         QCOMPARE(gpus(), (std::vector<GpuShare>{{0, 0}, {0, 40}, {1, 0}, {0, 0}}));
         QCOMPARE(table.text(1, 7), QStringLiteral("40"));
         QVERIFY(table.text(0, 7).isEmpty());
-        QVERIFY2(fixture.window->mapping().contains(QLatin1String("40 multiprocessors")) && fixture.window->mapping().contains(QLatin1String("GPU 1")),
+        QVERIFY2(fixture.window->mapping().contains(QLatin1String("40 multiprocessors"))
+                     && fixture.window->mapping().contains(QLatin1String("GPU 1")),
                  qPrintable(fixture.window->mapping()));
         QCOMPARE(fixture.document.design().costs, before.costs);
         QCOMPARE(fixture.document.undoStack()->index(), 3);
         for (const char* wrong : {"-1", "1025", "half"}) {
             fixture.type(table, 3, 6, QLatin1String(wrong));
-            QVERIFY2(fixture.window->fault().contains(QLatin1String("between 0 and 1024")), qPrintable(fixture.window->fault()));
+            QVERIFY2(fixture.window->fault().contains(QLatin1String("between 0 and 1024")),
+                     qPrintable(fixture.window->fault()));
         }
         fixture.type(table, 3, 7, QStringLiteral("0"));
         QVERIFY(fixture.window->fault().contains(QLatin1String("between 1 and 1024")));
@@ -221,7 +226,8 @@ private Q_SLOTS:
         QCOMPARE(stages.rowCount(), 4);
         QCOMPARE(stages.text(2, 6), sizeText(memory.stages[2].weights));
         QVERIFY(stages.text(2, 9).startsWith(sizeText(memory.stages[2].activations)));
-        QCOMPARE(fixture.window->memory().label(3), QStringLiteral("%1 of %2").arg(sizeText(memory.devices[3].peak), sizeText(memory.devices[3].limit)));
+        QCOMPARE(fixture.window->memory().label(3),
+                 QStringLiteral("%1 of %2").arg(sizeText(memory.devices[3].peak), sizeText(memory.devices[3].limit)));
         ValueTable& layers = fixture.window->layers();
         QCOMPARE(layers.rowCount(), int(fixture.document.design().workload->layers.size()));
         QCOMPARE(layers.text(0, 1), QStringLiteral("0"));

@@ -33,7 +33,8 @@ namespace {
 QString recordRun(const Document& document, const QString& path, double slower)
 {
     const Prediction& prediction = *document.prediction();
-    TraceWriter writer(path.toStdString(), document.design(), prediction.program, {"host", "timed", {"a", "b", "c", "d"}, 0});
+    TraceWriter writer(path.toStdString(), document.design(), prediction.program,
+                       {"host", "timed", {"a", "b", "c", "d"}, 0});
     std::vector<TaskRecord> records;
     for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
         const Nanoseconds start = prediction.timeline.start[t];
@@ -68,7 +69,8 @@ void recordSlowDevice(const Document& document, const QString& path, int device,
         std::vector<TaskRecord> records;
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             const Task& task = program.tasks[t];
-            records.push_back({t, int(step), task.kind == TaskKind::Transfer ? task.peer : task.device, origin + ran.start[t], origin + ran.end[t]});
+            records.push_back({t, int(step), task.kind == TaskKind::Transfer ? task.peer : task.device,
+                               origin + ran.start[t], origin + ran.end[t]});
         }
         writer.append(records);
         writer.append(StepRecord{int(step), origin, origin + lengthOf(ran), 1.0});
@@ -97,7 +99,8 @@ private Q_SLOTS:
         QVERIFY(table->errors().rowCount() > 3);
         const auto expected = table->errors().blockAt(2);
         table->scrollTo(table->model()->index(2, 0));
-        QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier, table->visualRect(table->model()->index(2, 0)).center());
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier,
+                          table->visualRect(table->model()->index(2, 0)).center());
         QVERIFY(fixture.document().selection() == expected);
         QVERIFY(!fixture.window.inspector().facts().value(QStringLiteral("measured")).isEmpty());
         fixture.window.windowActions().clearOverlay->trigger();
@@ -136,8 +139,10 @@ private Q_SLOTS:
         QCOMPARE(fixture.document().overlay()->step, 3);
         QVERIFY(fixture.document().overlay()->comparison.measuredMakespan > median);
         Q_EMIT errors.stepPicker()->activated(errors.stepPicker()->findData(int(Document::typicalStep)));
-        QCOMPARE(fixture.document().overlay()->comparison.measuredMakespan, median); // the typical one is that in the middle
-        QVERIFY(fixture.document().overlay()->spread != std::vector<Nanoseconds>(fixture.document().overlay()->spread.size(), 0));
+        QCOMPARE(fixture.document().overlay()->comparison.measuredMakespan,
+                 median); // the typical one is that in the middle
+        QVERIFY(fixture.document().overlay()->spread
+                != std::vector<Nanoseconds>(fixture.document().overlay()->spread.size(), 0));
 
         // Heat and stretched outlines change what is drawn, and nothing else.
         TimelineView& view = fixture.window.timeline();

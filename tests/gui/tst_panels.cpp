@@ -325,12 +325,15 @@ private Q_SLOTS:
     {
         QTemporaryDir folder;
         const std::string path = folder.filePath(QStringLiteral("a.png")).toStdString();
-        svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'><rect width='40' height='20' fill='#ff0000'/></svg>", path);
+        svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'><rect width='40' height='20' "
+                 "fill='#ff0000'/></svg>",
+                 path);
         const QImage image(QString::fromStdString(path));
         QCOMPARE(image.size(), QSize(80, 40));
         QCOMPARE(image.pixelColor(40, 20), QColor(255, 0, 0));
         QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", path));
-        QVERIFY_THROWS_EXCEPTION(Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
     }
 };
 

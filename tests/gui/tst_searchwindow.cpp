@@ -38,7 +38,10 @@ struct Fixture {
         (void)QTest::qWaitForWindowActive(window.get());
         window->secondsBox()->setValue(20);
     }
-    bool done() { return QTest::qWaitFor([this] { return !finished->isEmpty(); }, 120'000); }
+    bool done()
+    {
+        return QTest::qWaitFor([this] { return !finished->isEmpty(); }, 120'000);
+    }
     void searchByMouse() { QTest::mouseClick(window->button(), Qt::LeftButton); }
 };
 
@@ -137,7 +140,8 @@ private Q_SLOTS:
         fixture.searchByMouse();
         QVERIFY(fixture.done());
         QVERIFY(!fixture.window->result());
-        QVERIFY2(fixture.window->state().contains(QLatin1Char('(')), qPrintable(fixture.window->state())); // and what to do
+        QVERIFY2(fixture.window->state().contains(QLatin1Char('(')),
+                 qPrintable(fixture.window->state())); // and what to do
         QVERIFY(!fixture.window->keepButton()->isEnabled());
     }
 
@@ -159,7 +163,8 @@ private Q_SLOTS:
         fixture.window->factorBox()->setValue(0.9);
         fixture.searchByMouse();
         QVERIFY(fixture.window->isRunning());
-        QTRY_VERIFY_WITH_TIMEOUT(!fixture.window->curve().points().empty() && fixture.window->curve().points().back().best > 0, 60'000);
+        QTRY_VERIFY_WITH_TIMEOUT(
+            !fixture.window->curve().points().empty() && fixture.window->curve().points().back().best > 0, 60'000);
         if (fixture.finished->isEmpty())
             QTest::mouseClick(fixture.window->button(), Qt::LeftButton);
         QVERIFY(fixture.done());

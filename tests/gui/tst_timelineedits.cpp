@@ -120,18 +120,21 @@ private Q_SLOTS:
         stage.view->setLargeFrom(0);
         stage.view->action("allTransfers")->trigger();
         const Design before = stage.document.design();
-        QRect back = stage.view->rectOfTransfer(0, {i10, 0}), out = stage.view->rectOfTransfer(0, {{Op::F, 0, 0, 0}, 1});
+        QRect back = stage.view->rectOfTransfer(0, {i10, 0}),
+              out = stage.view->rectOfTransfer(0, {{Op::F, 0, 0, 0}, 1});
         QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
         stage.press(back.center());
         stage.move(back.center() - QPoint(20, 0));
         stage.move({out.left() - 2, out.center().y()});
         stage.release({out.left() - 2, out.center().y()});
         QCOMPARE(refused.count(), 1);
-        QVERIFY2(refused.front().front().toString().contains("cannot go that early"), qPrintable(refused.front().front().toString()));
+        QVERIFY2(refused.front().front().toString().contains("cannot go that early"),
+                 qPrintable(refused.front().front().toString()));
         QCOMPARE(stage.document.design(), before);
         // What can be is said at once; what it changes, when the cursor rests.
         const Transfer first{f01, 1}, second{f02, 1};
-        const QPoint from = stage.view->rectOfTransfer(0, second).center(), to = stage.view->rectOfTransfer(0, first).center() - QPoint(3, 0);
+        const QPoint from = stage.view->rectOfTransfer(0, second).center(),
+                     to = stage.view->rectOfTransfer(0, first).center() - QPoint(3, 0);
         stage.press(from);
         stage.move(from - QPoint(12, 0));
         stage.move(to);
@@ -399,7 +402,7 @@ private Q_SLOTS:
         stage.press(from);
         stage.move(from + QPoint(10, 0), Qt::ControlModifier);
         stage.move(to, Qt::ControlModifier);
-        QVERIFY(!stage.view->preview()); // nothing was compiled under the hand …
+        QVERIFY(!stage.view->preview());    // nothing was compiled under the hand …
         QTRY_VERIFY(stage.view->preview()); // … it comes when the hand rests
         stage.move(to + QPoint(0, 1), Qt::ControlModifier);
         QVERIFY(stage.view->preview()); // and stays as long as the place is the same
@@ -468,7 +471,8 @@ private Q_SLOTS:
     void laneLabelsSayWhichReplicaHoldsWhat()
     {
         Stage stage(design("chimera", 4, 8));
-        QVERIFY2(stage.view->nameOfLane(0).contains("stage 0 of replica 0") && stage.view->nameOfLane(0).contains("stage 3 of replica 1"),
+        QVERIFY2(stage.view->nameOfLane(0).contains("stage 0 of replica 0")
+                     && stage.view->nameOfLane(0).contains("stage 3 of replica 1"),
                  qPrintable(stage.view->nameOfLane(0)));
         QCOMPARE(laneHeaders(stage.document.design(), nullptr)[0].detail, QStringLiteral("stages 0 · 3/1"));
     }

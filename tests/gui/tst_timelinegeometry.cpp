@@ -63,10 +63,7 @@ private Q_SLOTS:
         }
     }
 
-    void zoomingInStopsAtTheFinestStep()
-    {
-        QCOMPARE(zoomed({0, 1, 112, 900}, 1e9, 300).nsPerPixel, finestNsPerPixel);
-    }
+    void zoomingInStopsAtTheFinestStep() { QCOMPARE(zoomed({0, 1, 112, 900}, 1e9, 300).nsPerPixel, finestNsPerPixel); }
 
     void theViewCannotLeaveTheSchedule()
     {

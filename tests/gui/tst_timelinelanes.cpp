@@ -229,8 +229,12 @@ private Q_SLOTS:
         auto* length = inspector.named<QLineEdit>("Length of the measured range");
         auto* fault = inspector.named<QLabel>("Why the edit was refused");
         QVERIFY(from && to && length && fault && !from->isVisible());
-        const auto range = [&stage] { return stage.view->range().value_or(std::pair(Nanoseconds{-1}, Nanoseconds{-1})); };
-        const auto between = [](Nanoseconds start, Nanoseconds end) { return std::pair(start * 500'000, end * 500'000); }; // in half milliseconds
+        const auto range = [&stage] {
+            return stage.view->range().value_or(std::pair(Nanoseconds{-1}, Nanoseconds{-1}));
+        };
+        const auto between = [](Nanoseconds start, Nanoseconds end) {
+            return std::pair(start * 500'000, end * 500'000);
+        }; // in half milliseconds
         // A drag on the ruler is followed while it lasts, and Escape brings back what was there.
         stage.view->setRange(between(10, 18));
         QVERIFY(from->isVisible());
@@ -305,7 +309,8 @@ private Q_SLOTS:
         const QRect ruler(0, 0, stage.view->width(), 36), all = stage.view->viewport()->rect();
         QVERIFY(opens(QStringLiteral("Measure the selection"), ruler)); // nothing is chosen
         stage.document.select(f10);
-        QVERIFY(opens(QStringLiteral("Frame the selection"), all.adjusted(0, -all.height(), 0, 0))); // it is higher than what is below
+        QVERIFY(opens(QStringLiteral("Frame the selection"),
+                      all.adjusted(0, -all.height(), 0, 0))); // it is higher than what is below
         QTest::keyClick(stage.view.get(), Qt::Key_U);
         QVERIFY(opens(QStringLiteral("Transfer one place later"), stage.view->rectOfLane(1)));
         stage.view->showReason({1, 0, 11'000'000, {}, f10});
@@ -333,7 +338,8 @@ private Q_SLOTS:
         const QRect rect = stage.view->rectOfBlock(f10);
         stage.rightClick(QPoint(rect.left(), 12));
         QMenu* menu = openMenu();
-        QVERIFY(menu && entry(menu, QStringLiteral("Set a mark at 11")) && !entry(menu, QStringLiteral("Remove the measured range"))->isEnabled());
+        QVERIFY(menu && entry(menu, QStringLiteral("Set a mark at 11"))
+                && !entry(menu, QStringLiteral("Remove the measured range"))->isEnabled());
         entry(menu, QStringLiteral("Set a mark at 11"))->trigger();
         menu->close();
         QCOMPARE(stage.view->marks(), std::vector<Nanoseconds>{11'000'000});
@@ -363,7 +369,8 @@ private Q_SLOTS:
             QApplication::sendEvent(stage.view->viewport(), &event);
             return QToolTip::text();
         };
-        QVERIFY2(tip(1).contains(QLatin1String("runs on 32 multiprocessors of the machine's GPU 0")), qPrintable(tip(1)));
+        QVERIFY2(tip(1).contains(QLatin1String("runs on 32 multiprocessors of the machine's GPU 0")),
+                 qPrintable(tip(1)));
         QVERIFY2(tip(2).contains(QLatin1String("runs on the machine's GPU 1")), qPrintable(tip(2)));
         design.cluster.gpus.clear();
         stage.document.reset(design);
@@ -391,7 +398,8 @@ private Q_SLOTS:
         for (const char* part : {"GPU 1", "F1.0", "GiB live"})
             QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
         QVERIFY(stage.view->viewport()->grab().toImage() != before);
-        stage.mouse(QEvent::MouseMove, QPoint(stage.view->rectOfBlock(f10).left() - 6, at.y()), Qt::NoButton, Qt::NoButton);
+        stage.mouse(QEvent::MouseMove, QPoint(stage.view->rectOfBlock(f10).left() - 6, at.y()), Qt::NoButton,
+                    Qt::NoButton);
         QVERIFY(stage.view->crosshairText().contains(QStringLiteral("idle")));
         QTest::keyClick(stage.view.get(), Qt::Key_H);
         QVERIFY(stage.view->crosshairText().isEmpty());

@@ -98,7 +98,9 @@ private Q_SLOTS:
         Stage stage;
         const std::vector<Block> order = stage.document.design().schedule.order[1];
         stage.document.select(order[2]);
-        const auto key = [&stage](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(stage.view.get(), key, modifiers); };
+        const auto key = [&stage](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+            QTest::keyClick(stage.view.get(), key, modifiers);
+        };
         key(Qt::Key_Greater);
         QCOMPARE(stage.view->selectedBlocks(), (std::vector<Block>{order[2], order[3]}));
         QVERIFY(stage.document.selection() == order[3]);

@@ -28,7 +28,8 @@ int mostApart(const QImage& a, const QImage& b)
     for (int y = 0; y < a.height(); ++y)
         for (int x = 0; x < a.width(); ++x) {
             const QRgb one = a.pixel(x, y), other = b.pixel(x, y);
-            most = std::max({most, std::abs(qRed(one) - qRed(other)), std::abs(qGreen(one) - qGreen(other)), std::abs(qBlue(one) - qBlue(other))});
+            most = std::max({most, std::abs(qRed(one) - qRed(other)), std::abs(qGreen(one) - qGreen(other)),
+                             std::abs(qBlue(one) - qBlue(other))});
         }
     return most;
 }
@@ -139,17 +140,19 @@ private Q_SLOTS:
         const QRect frame = map.frame();
         const int y = map.height() / 2;
         QTest::mousePress(&map, Qt::LeftButton, {}, frame.center());
-        QMouseEvent move(QEvent::MouseMove, QPointF(frame.center().x() + 300, y), map.mapToGlobal(QPointF(frame.center().x() + 300, y)), Qt::NoButton, Qt::LeftButton, {});
+        QMouseEvent move(QEvent::MouseMove, QPointF(frame.center().x() + 300, y),
+                         map.mapToGlobal(QPointF(frame.center().x() + 300, y)), Qt::NoButton, Qt::LeftButton, {});
         QApplication::sendEvent(&map, &move);
         QTest::mouseRelease(&map, Qt::LeftButton, {}, QPoint(frame.center().x() + 300, y));
         QVERIFY(std::abs(map.frame().left() - frame.left() - 300) <= 1);
         QVERIFY(std::abs(map.frame().width() - frame.width()) <= 1);
         QTest::mouseClick(&map, Qt::LeftButton, {}, QPoint(frame.center().x(), y)); // beside the frame: goes there
-        QVERIFY(std::abs(map.frame().center().x() - frame.center().x()) <= 12); // not past the beginning
+        QVERIFY(std::abs(map.frame().center().x() - frame.center().x()) <= 12);     // not past the beginning
         const double detail = stage.view->axis().nsPerPixel;
         const QRect now = map.frame();
         QTest::mousePress(&map, Qt::LeftButton, {}, QPoint(now.right(), y));
-        QMouseEvent widen(QEvent::MouseMove, QPointF(now.right() + 100, y), map.mapToGlobal(QPointF(now.right() + 100, y)), Qt::NoButton, Qt::LeftButton, {});
+        QMouseEvent widen(QEvent::MouseMove, QPointF(now.right() + 100, y),
+                          map.mapToGlobal(QPointF(now.right() + 100, y)), Qt::NoButton, Qt::LeftButton, {});
         QApplication::sendEvent(&map, &widen);
         QTest::mouseRelease(&map, Qt::LeftButton, {}, QPoint(now.right() + 100, y));
         QVERIFY(stage.view->axis().nsPerPixel > detail);
@@ -174,7 +177,9 @@ private Q_SLOTS:
         const auto axis = [&stage] { return stage.view->axis(); };
         stage.view->showRange(stage.view->total() / 4, stage.view->total() / 2);
         const double start = axis().start, end = axis().end(), shown = end - start;
-        const auto key = [&map](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(&map, key, modifiers); };
+        const auto key = [&map](Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+            QTest::keyClick(&map, key, modifiers);
+        };
         key(Qt::Key_Right);
         QVERIFY(near(axis().start, start + shown / 10) && near(axis().end(), end + shown / 10));
         key(Qt::Key_Left);
@@ -271,10 +276,11 @@ private Q_SLOTS:
         Stage stage;
         const QString text = stage.view->describe(f10);
         for (const char* part : {"F1.0", "forward", "GPU 1", "11 ms", "10 ms", "given", "slack", "1 GiB"})
-            QVERIFY2(text.contains(QLatin1String(part)) ||
-                         text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".00 "))) ||
-                         text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".0 "))),
-                     qPrintable(QStringLiteral("%1 in %2").arg(QLatin1String(part), text)));
+            QVERIFY2(
+                text.contains(QLatin1String(part))
+                    || text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".00 ")))
+                    || text.contains(QString::fromLatin1(part).replace(QStringLiteral(" "), QStringLiteral(".0 "))),
+                qPrintable(QStringLiteral("%1 in %2").arg(QLatin1String(part), text)));
     }
 
     void everyShortcutHasAnActionWithAText()
@@ -301,7 +307,8 @@ private Q_SLOTS:
         const QRectF area(20, 10, 700, 33);
         for (const Theme* theme : {&Theme::dark(), &Theme::light()})
             for (const double scale : {1.0, 1.5, 2.0})
-                for (const double nsPerPixel : {1'350'000.0, 120'000.0}) { // 4 to 7 pixels a block; 50 to 80, the first cut off
+                for (const double nsPerPixel :
+                     {1'350'000.0, 120'000.0}) { // 4 to 7 pixels a block; 50 to 80, the first cut off
                     const TimelinePainter painter(*theme, scale);
                     TimeAxis axis;
                     axis.left = 20;
@@ -320,7 +327,8 @@ private Q_SLOTS:
                         QPainter on(image);
                         on.setClipRect(area);
                         if (image == &together)
-                            painter.blocks(on, axis, {QRect(0, 0, 740, 60), false, std::nullopt, {}}, {}, area, lane, geometry);
+                            painter.blocks(on, axis, {QRect(0, 0, 740, 60), false, std::nullopt, {}}, {}, area, lane,
+                                           geometry);
                         else
                             for (const BlockRect& item : geometry.blocks) {
                                 const LaneBlock& block = lane.blocks()[item.index];
@@ -328,7 +336,11 @@ private Q_SLOTS:
                             }
                     }
                     const int apart = mostApart(together, single);
-                    QVERIFY2(apart <= 16, qPrintable(QStringLiteral("%1 of 255 at scale %2, %3 ns a pixel").arg(apart).arg(scale).arg(nsPerPixel))); // a texture fades once, not twice, at a rounded corner
+                    QVERIFY2(apart <= 16,
+                             qPrintable(QStringLiteral("%1 of 255 at scale %2, %3 ns a pixel")
+                                            .arg(apart)
+                                            .arg(scale)
+                                            .arg(nsPerPixel))); // a texture fades once, not twice, at a rounded corner
                 }
     }
 
@@ -349,7 +361,8 @@ private Q_SLOTS:
         image.fill(theme.lane);
         {
             QPainter on(&image);
-            painter.blocks(on, axis, {QRect(0, 0, 700, 64), false, std::nullopt, {}}, {}, area, layout.lanes()[0], geometry);
+            painter.blocks(on, axis, {QRect(0, 0, 700, 64), false, std::nullopt, {}}, {}, area, layout.lanes()[0],
+                           geometry);
         }
         const auto inked = [&](QRectF part) {
             int count = 0;
@@ -364,7 +377,8 @@ private Q_SLOTS:
             const QPointF middle = item.rect.center();
             QVERIFY(inked(QRectF(middle.x() - 6, middle.y() - 16, 12, 14)) > 8);
             QVERIFY(inked(QRectF(middle.x() - 10, middle.y() + 2, 20, 14)) > 4);
-            QCOMPARE(inked(QRectF(item.rect.left() + 1, item.rect.top() + 4, 4, item.rect.height() - 8)), 0); // beside them
+            QCOMPARE(inked(QRectF(item.rect.left() + 1, item.rect.top() + 4, 4, item.rect.height() - 8)),
+                     0); // beside them
         }
     }
 
@@ -388,7 +402,8 @@ private Q_SLOTS:
         QCOMPARE(lane->text(QAccessible::Name), QStringLiteral("GPU 1, H200, stage 1"));
         QCOMPARE(lane->childCount(), 24);
         QAccessibleInterface* block = lane->child(0);
-        QVERIFY2(block->text(QAccessible::Name).startsWith(QStringLiteral("F1.0, forward of microbatch 0, stage 1 on GPU 1, 11")),
+        QVERIFY2(block->text(QAccessible::Name)
+                     .startsWith(QStringLiteral("F1.0, forward of microbatch 0, stage 1 on GPU 1, 11")),
                  qPrintable(block->text(QAccessible::Name)));
         QVERIFY(block->rect().contains(stage.view->viewport()->mapToGlobal(stage.centre(f10))));
         QCOMPARE(block->parent(), lane);
@@ -413,8 +428,10 @@ private Q_SLOTS:
         QCOMPARE(lane->childCount(), blocks + int(shown.size()));
         QAccessibleInterface* chip = lane->child(blocks);
         QVERIFY(chip);
-        QVERIFY2(chip->text(QAccessible::Name).startsWith(QStringLiteral("GPU 0 sends as number 1 of ")), qPrintable(chip->text(QAccessible::Name)));
-        const QPoint centre = stage.view->viewport()->mapToGlobal(stage.view->rectOfTransfer(0, shown.front()).center());
+        QVERIFY2(chip->text(QAccessible::Name).startsWith(QStringLiteral("GPU 0 sends as number 1 of ")),
+                 qPrintable(chip->text(QAccessible::Name)));
+        const QPoint centre =
+            stage.view->viewport()->mapToGlobal(stage.view->rectOfTransfer(0, shown.front()).center());
         QVERIFY(chip->rect().contains(centre));
         QCOMPARE(lane->childAt(centre.x(), centre.y()), chip);
         QCOMPARE(chip->parent(), lane);

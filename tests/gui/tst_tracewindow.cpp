@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Another tool's recording in a window: opened in the background, walked through by mouse and keys, searched,
 // measured, folded, and exported as a picture.
-#include "gui/dialogs/tracewindow.h"
 #include "gui/dialogs/querywindow.h"
+#include "gui/dialogs/tracewindow.h"
 #include "gui/panels/devicetimelist.h"
 #include "gui/panels/factlist.h"
 #include "gui/panels/notelist.h"
@@ -45,9 +45,12 @@ TraceData launches()
         const auto stream = addLane(data, TraceLane::Kind::Stream, 0, 77, 7, device, "stream 7");
         for (int i = 0; i < 4; ++i) {
             const Nanoseconds start = 10'000 + i * 10'000 + device * 2'000;
-            addActivity(data, thread, ActivityKind::Range, "PP:" + std::to_string(device) + "F" + std::to_string(i), start - 2'000, start);
-            addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", start - 1'500, start - 1'000, ++correlation);
-            addActivity(data, stream, ActivityKind::Kernel, device == 0 ? "gemm" : "slow gemm", start, start + 5'000 + device * 3'000, correlation);
+            addActivity(data, thread, ActivityKind::Range, "PP:" + std::to_string(device) + "F" + std::to_string(i),
+                        start - 2'000, start);
+            addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", start - 1'500, start - 1'000,
+                        ++correlation);
+            addActivity(data, stream, ActivityKind::Kernel, device == 0 ? "gemm" : "slow gemm", start,
+                        start + 5'000 + device * 3'000, correlation);
         }
     }
     data.flows.push_back({1, 2, 15'000, 32'000}); // from the end of the first gemm to the third slow one
@@ -76,7 +79,10 @@ struct Fixture {
         (void)QTest::qWaitForWindowExposed(&window);
         window.open(path);
     }
-    bool isOpen() { return QTest::qWaitFor([this] { return !opened.isEmpty(); }, 60'000); }
+    bool isOpen()
+    {
+        return QTest::qWaitFor([this] { return !opened.isEmpty(); }, 60'000);
+    }
     bool isSummed()
     {
         return QTest::qWaitFor([this] { return window.isSummed(); }, 60'000);
@@ -92,7 +98,10 @@ struct Fixture {
                     return {t, i};
         return {};
     }
-    void click(SliceId slice) { QTest::mouseClick(view().viewport(), Qt::LeftButton, {}, view().rectOf(slice).center().toPoint()); }
+    void click(SliceId slice)
+    {
+        QTest::mouseClick(view().viewport(), Qt::LeftButton, {}, view().rectOf(slice).center().toPoint());
+    }
 };
 
 } // namespace
@@ -170,7 +179,8 @@ private Q_SLOTS:
         QVERIFY(view.verticalScrollBar()->maximum() > 20);
         const auto swipe = [&](QPoint pixels) {
             const QPointF at(view.axis().left + 300, 100);
-            QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), pixels, pixels * 4, Qt::NoButton, Qt::NoModifier, Qt::ScrollUpdate, false);
+            QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), pixels, pixels * 4, Qt::NoButton, Qt::NoModifier,
+                              Qt::ScrollUpdate, false);
             QApplication::sendEvent(view.viewport(), &wheel);
         };
         view.showRange(10'000, 20'000);
@@ -205,7 +215,8 @@ private Q_SLOTS:
         ActivityView& view = fixture.view();
         const QPointF at(view.axis().left + 300, 200);
         const double under = view.axis().timeAt(at.x());
-        QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), {}, {0, 480}, Qt::NoButton, Qt::ControlModifier, Qt::NoScrollPhase, false);
+        QWheelEvent wheel(at, view.viewport()->mapToGlobal(at), {}, {0, 480}, Qt::NoButton, Qt::ControlModifier,
+                          Qt::NoScrollPhase, false);
         QApplication::sendEvent(view.viewport(), &wheel);
         QVERIFY(view.axis().nsPerPixel < double(view.total()) / view.axis().width / 2);
         QVERIFY(std::abs(view.axis().timeAt(at.x()) - under) < view.axis().nsPerPixel);
@@ -312,8 +323,9 @@ private Q_SLOTS:
         QVERIFY(fixture.isOpen());
         QFile json(fixture.folder.filePath(QStringLiteral("run.pt.trace.json")));
         QVERIFY(json.open(QIODevice::WriteOnly));
-        json.write(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10, "dur": 5,)"
-                   R"( "args": {"device": 0, "stream": 7}}]})");
+        json.write(
+            R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10, "dur": 5,)"
+            R"( "args": {"device": 0, "stream": 7}}]})");
         json.close();
         QFile design(fixture.folder.filePath(QStringLiteral("design.json")));
         QVERIFY(design.open(QIODevice::WriteOnly));
@@ -342,8 +354,10 @@ private Q_SLOTS:
         Fixture fixture(std::move(data));
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
-        QVERIFY2(fixture.window.verdict().startsWith(QLatin1String("GPU 1 holds up the others")), qPrintable(fixture.window.verdict()));
-        QVERIFY2(fixture.window.verdict().contains(QLatin1String("most of it computing")), qPrintable(fixture.window.verdict()));
+        QVERIFY2(fixture.window.verdict().startsWith(QLatin1String("GPU 1 holds up the others")),
+                 qPrintable(fixture.window.verdict()));
+        QVERIFY2(fixture.window.verdict().contains(QLatin1String("most of it computing")),
+                 qPrintable(fixture.window.verdict()));
         DeviceTimeList* devices = fixture.window.devices();
         QCOMPARE(devices->topLevelItemCount(), 2);
         QCOMPARE(devices->topLevelItem(0)->text(0), QString("GPU 0"));
@@ -397,7 +411,8 @@ private Q_SLOTS:
         QFile file(report);
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QByteArray html = file.readAll();
-        for (const char* part : {"<svg", "the first two", "GPU 1 holds up the others", "slow gemm", "events without a duration"})
+        for (const char* part :
+             {"<svg", "the first two", "GPU 1 holds up the others", "slow gemm", "events without a duration"})
             QVERIFY2(html.contains(part), part);
         reported.clear();
         fixture.window.reportTo(QStringLiteral("/nowhere/report.html"));
@@ -424,11 +439,13 @@ private Q_SLOTS:
         QVERIFY(fixture.isOpen());
         fixture.window.showQuery();
         QueryWindow& query = *fixture.window.query();
-        const QList<QTreeWidgetItem*> kernels = query.tables()->findItems(QStringLiteral("CUPTI_ACTIVITY_KIND_KERNEL"), Qt::MatchExactly);
+        const QList<QTreeWidgetItem*> kernels =
+            query.tables()->findItems(QStringLiteral("CUPTI_ACTIVITY_KIND_KERNEL"), Qt::MatchExactly);
         QCOMPARE(kernels.size(), 1);
         QCOMPARE(kernels[0]->text(1), QString("8"));
         QVERIFY(kernels[0]->childCount() > 5);
-        QVERIFY(query.statement()->toPlainText().contains(QLatin1String("CUPTI_ACTIVITY_KIND_KERNEL"))); // a first question stands there
+        QVERIFY(query.statement()->toPlainText().contains(
+            QLatin1String("CUPTI_ACTIVITY_KIND_KERNEL"))); // a first question stands there
         const auto answer = [&](const char* sql) {
             QSignalSpy answered(&query, &QueryWindow::answered);
             query.statement()->setPlainText(QLatin1String(sql));
@@ -437,7 +454,8 @@ private Q_SLOTS:
         };
         QVERIFY(QTest::qWaitForWindowActive(&query));
         query.statement()->setFocus();
-        QVERIFY2(answer("SELECT deviceId, count(*) AS kernels FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId"), qPrintable(query.state()));
+        QVERIFY2(answer("SELECT deviceId, count(*) AS kernels FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId"),
+                 qPrintable(query.state()));
         QCOMPARE(query.rows()->rowCount(), 2);
         QCOMPARE(query.rows()->horizontalHeaderItem(1)->text(), QString("kernels"));
         QCOMPARE(query.rows()->item(1, 1)->text(), QString("4"));
@@ -445,7 +463,8 @@ private Q_SLOTS:
         QVERIFY2(query.state().contains(QLatin1String("only reading")), qPrintable(query.state()));
         // One that never ends is stopped.
         QSignalSpy answered(&query, &QueryWindow::answered);
-        query.statement()->setPlainText(QStringLiteral("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"));
+        query.statement()->setPlainText(
+            QStringLiteral("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"));
         query.run();
         query.stop();
         QCOMPARE(query.state(), QString("stopped"));

@@ -64,7 +64,9 @@ private Q_SLOTS:
         QVERIFY(!fixture.window->isRunning());
         QVERIFY2(fixture.window->state().contains(QLatin1String("schedules")), qPrintable(fixture.window->state()));
         // Sorted by memory, least first.
-        const auto memory = [&](int row) { return fixture.window->list()->topLevelItem(row)->data(1, Qt::UserRole + 1).toDouble(); };
+        const auto memory = [&](int row) {
+            return fixture.window->list()->topLevelItem(row)->data(1, Qt::UserRole + 1).toDouble();
+        };
         for (int row = 1; row < fixture.window->list()->topLevelItemCount(); ++row)
             QVERIFY(memory(row - 1) <= memory(row));
     }
@@ -124,7 +126,8 @@ private Q_SLOTS:
         QCOMPARE(plot.current(), first);
         QTest::keyClick(&plot, Qt::Key_Return);
         QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
-        QCOMPARE(fixture.document.prediction()->metrics.makespan, fixture.window->points()[std::size_t(first)].makespan);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(first)].makespan);
     }
 
     void aListedScheduleIsTakenByReturn()
@@ -138,7 +141,8 @@ private Q_SLOTS:
         QCOMPARE(fixture.window->plot().current(), point);
         QTest::keyClick(list, Qt::Key_Return);
         QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
-        QCOMPARE(fixture.document.prediction()->metrics.makespan, fixture.window->points()[std::size_t(point)].makespan);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(point)].makespan);
     }
 
     void cancelKeepsWhatThereIsAndTheRestCanBeWorkedOutAgain()

@@ -107,7 +107,8 @@ private Q_SLOTS:
     void shortcutsAreUniqueAndEveryActionHasATip()
     {
         Fixture fixture;
-        // Views have the focus one at a time, so that a key may mean the like in two of them; the window's keys work in all.
+        // Views have the focus one at a time, so that a key may mean the like in two of them; the window's keys work in
+        // all.
         QSet<QKeySequence> ofWindow, ofViews;
         for (const ShortcutList::Group& group : fixture.window->windowActions().groups()) {
             QSet<QKeySequence> ofView;
@@ -171,8 +172,10 @@ private Q_SLOTS:
 
     void namesMatchByWordsBeforeLetters()
     {
-        QVERIFY(matchScore(QStringLiteral("save"), QStringLiteral("Save as…")) > matchScore(QStringLiteral("save"), QStringLiteral("Autosave")));
-        QVERIFY(matchScore(QStringLiteral("mab"), QStringLiteral("Memory against bubble…")) > matchScore(QStringLiteral("mab"), QStringLiteral("Remember a bad")));
+        QVERIFY(matchScore(QStringLiteral("save"), QStringLiteral("Save as…"))
+                > matchScore(QStringLiteral("save"), QStringLiteral("Autosave")));
+        QVERIFY(matchScore(QStringLiteral("mab"), QStringLiteral("Memory against bubble…"))
+                > matchScore(QStringLiteral("mab"), QStringLiteral("Remember a bad")));
         QVERIFY(matchScore(QStringLiteral("xyz"), QStringLiteral("Save")) < 0);
         QCOMPARE(matchScore({}, QStringLiteral("Save")), 0);
     }
@@ -227,7 +230,8 @@ private Q_SLOTS:
         QVERIFY(content.startsWith("%PDF-"));
         QVERIFY(content.contains("/MediaBox [0 0 1050")); // 1400 pixels of 96 per inch
         QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("no picture", path.toStdString()));
-        QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.pdf"));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, svgToPdf("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.pdf"));
     }
 
     void theSessionComesBackWithItsFileAndWindows()
@@ -258,7 +262,8 @@ private Q_SLOTS:
         Fixture fixture;
         const Prediction& prediction = *fixture.document().prediction();
         NumberBar& bar = fixture.window->numbers();
-        QCOMPARE(bar.value(QStringLiteral("MFU")), percentText(modelFlopsUtilization(fixture.document().design(), prediction.metrics.makespan)));
+        QCOMPARE(bar.value(QStringLiteral("MFU")),
+                 percentText(modelFlopsUtilization(fixture.document().design(), prediction.metrics.makespan)));
         QCOMPARE(bar.value(QStringLiteral("moved")), sizeText(transferBytes(prediction.program)));
         Design unknown = fixture.document().design();
         unknown.workload.reset();
@@ -303,8 +308,10 @@ private Q_SLOTS:
         const QString said = QString::fromUtf8(process.readAllStandardError());
         QCOMPARE(process.exitStatus(), QProcess::NormalExit);
         QCOMPARE(process.exitCode(), 2);
-        QVERIFY2(said.startsWith(QLatin1String("error: the designer cannot reach a screen (DISPLAY=:987)")), qPrintable(said));
-        QVERIFY2(said.contains(QLatin1String("pipewright --help")) && said.count(QLatin1Char('\n')) == 1, qPrintable(said));
+        QVERIFY2(said.startsWith(QLatin1String("error: the designer cannot reach a screen (DISPLAY=:987)")),
+                 qPrintable(said));
+        QVERIFY2(said.contains(QLatin1String("pipewright --help")) && said.count(QLatin1Char('\n')) == 1,
+                 qPrintable(said));
     }
 };
 

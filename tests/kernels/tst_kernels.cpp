@@ -157,12 +157,14 @@ private slots:
         QFETCH(int, pieces);
         const kernels::AttentionShape shape{2, 3, 2, 5, pieces}, whole{2, 3 * pieces, 2, 5};
         const std::size_t count = whole.tokens() * whole.hidden(), part = shape.tokens() * shape.hidden();
-        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3), dy = someValues(count, 4);
+        const Values q = someValues(count, 1, 3), k = someValues(count, 2), v = someValues(count, 3),
+                     dy = someValues(count, 4);
         const reference::Attention expected = reference::attentionForward(whole, q, k, v);
         const Values expectedGrads = reference::attentionInputGrad(whole, q, k, v, expected.probabilities, dy);
         // Piece i of a tensor whose sequences have `perSequence` values in all, in `blocks` blocks per sequence.
         const auto cut = [&](const Values& all, int blocks, int i) {
-            const std::size_t perBlock = all.size() / std::size_t(shape.sequences * blocks), share = perBlock / std::size_t(pieces);
+            const std::size_t perBlock = all.size() / std::size_t(shape.sequences * blocks),
+                              share = perBlock / std::size_t(pieces);
             Values result;
             for (std::size_t block = 0; block * perBlock < all.size(); ++block) {
                 const auto begin = all.begin() + std::ptrdiff_t(block * perBlock + std::size_t(i) * share);
@@ -178,7 +180,9 @@ private slots:
             saved.back().insert(saved.back().end(), values.begin(), values.end());
             places.push_back(saved.back().data());
         }
-        const auto earlier = [&](int i) { return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part}; };
+        const auto earlier = [&](int i) {
+            return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part};
+        };
         const auto keys = [&](int i) { return std::span(saved[std::size_t(i)]).first(part); };
         const auto values = [&](int i) { return std::span(saved[std::size_t(i)]).last(part); };
         std::vector<std::vector<float>> probabilities;
@@ -250,7 +254,8 @@ private slots:
     {
         const int length = 7, hidden = 19, rows = 11;
         const auto features = someTokens(3 * length, rows, 1); // more than there are rows: some come twice in a bag
-        const Values table = someValues(rows * hidden, 2), dy = someValues(3 * hidden, 3), before = someValues(rows * hidden, 4);
+        const Values table = someValues(rows * hidden, 2), dy = someValues(3 * hidden, 3),
+                     before = someValues(rows * hidden, 4);
         std::vector<float> y(dy.size(), NAN), dTable = single(before);
         kernels::featureBagForward(length, hidden, features, single(table), y);
         kernels::featureBagWeightGrad(length, hidden, features, single(dy), dTable);

@@ -110,9 +110,10 @@ private slots:
     {
         const auto features = someTokens(6, 4, 1); // two bags of three from four rows
         const Values table = someValues(12, 2), dy = someValues(6, 3);
-        QVERIFY(distance(featureBagWeightGrad(3, 3, 4, features, dy),
-                         finiteDifferences(table, [&](auto& v) { return dot(featureBagForward(3, 3, features, v), dy); }))
-                < tolerance);
+        QVERIFY(
+            distance(featureBagWeightGrad(3, 3, 4, features, dy),
+                     finiteDifferences(table, [&](auto& v) { return dot(featureBagForward(3, 3, features, v), dy); }))
+            < tolerance);
     }
 
     void crossEntropyGradientIsTheSlopeOfTheLoss()

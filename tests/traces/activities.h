@@ -67,8 +67,8 @@ inline TraceData manyKernels(std::size_t slices, int lanes)
     return data;
 }
 
-/// As PyTorch's profiler records them: per rank a thread whose operators launch kernels on one stream, 1/3 of the slices each,
-/// cut into steps.
+/// As PyTorch's profiler records them: per rank a thread whose operators launch kernels on one stream, 1/3 of the
+/// slices each, cut into steps.
 inline TraceData manyLaunches(std::size_t slices, int ranks)
 {
     TraceData data;
@@ -88,7 +88,8 @@ inline TraceData manyLaunches(std::size_t slices, int ranks)
                             at + Nanoseconds{1000} * std::min(perStep, rounds - i));
             addActivity(data, thread, ActivityKind::Operator, "aten::op" + number, at, at + 900);
             addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", at + 100, at + 300, correlation);
-            addActivity(data, stream, ActivityKind::Kernel, "kernel_" + number, at + 400, at + 1000 + i % 7 * 50, correlation);
+            addActivity(data, stream, ActivityKind::Kernel, "kernel_" + number, at + 400, at + 1000 + i % 7 * 50,
+                        correlation);
         }
     }
     data.report.read = static_cast<std::int64_t>(data.activities.size());

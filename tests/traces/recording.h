@@ -49,7 +49,7 @@ private:
 };
 
 /// What an Error says that `call` throws; "" when it throws none.
-template <typename Call>
+template<typename Call>
 std::string errorOf(Call&& call)
 {
     try {

@@ -138,8 +138,8 @@ private Q_SLOTS:
             std::size_t inside = 0, shown = 0;
             for (std::size_t i = 0; i < count; ++i)
                 inside += track.end[i] > from && track.start[i] < to ? 1 : 0;
-            auto next = static_cast<std::size_t>(
-                std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin());
+            auto next = static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from)
+                                                 - track.end.begin());
             for (const VisibleSlice& slice : visible) {
                 shown += slice.count;
                 // In order, none twice or left out.
@@ -179,7 +179,8 @@ private Q_SLOTS:
             for (double span = static_cast<double>(clock); span > 1000; span /= 1.2) {
                 const auto from = static_cast<Nanoseconds>(0.4 * (static_cast<double>(clock) - span));
                 visible.clear();
-                const std::size_t looked = findVisible(track, from, from + static_cast<Nanoseconds>(span), pixels, visible);
+                const std::size_t looked =
+                    findVisible(track, from, from + static_cast<Nanoseconds>(span), pixels, visible);
                 QVERIFY2(looked < 64 * pixels, qPrintable(QStringLiteral("%1 ns: %2").arg(span).arg(looked)));
             }
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a stretch of a trace adds up to, against a slow count.
 #include "testmain.h"
-#include "traces/activitysummary.h"
 #include "traces/activities.h"
+#include "traces/activitysummary.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -40,11 +40,13 @@ private Q_SLOTS:
     void namesAreShortenedToWhatTellsThemApart()
     {
         const auto shortened = [](const char* name) { return std::string(withoutScope(name)); };
-        QCOMPARE(shortened("void at::native::(anonymous namespace)::layer_norm<float, a::b>(int)"), std::string("layer_norm<float, a::b>(int)"));
+        QCOMPARE(shortened("void at::native::(anonymous namespace)::layer_norm<float, a::b>(int)"),
+                 std::string("layer_norm<float, a::b>(int)"));
         QCOMPARE(shortened("cub::Sort(int)"), std::string("Sort(int)"));
         QCOMPARE(shortened("void gemm<1>"), std::string("gemm<1>"));
         QCOMPARE(shortened("ProfilerStep#12"), std::string("Step#12"));
-        for (const char* whole : {"aten::addmm", "Memcpy HtoD (Device -> Pinned)", "void", "", "train.py(12): step", "::"})
+        for (const char* whole :
+             {"aten::addmm", "Memcpy HtoD (Device -> Pinned)", "void", "", "train.py(12): step", "::"})
             QCOMPARE(shortened(whole), std::string(whole));
     }
 

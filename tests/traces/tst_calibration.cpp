@@ -94,8 +94,8 @@ private Q_SLOTS:
         QFETCH(QString, family);
         const Design design = smallDesign(family.toUtf8().constData(), 4, 8);
         const Costs real = realCosts(design);
-        const std::string path = record(("back-" + family + ".db").toUtf8().constData(), design, 5,
-                                        [&](int) { return real; });
+        const std::string path =
+            record(("back-" + family + ".db").toUtf8().constData(), design, 5, [&](int) { return real; });
         const Design calibrated = calibrate(design, TraceReader(path), "back.db");
         const bool split = design.schedule.backward == BackwardStyle::Split;
         for (std::size_t stage = 0; stage < real.stages.size(); ++stage) {
@@ -131,11 +131,15 @@ private Q_SLOTS:
         // Blocks outside pairs give the times, and the pairs take three quarters of them.
         QVERIFY(std::abs(calibrated.costs.overlapFactor - 0.75) < 1e-6);
         QCOMPARE(calibrated.costs.stages[1].forward, real.stages[1].forward);
-        QVERIFY(std::abs(double(predict(calibrated).metrics.makespan) / double(predict([&] {
-                             Design d = design;
-                             d.costs = real;
-                             return d;
-                         }()).metrics.makespan) - 1) < 0.01);
+        QVERIFY(std::abs(double(predict(calibrated).metrics.makespan)
+                             / double(predict([&] {
+                                          Design d = design;
+                                          d.costs = real;
+                                          return d;
+                                      }())
+                                          .metrics.makespan)
+                         - 1)
+                < 0.01);
     }
 
     void longMicrobatchesTeachTheUsualLength()

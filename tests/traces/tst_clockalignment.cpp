@@ -23,8 +23,8 @@ private:
         data.details.push_back(detail);
     }
 
-    /// Ranks in a row that send to their neighbours both ways, `latency` apart, each with a clock of its own; now and then
-    /// an arrival is noticed far too late.
+    /// Ranks in a row that send to their neighbours both ways, `latency` apart, each with a clock of its own; now and
+    /// then an arrival is noticed far too late.
     static std::vector<TraceData> pipeline(const std::vector<Nanoseconds>& clocks, Nanoseconds latency)
     {
         std::vector<TraceData> traces(clocks.size());

@@ -110,7 +110,8 @@ private Q_SLOTS:
 
     void aMeasurementThatIsThePredictionHasNoError()
     {
-        const Comparison c = compare(m_prediction.program, m_prediction.timeline, m_prediction.timeline, predictedPeaks());
+        const Comparison c =
+            compare(m_prediction.program, m_prediction.timeline, m_prediction.timeline, predictedPeaks());
         QCOMPARE(c.makespanError, 0.0);
         QCOMPARE(c.matched, m_prediction.program.computeCount());
         QCOMPARE(c.unmatched, std::int64_t{0});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the devices of another tool's trace spent their time: small cases by hand, and many at random against a count of
-// every nanosecond.
+// Where the devices of another tool's trace spent their time: small cases by hand, and many at random against a count
+// of every nanosecond.
 #include "testmain.h"
 #include "traces/achievedrates.h"
 #include "traces/activities.h"
@@ -74,9 +74,9 @@ StoredActivities pair(Nanoseconds hostLate, Nanoseconds kernelsLonger)
     return stored(std::move(m.data), 2);
 }
 
-/// A pipeline of four ranks in PyTorch's own format, a file per rank: each rank receives, computes 1 ms and sends on, eight times,
-/// its host far ahead of it. Times in microseconds are added to every transfer from rank 1 to rank 2, to every computation of
-/// rank 2, or before the host of rank 2 launches one.
+/// A pipeline of four ranks in PyTorch's own format, a file per rank: each rank receives, computes 1 ms and sends on,
+/// eight times, its host far ahead of it. Times in microseconds are added to every transfer from rank 1 to rank 2, to
+/// every computation of rank 2, or before the host of rank 2 launches one.
 StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int device, int host)
 {
     constexpr int ranks = 4, microbatches = 8, late = 2, usual = 100;
@@ -84,18 +84,21 @@ StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int devi
     std::array<int, ranks> clock{}, received{}, computed{}, sent{};
     std::array<int, ranks> sendCall{}, sendStart{};
     int correlation = 0;
-    const auto slice = [&](int rank, const char* category, const std::string& name, int thread, int from, int to, const std::string& more) {
+    const auto slice = [&](int rank, const char* category, const std::string& name, int thread, int from, int to,
+                           const std::string& more) {
         events[static_cast<std::size_t>(rank)] += fmt::format(
-            R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{}.000,"dur":{}.000,"args":{{"correlation":{}{}}}}},)", category, name,
-            thread == 1 ? 100 : 0, thread, from, to - from, correlation, more);
+            R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{}.000,"dur":{}.000,"args":{{"correlation":{}{}}}}},)",
+            category, name, thread == 1 ? 100 : 0, thread, from, to - from, correlation, more);
     };
-    const auto launch = [&](int rank, const std::string& name, int stream, int call, int from, int to, const std::string& more = {}) {
+    const auto launch = [&](int rank, const std::string& name, int stream, int call, int from, int to,
+                            const std::string& more = {}) {
         ++correlation;
         slice(rank, "cuda_runtime", "cudaLaunchKernel", 1, call, call + 4, {});
         slice(rank, "kernel", name, stream, from, to, fmt::format(R"(,"device":0,"stream":{}{})", stream, more));
     };
     const auto moves = [](const char* what, const char* key, int peer) {
-        return fmt::format(R"(,"Collective name":"{}","{}":{},"In msg nelems":1000000,"dtype":"BFloat16")", what, key, peer);
+        return fmt::format(R"(,"Collective name":"{}","{}":{},"In msg nelems":1000000,"dtype":"BFloat16")", what, key,
+                           peer);
     };
     for (int m = 0; m < microbatches; ++m)
         for (std::size_t r = 0; r < ranks; ++r) {
@@ -105,7 +108,8 @@ StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int devi
                 const int call = clock[r] += 10, start = std::max(received[r], call + 5);
                 ready = std::max(start, sendStart[r - 1]) + usual + (rank == late ? link : 0);
                 launch(rank, "ncclDevKernel_SendRecv", 13, call, start, ready, moves("recv", "Src Rank", rank - 1));
-                launch(rank - 1, "ncclDevKernel_SendRecv", 14, sendCall[r - 1], sendStart[r - 1], ready, moves("send", "Dst Rank", rank));
+                launch(rank - 1, "ncclDevKernel_SendRecv", 14, sendCall[r - 1], sendStart[r - 1], ready,
+                       moves("send", "Dst Rank", rank));
                 received[r] = sent[r - 1] = ready;
             }
             const int call = clock[r] += 10 + (rank == late ? host : 0);
@@ -137,13 +141,13 @@ private Q_SLOTS:
     {
         Machine m;
         m.addDevice(0);
-        m.launch(m.stream, "gemm", 0, 100, 200);                            // 0-100: launched at its very beginning, so it waits
-        m.launch(m.stream, "gemm", 110, 220, 300);                          // 200-220: back to back
-        m.launch(m.stream, "gemm", 350, 400, 500);                          // 300-400: the host was late
-        m.launch(m.stream, "gemm", 360, 600, 700);                          // 500-600: launched, but waiting
-        m.launch(m.comm, "ncclDevKernel_SendRecv", 370, 650, 800);          // 700-800: communication alone
+        m.launch(m.stream, "gemm", 0, 100, 200);                   // 0-100: launched at its very beginning, so it waits
+        m.launch(m.stream, "gemm", 110, 220, 300);                 // 200-220: back to back
+        m.launch(m.stream, "gemm", 350, 400, 500);                 // 300-400: the host was late
+        m.launch(m.stream, "gemm", 360, 600, 700);                 // 500-600: launched, but waiting
+        m.launch(m.comm, "ncclDevKernel_SendRecv", 370, 650, 800); // 700-800: communication alone
         m.launch(m.stream, "Memcpy HtoD", 380, 800, 850, ActivityKind::Memcpy); // copies alone
-        addActivity(m.data, m.thread, ActivityKind::Range, "all", 0, 1000); // 850-1000: nothing more comes
+        addActivity(m.data, m.thread, ActivityKind::Range, "all", 0, 1000);     // 850-1000: nothing more comes
         const StoredActivities trace = stored(std::move(m.data));
         const DeviceTimes times = deviceTimes(trace, LaunchCalls(trace), 0, 1000);
         QCOMPARE(times.devices.size(), 1u);
@@ -239,7 +243,8 @@ private Q_SLOTS:
         QTest::addColumn<int>("device");
         QTest::addColumn<int>("host");
         QTest::addColumn<QString>("first");
-        QTest::newRow("link") << 1500 << 0 << 0 << "the link from rank 1 to rank 2 holds up the others: 16.00 times the usual time";
+        QTest::newRow("link") << 1500 << 0 << 0
+                              << "the link from rank 1 to rank 2 holds up the others: 16.00 times the usual time";
         QTest::newRow("device") << 0 << 800 << 0 << "rank 2, GPU 0 holds up the others: its own time is ";
         QTest::newRow("host") << 0 << 0 << 2500 << "rank 2, GPU 0 holds up the others: its own time is ";
         QTest::newRow("none") << 0 << 0 << 0 << "";
@@ -264,10 +269,12 @@ private Q_SLOTS:
             QCOMPARE(l.usual, Nanoseconds{8 * 100'000});
             QCOMPARE(l.bytes, Bytes{8 * 2'000'000});
             // A sender, a receiver or their hosts coming late is nothing of the link's.
-            QCOMPARE(l.time, Nanoseconds{8 * 100'000 + (link > 0 && l.name.ends_with("to rank 2") ? 8 * link * 1000 : 0)});
+            QCOMPARE(l.time,
+                     Nanoseconds{8 * 100'000 + (link > 0 && l.name.ends_with("to rank 2") ? 8 * link * 1000 : 0)});
         }
         if (link > 0) { // rank 2 computes while the next microbatch is on its way
-            QCOMPARE(times.links[static_cast<std::size_t>(times.slowLink)].excess, Nanoseconds{(1500 + 7 * 600) * 1000});
+            QCOMPARE(times.links[static_cast<std::size_t>(times.slowLink)].excess,
+                     Nanoseconds{(1500 + 7 * 600) * 1000});
         } else if (device + host > 0) {
             QCOMPARE(times.straggler, 2);
             QCOMPARE(times.reason, device > 0 ? Cause::Computing : Cause::HostGap);
@@ -309,12 +316,16 @@ private Q_SLOTS:
             for (const std::uint32_t lane : {m.stream, m.comm, m.stream}) {
                 Nanoseconds clock = below(50);
                 for (int i = 0; i < 12; ++i) {
-                    const Nanoseconds start = clock + below(60), end = start + 1 + below(40), call = std::max<Nanoseconds>(0, start - below(90));
+                    const Nanoseconds start = clock + below(60), end = start + 1 + below(40),
+                                      call = std::max<Nanoseconds>(0, start - below(90));
                     clock = end;
                     const bool copy = lane == m.stream && below(4) == 0;
                     const bool comm = lane == m.comm;
-                    m.launch(lane, copy ? "Memcpy" : comm ? "ncclKernel" : "gemm", call, start, end,
-                             copy ? ActivityKind::Memcpy : ActivityKind::Kernel);
+                    m.launch(lane,
+                             copy   ? "Memcpy"
+                             : comm ? "ncclKernel"
+                                    : "gemm",
+                             call, start, end, copy ? ActivityKind::Memcpy : ActivityKind::Kernel);
                     slices.push_back({start, end, call, copy ? 2 : comm ? 1 : 0});
                 }
             }

@@ -6,8 +6,8 @@
 #include "traces/nsight.h"
 #include "traces/recording.h"
 
-#include <SQLiteCpp/SQLiteCpp.h>
 #include <QTest>
+#include <SQLiteCpp/SQLiteCpp.h>
 
 #include <filesystem>
 #include <fstream>
@@ -22,14 +22,18 @@ private:
     Folder m_folder;
     int m_files = 0;
 
-    static std::int64_t global(std::int64_t process, std::int64_t thread) { return (std::int64_t{1} << 48) | (process << 24) | thread; }
+    static std::int64_t global(std::int64_t process, std::int64_t thread)
+    {
+        return (std::int64_t{1} << 48) | (process << 24) | thread;
+    }
 
     std::string write(const std::vector<std::string>& statements)
     {
         const std::string path = m_folder / ("export" + std::to_string(++m_files) + ".sqlite").c_str();
         SQLite::Database database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
         database.exec("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)");
-        database.exec("INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaLaunchKernel'), (3, 'PP:0F0'), (4, 'ncclDevKernel_SendRecv'), "
+        database.exec("INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaLaunchKernel'), (3, 'PP:0F0'), (4, "
+                      "'ncclDevKernel_SendRecv'), "
                       "(5, 'ncclSend'), (6, 'cudaGraphLaunch'), (7, 'main')");
         for (const std::string& statement : statements)
             database.exec(statement);
@@ -40,16 +44,19 @@ private:
 
     static const char* kernels()
     {
-        return "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, "
+        return "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId "
+               "INT, globalPid INT, "
                "demangledName INT, shortName INT, graphNodeId INT)";
     }
     static const char* calls()
     {
-        return "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, eventClass INT, globalTid INT, correlationId INT, nameId INT)";
+        return "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, eventClass INT, globalTid INT, "
+               "correlationId INT, nameId INT)";
     }
     static const char* ranges()
     {
-        return "CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, globalTid INT, textId INT, domainId INT, binaryData BLOB)";
+        return "CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, globalTid INT, textId INT, "
+               "domainId INT, binaryData BLOB)";
     }
 
     static std::vector<const Activity*> named(const TraceData& data, const std::string& name)
@@ -72,7 +79,8 @@ private:
 private Q_SLOTS:
     void tablesThatAreNotThereAreNotMissed()
     {
-        const TraceData data = importNsight(write({kernels(), "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 1, 7, 5, 0, 1, 1, NULL)"}));
+        const TraceData data = importNsight(
+            write({kernels(), "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 1, 7, 5, 0, 1, 1, NULL)"}));
         QCOMPARE(data.activities.size(), std::size_t{1});
         QCOMPARE(data.lanes[0].name, std::string("stream 7"));
         QCOMPARE(data.lanes[0].device, 1);
@@ -81,12 +89,13 @@ private Q_SLOTS:
 
     void columnsMayBeMissingOrNamedDifferently()
     {
-        const TraceData data = importNsight(write({"CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)",
-                                                   "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '2.11.0')",
-                                                   "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT)",
-                                                   "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000)",
-                                                   "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (end INT, start INT, mangledName INT)",
-                                                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 10, 1)"}));
+        const TraceData data =
+            importNsight(write({"CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)",
+                                "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '2.11.0')",
+                                "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT)",
+                                "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000)",
+                                "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (end INT, start INT, mangledName INT)",
+                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 10, 1)"}));
         QCOMPARE(named(data, "gemm").size(), std::size_t{1});
         QCOMPARE(named(data, "gemm")[0]->end, Nanoseconds{20});
         QCOMPARE(data.originEpochNs, std::int64_t{1700000000000000000});
@@ -95,12 +104,12 @@ private Q_SLOTS:
 
     void correlationCountsPerProcess()
     {
-        const TraceData data =
-            importNsight(write({kernels(), calls(),
-                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 7, 5, " + text(global(11, 0)) + ", 1, 1, NULL), (300, 400, 1, 7, 5, "
-                                    + text(global(22, 0)) + ", 1, 1, NULL)",
-                                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 0, " + text(global(11, 12)) + ", 5, 2), (30, 40, 0, "
-                                    + text(global(22, 23)) + ", 5, 2)"}));
+        const TraceData data = importNsight(
+            write({kernels(), calls(),
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 7, 5, " + text(global(11, 0))
+                       + ", 1, 1, NULL), (300, 400, 1, 7, 5, " + text(global(22, 0)) + ", 1, 1, NULL)",
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 0, " + text(global(11, 12))
+                       + ", 5, 2), (30, 40, 0, " + text(global(22, 23)) + ", 5, 2)"}));
         const auto launches = named(data, "cudaLaunchKernel"), gemms = named(data, "gemm");
         QCOMPARE(gemms[0]->correlation, launches[0]->correlation);
         QCOMPARE(gemms[1]->correlation, launches[1]->correlation);
@@ -113,12 +122,12 @@ private Q_SLOTS:
 
     void kernelsOfAGraphShareTheirLaunch()
     {
-        const TraceData data =
-            importNsight(write({kernels(), calls(), ranges(),
-                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 7, 9, " + text(global(11, 0)) + ", 1, 1, 4294967297), (200, 350, 0, 7, 9, "
-                                    + text(global(11, 0)) + ", 1, 1, 4294967298)",
-                                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 0, " + text(global(11, 12)) + ", 9, 6)",
-                                "INSERT INTO NVTX_EVENTS VALUES (5, 30, 59, NULL, " + text(global(11, 12)) + ", 3, 0, NULL)"}));
+        const TraceData data = importNsight(
+            write({kernels(), calls(), ranges(),
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 7, 9, " + text(global(11, 0))
+                       + ", 1, 1, 4294967297), (200, 350, 0, 7, 9, " + text(global(11, 0)) + ", 1, 1, 4294967298)",
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 0, " + text(global(11, 12)) + ", 9, 6)",
+                   "INSERT INTO NVTX_EVENTS VALUES (5, 30, 59, NULL, " + text(global(11, 12)) + ", 3, 0, NULL)"}));
         const auto gemms = named(data, "gemm");
         QCOMPARE(gemms[0]->correlation, gemms[1]->correlation);
         QVERIFY(data.details[gemms[0]->detail].graphNode != data.details[gemms[1]->detail].graphNode);
@@ -134,11 +143,12 @@ private Q_SLOTS:
         // The kernel of the next block starts before this range's last one ends; only launches tell them apart.
         TraceData data = importNsight(
             write({kernels(), calls(), ranges(),
-                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 1100, 0, 7, 1, " + text(global(1, 0)) + ", 1, 1, NULL), (1100, 1300, 0, 7, 2, "
-                       + text(global(1, 0)) + ", 1, 1, NULL)",
-                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 12, 0, " + text(global(1, 2)) + ", 1, 2), (50, 52, 0, " + text(global(1, 2)) + ", 2, 2)",
-                   "INSERT INTO NVTX_EVENTS VALUES (5, 20, 59, 'F0.0', " + text(global(1, 2)) + ", NULL, 0, NULL), (45, 60, 59, 'F0.1', "
-                       + text(global(1, 2)) + ", NULL, 0, NULL)"}));
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 1100, 0, 7, 1, " + text(global(1, 0))
+                       + ", 1, 1, NULL), (1100, 1300, 0, 7, 2, " + text(global(1, 0)) + ", 1, 1, NULL)",
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 12, 0, " + text(global(1, 2))
+                       + ", 1, 2), (50, 52, 0, " + text(global(1, 2)) + ", 2, 2)",
+                   "INSERT INTO NVTX_EVENTS VALUES (5, 20, 59, 'F0.0', " + text(global(1, 2))
+                       + ", NULL, 0, NULL), (45, 60, 59, 'F0.1', " + text(global(1, 2)) + ", NULL, 0, NULL)"}));
         const RecognisedBlocks blocks = recogniseBlocks(data);
         QCOMPARE(blocks.labels, (std::vector<std::string>{"F0.0", "F0.1"}));
         QCOMPARE(blocks.records[0].end, Nanoseconds{1100});
@@ -147,12 +157,16 @@ private Q_SLOTS:
 
     void rangesMayBeginBeforeTheRecordingAndNeverEnd()
     {
-        const TraceData data = importNsight(
-            write({kernels(), ranges(), "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 500, 0, 7, 1, 0, 1, 1, NULL), (0, 0, 0, 7, 2, 0, 1, 1, NULL), "
-                                        "(60, 50, 0, 7, 3, 0, 1, 1, NULL), (NULL, 50, 0, 7, 3, 0, 1, 1, NULL)",
-                   "INSERT INTO NVTX_EVENTS VALUES (-100, 40, 59, 'early', 1, NULL, 0, NULL), (-100, -40, 59, 'gone', 1, NULL, 0, NULL), "
-                   "(100, NULL, 59, 'open', 1, NULL, 0, NULL), (120, NULL, 34, 'mark', 1, NULL, 0, NULL), (130, NULL, 33, 'category', 1, NULL, 0, NULL), "
-                   "(1, 2, 70, 'old', 1, NULL, 0, NULL), (140, 150, 60, 'crossing', 1, NULL, 0, NULL)"}));
+        const TraceData data =
+            importNsight(write({kernels(), ranges(),
+                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 500, 0, 7, 1, 0, 1, 1, NULL), (0, "
+                                "0, 0, 7, 2, 0, 1, 1, NULL), "
+                                "(60, 50, 0, 7, 3, 0, 1, 1, NULL), (NULL, 50, 0, 7, 3, 0, 1, 1, NULL)",
+                                "INSERT INTO NVTX_EVENTS VALUES (-100, 40, 59, 'early', 1, NULL, 0, NULL), (-100, -40, "
+                                "59, 'gone', 1, NULL, 0, NULL), "
+                                "(100, NULL, 59, 'open', 1, NULL, 0, NULL), (120, NULL, 34, 'mark', 1, NULL, 0, NULL), "
+                                "(130, NULL, 33, 'category', 1, NULL, 0, NULL), "
+                                "(1, 2, 70, 'old', 1, NULL, 0, NULL), (140, 150, 60, 'crossing', 1, NULL, 0, NULL)"}));
         QCOMPARE(named(data, "gemm").size(), std::size_t{1});
         QVERIFY(says(data, "gave no time") && says(data, "end before they begin") && says(data, "without a start"));
         QCOMPARE(named(data, "early")[0]->start, Nanoseconds{0});
@@ -194,15 +208,19 @@ private Q_SLOTS:
         }
         hex += "'";
         const std::string thread = text(global(1, 2));
-        const TraceData data = importNsight(write(
-            {kernels(), calls(), ranges(),
-             "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, flags INT, type INT, name TEXT, offset INT)",
-             "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, " + text(described ? 42 : 43)
-                 + ", 0, 0, 18, 'NCCL communicator ID', NULL), (1, 42, 1, 0, 22, 'Message size [bytes]', 8), (1, 42, 2, 0, 15, 'Peer rank', 16)",
-             described ? "SELECT 1" : "DELETE FROM NVTX_PAYLOAD_SCHEMA_ENTRIES WHERE schemaId = 42",
-             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 1100, 0, 7, 1, " + text(global(1, 0)) + ", 4, 4, NULL)",
-             "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 12, 0, " + thread + ", 1, 2)",
-             "INSERT INTO NVTX_EVENTS VALUES (0, NULL, 75, 'NCCL', " + thread + ", NULL, 1, NULL), (5, 20, 59, NULL, " + thread + ", 5, 1, " + hex + ")"}));
+        const TraceData data =
+            importNsight(write({kernels(), calls(), ranges(),
+                                "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, flags "
+                                "INT, type INT, name TEXT, offset INT)",
+                                "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, " + text(described ? 42 : 43)
+                                    + ", 0, 0, 18, 'NCCL communicator ID', NULL), (1, 42, 1, 0, 22, 'Message size "
+                                      "[bytes]', 8), (1, 42, 2, 0, 15, 'Peer rank', 16)",
+                                described ? "SELECT 1" : "DELETE FROM NVTX_PAYLOAD_SCHEMA_ENTRIES WHERE schemaId = 42",
+                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 1100, 0, 7, 1, "
+                                    + text(global(1, 0)) + ", 4, 4, NULL)",
+                                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 12, 0, " + thread + ", 1, 2)",
+                                "INSERT INTO NVTX_EVENTS VALUES (0, NULL, 75, 'NCCL', " + thread
+                                    + ", NULL, 1, NULL), (5, 20, 59, NULL, " + thread + ", 5, 1, " + hex + ")"}));
         const ActivityDetail& kernel = data.details[named(data, "ncclDevKernel_SendRecv")[0]->detail];
         if (!described) {
             QVERIFY(says(data, "payload is not described"));
@@ -219,14 +237,21 @@ private Q_SLOTS:
     void namesCountersAndAllocationsAreTakenOver()
     {
         const TraceData data = importNsight(write(
-            {kernels(), "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 500, 0, 7, 1, " + text(global(1, 0)) + ", 99, 99, NULL)",
-             "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, bytes INT, copyKind INT)",
+            {kernels(),
+             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 500, 0, 7, 1, " + text(global(1, 0))
+                 + ", 99, 99, NULL)",
+             "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, correlationId "
+             "INT, globalPid INT, bytes INT, copyKind INT)",
              "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (600, 700, 0, 8, 2, " + text(global(1, 0)) + ", 4096, 10)",
-             "CREATE TABLE ThreadNames (nameId INT, priority INT, globalTid INT)", "INSERT INTO ThreadNames VALUES (7, 1, " + text(global(1, 2)) + ")",
-             ranges(), "INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'r', " + text(global(1, 2)) + ", NULL, 0, NULL)",
-             "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INT, metricId INT, metricName TEXT)", "INSERT INTO TARGET_INFO_GPU_METRICS VALUES (256, 4, 'SM Active')",
-             "CREATE TABLE GPU_METRICS (timestamp INT, typeId INT, metricId INT, value INT)", "INSERT INTO GPU_METRICS VALUES (100, 256, 4, 55), (NULL, 256, 4, 1)",
-             "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, globalPid INT, deviceId INT, bytes INT, memoryOperationType INT)",
+             "CREATE TABLE ThreadNames (nameId INT, priority INT, globalTid INT)",
+             "INSERT INTO ThreadNames VALUES (7, 1, " + text(global(1, 2)) + ")", ranges(),
+             "INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'r', " + text(global(1, 2)) + ", NULL, 0, NULL)",
+             "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INT, metricId INT, metricName TEXT)",
+             "INSERT INTO TARGET_INFO_GPU_METRICS VALUES (256, 4, 'SM Active')",
+             "CREATE TABLE GPU_METRICS (timestamp INT, typeId INT, metricId INT, value INT)",
+             "INSERT INTO GPU_METRICS VALUES (100, 256, 4, 55), (NULL, 256, 4, 1)",
+             "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, globalPid INT, deviceId INT, bytes INT, "
+             "memoryOperationType INT)",
              "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (50, 1, 0, 100, 0), (60, 1, 0, 40, 1)"}));
         QVERIFY(says(data, "table of strings does not have"));
         QCOMPARE(named(data, "peer to peer").size(), std::size_t{1});
@@ -239,8 +264,10 @@ private Q_SLOTS:
 
     void ncclCountsPeersWithinACommunicator()
     {
-        // Processes 11, 22 and 33 are ranks 0, 1 and 2 of the job; the last two share a communicator, in which they are 0 and 1.
-        const auto payload = [](std::uint64_t schema, std::uint64_t communicator, std::int32_t first, std::int32_t second) {
+        // Processes 11, 22 and 33 are ranks 0, 1 and 2 of the job; the last two share a communicator, in which they are
+        // 0 and 1.
+        const auto payload = [](std::uint64_t schema, std::uint64_t communicator, std::int32_t first,
+                                std::int32_t second) {
             std::string hex = "x'";
             const auto put = [&](auto value) {
                 for (std::size_t i = 0; i < sizeof value; ++i) {
@@ -249,21 +276,26 @@ private Q_SLOTS:
                     hex += digits;
                 }
             };
-            for (const std::uint64_t head : {std::uint64_t{1}, schema, std::uint64_t{16}, std::uint64_t{32}, communicator})
+            for (const std::uint64_t head :
+                 {std::uint64_t{1}, schema, std::uint64_t{16}, std::uint64_t{32}, communicator})
                 put(head);
             put(static_cast<std::uint32_t>(first));
             put(static_cast<std::uint32_t>(second));
             return hex + "'";
         };
-        std::vector<std::string> statements{
-            kernels(), calls(), ranges(),
-            "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, flags INT, type INT, name TEXT, offset INT)",
-            "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 1, 0, 0, 18, 'NCCL communicator ID', NULL), (1, 1, 1, 0, 15, 'No. of ranks', 8), "
-            "(1, 1, 2, 0, 15, 'Rank', 12), (1, 2, 0, 0, 18, 'NCCL communicator ID', NULL), (1, 2, 1, 0, 15, 'Peer rank', 8)",
-            "INSERT INTO StringIds VALUES (20, 'ncclCommInitRank'), (21, 'ncclRecv')"};
+        std::vector<std::string> statements{kernels(),
+                                            calls(),
+                                            ranges(),
+                                            "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx "
+                                            "INT, flags INT, type INT, name TEXT, offset INT)",
+                                            "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 1, 0, 0, 18, 'NCCL "
+                                            "communicator ID', NULL), (1, 1, 1, 0, 15, 'No. of ranks', 8), "
+                                            "(1, 1, 2, 0, 15, 'Rank', 12), (1, 2, 0, 0, 18, 'NCCL communicator ID', "
+                                            "NULL), (1, 2, 1, 0, 15, 'Peer rank', 8)",
+                                            "INSERT INTO StringIds VALUES (20, 'ncclCommInitRank'), (21, 'ncclRecv')"};
         const auto range = [&](int process, int name, int at, const std::string& data) {
-            statements.push_back("INSERT INTO NVTX_EVENTS VALUES (" + text(at) + ", " + text(at + 8) + ", 59, NULL, " + text(global(process, 1)) + ", "
-                                 + text(name) + ", 1, " + data + ")");
+            statements.push_back("INSERT INTO NVTX_EVENTS VALUES (" + text(at) + ", " + text(at + 8) + ", 59, NULL, "
+                                 + text(global(process, 1)) + ", " + text(name) + ", 1, " + data + ")");
         };
         for (int rank = 0; rank < 3; ++rank)
             range(11 * (rank + 1), 20, 0, payload(1, 0xaa, 3, rank));
@@ -271,9 +303,10 @@ private Q_SLOTS:
             const int process = 22 + 11 * rank;
             range(process, 20, 10, payload(1, 0xbb, 2, rank));
             range(process, rank == 0 ? 5 : 21, 20, payload(2, 0xbb, 1 - rank, 0));
-            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (22, 24, 0, " + text(global(process, 1)) + ", 1, 2)");
-            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + text(100 + 50 * rank) + ", 400, " + text(rank + 1) + ", 7, 1, "
-                                 + text(global(process, 0)) + ", 4, 4, NULL)");
+            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (22, 24, 0, "
+                                 + text(global(process, 1)) + ", 1, 2)");
+            statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + text(100 + 50 * rank) + ", 400, "
+                                 + text(rank + 1) + ", 7, 1, " + text(global(process, 0)) + ", 4, 4, NULL)");
         }
         TraceData data = importNsight(write(statements));
         for (const Activity* kernel : named(data, "ncclDevKernel_SendRecv"))
@@ -295,8 +328,9 @@ private Q_SLOTS:
         std::ofstream(words) << std::string(4096, 'x');
         QVERIFY(errorOf([&] { importNsight(words); }).find("cannot be read") != std::string::npos);
         QVERIFY(errorOf([&] { importNsight(write({})); }).find("no event") != std::string::npos);
-        const std::string cut = write({kernels(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
-                                                  "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT i, i + 1, 0, 7, i, 0, 1, 1, NULL FROM n"});
+        const std::string cut =
+            write({kernels(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+                              "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT i, i + 1, 0, 7, i, 0, 1, 1, NULL FROM n"});
         QCOMPARE(importNsight(cut).activities.size(), std::size_t{5000});
         std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
         QVERIFY(!errorOf([&] { importNsight(cut); }).empty());

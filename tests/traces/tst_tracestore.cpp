@@ -32,7 +32,8 @@ private:
     {
         const Nanoseconds origin = 1'000'000'000 + 100'000'000LL * step;
         writer.append(recordsOf(m_prediction.program, m_prediction.timeline, step, origin));
-        writer.append(std::vector<MemoryRecord>{{0, step, origin, 100}, {0, step, origin + 5, 300}, {1, step, origin, 50}});
+        writer.append(
+            std::vector<MemoryRecord>{{0, step, origin, 100}, {0, step, origin + 5, 300}, {1, step, origin, 50}});
         writer.append(StepRecord{step, origin, origin + m_prediction.metrics.makespan + 1000 * step, 0.5 / (step + 1)});
         writer.commit();
     }
@@ -233,13 +234,20 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("kind");
         QTest::addColumn<QString>("message");
-        QTest::newRow("missing") << "missing" << "there is no such trace";
-        QTest::newRow("a folder") << "folder" << "not a file";
-        QTest::newRow("empty") << "empty" << "an empty file";
-        QTest::newRow("text") << "text" << "not a database";
-        QTest::newRow("another program's database") << "other" << "a database of another program";
-        QTest::newRow("a newer schema") << "newer" << "schema version 3";
-        QTest::newRow("cut short") << "truncated" << "cut short";
+        QTest::newRow("missing") << "missing"
+                                 << "there is no such trace";
+        QTest::newRow("a folder") << "folder"
+                                  << "not a file";
+        QTest::newRow("empty") << "empty"
+                               << "an empty file";
+        QTest::newRow("text") << "text"
+                              << "not a database";
+        QTest::newRow("another program's database") << "other"
+                                                    << "a database of another program";
+        QTest::newRow("a newer schema") << "newer"
+                                        << "schema version 3";
+        QTest::newRow("cut short") << "truncated"
+                                   << "cut short";
     }
 
     void whatIsNoTraceIsSaidToBeNone()
@@ -331,9 +339,12 @@ private Q_SLOTS:
         const std::string path = write("tables.db", 2, true);
         SQLite::Database database(path);
         QCOMPARE(database.execAndGet("PRAGMA user_version").getInt(), traceschema::version);
-        QCOMPARE(database.execAndGet("SELECT value FROM META WHERE name = 'schemaVersion'").getInt(), traceschema::version);
-        QCOMPARE(database.execAndGet("SELECT label FROM TASKS WHERE kind = 'compute' AND op = 'F' AND stage = 0 "
-                                     "AND microbatch = 1").getString(),
+        QCOMPARE(database.execAndGet("SELECT value FROM META WHERE name = 'schemaVersion'").getInt(),
+                 traceschema::version);
+        QCOMPARE(database
+                     .execAndGet("SELECT label FROM TASKS WHERE kind = 'compute' AND op = 'F' AND stage = 0 "
+                                 "AND microbatch = 1")
+                     .getString(),
                  std::string("F0.1"));
         QCOMPARE(database.execAndGet("SELECT count(*) FROM RECORDS JOIN TASKS USING (taskId) WHERE step = 1").getInt(),
                  static_cast<int>(m_prediction.program.tasks.size()));

@@ -36,7 +36,8 @@ Diagnostics checkAsynchronous(const FamilyParameters& p, WeightRule rule, int ac
     const WeightPolicy policy = policyOf(p, rule);
     Diagnostics diagnostics = checkPolicy(policy);
     if (accumulate < 1)
-        diagnostics.push_back({Severity::Error, "--accumulate", fmt::format("{} microbatches per update", accumulate), "use 1 or more"});
+        diagnostics.push_back(
+            {Severity::Error, "--accumulate", fmt::format("{} microbatches per update", accumulate), "use 1 or more"});
     else if (p.microbatches % accumulate != 0)
         diagnostics.push_back({Severity::Error, "--microbatches",
                                fmt::format("{} microbatches in updates of {}", p.microbatches, accumulate),
@@ -50,13 +51,22 @@ Diagnostics checkAsynchronous(const FamilyParameters& p, WeightRule rule, int ac
 
 Family asynchronous()
 {
-    return {.name = "async-1f1b", .title = "asynchronous 1F1B",
+    return {.name = "async-1f1b",
+            .title = "asynchronous 1F1B",
             .description = "1F1B that updates after every backward, whatever weights the forward read.",
-            .defaultChunks = 1, .chunksSelectable = false,
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
-            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1)); },
-            .accumulates = true, .updates = true};
+            .check =
+                [](const FamilyParameters& p) {
+                    return checkAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1));
+                },
+            .make =
+                [](const FamilyParameters& p) {
+                    return makeAsynchronous(p, WeightRule::Vanilla, p.accumulate.value_or(1));
+                },
+            .accumulates = true,
+            .updates = true};
 }
 
 } // namespace pipewright

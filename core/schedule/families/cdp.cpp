@@ -8,22 +8,33 @@ namespace pipewright {
 
 Family cyclicV1()
 {
-    return {.name = "cdp-v1", .title = "CDP-v1",
-            .description = "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.",
-            .defaultChunks = 1, .chunksSelectable = false,
-            .backward = BackwardStyle::Full, .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+    return {.name = "cdp-v1",
+            .title = "CDP-v1",
+            .description =
+                "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.",
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
             .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV1); },
-            .dataParallel = true, .cyclic = true, .updates = true};
+            .dataParallel = true,
+            .cyclic = true,
+            .updates = true};
 }
 
 Family cyclicV2()
 {
-    return {.name = "cdp-v2", .title = "CDP-v2",
+    return {.name = "cdp-v2",
+            .title = "CDP-v2",
             .description = "Cyclic Data Parallelism with the freshest weights that are there in time.",
-            .defaultChunks = 1, .chunksSelectable = false,
-            .backward = BackwardStyle::Full, .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
             .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV2); },
-            .dataParallel = true, .cyclic = true, .updates = true};
+            .dataParallel = true,
+            .cyclic = true,
+            .updates = true};
 }
 
 } // namespace pipewright

@@ -108,10 +108,14 @@ Schedule makeChimera(const FamilyParameters& p)
 
 Family chimera()
 {
-    return {.name = "chimera", .title = "Chimera",
+    return {.name = "chimera",
+            .title = "Chimera",
             .description = "Two copies of the model run in opposite directions and fill each other's bubble.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = checkTwoWays, .make = makeChimera};
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = checkTwoWays,
+            .make = makeChimera};
 }
 
 } // namespace pipewright

@@ -78,7 +78,10 @@ private:
         const Direction& d = m_directions[static_cast<std::size_t>(direction)];
         return {op, d.stage, d.firstMicrobatch + count, d.replica};
     }
-    void forward(int direction) { m_blocks.push_back(block(Op::F, direction, m_forwards[static_cast<std::size_t>(direction)]++)); }
+    void forward(int direction)
+    {
+        m_blocks.push_back(block(Op::F, direction, m_forwards[static_cast<std::size_t>(direction)]++));
+    }
     void backward(int direction, bool split)
     {
         m_blocks.push_back(block(split ? Op::I : Op::B, direction, m_backwards[static_cast<std::size_t>(direction)]++));
@@ -110,9 +113,10 @@ Diagnostics checkDualPipe(const FamilyParameters& p)
 {
     Diagnostics diagnostics = checkTwoWays(p);
     if (diagnostics.empty() && p.microbatches < 2 * p.devices)
-        diagnostics.push_back({Severity::Error, "--microbatches",
-                               fmt::format("{} microbatches on {} devices do not fill both directions", p.microbatches, p.devices),
-                               fmt::format("use an even number from {} on", 2 * p.devices)});
+        diagnostics.push_back(
+            {Severity::Error, "--microbatches",
+             fmt::format("{} microbatches on {} devices do not fill both directions", p.microbatches, p.devices),
+             fmt::format("use an even number from {} on", 2 * p.devices)});
     return diagnostics;
 }
 
@@ -126,7 +130,8 @@ Schedule makeDualPipe(const FamilyParameters& p)
     for (int device = 0; device < p.devices; ++device) {
         const DualLane::Direction down{device, 0, 0}, up{p.devices - 1 - device, half, 1};
         const bool nearEnd = device < p.devices / 2;
-        DualLane lane({nearEnd ? down : up, nearEnd ? up : down}, schedule.order[static_cast<std::size_t>(device)], schedule.overlaps);
+        DualLane lane({nearEnd ? down : up, nearEnd ? up : down}, schedule.order[static_cast<std::size_t>(device)],
+                      schedule.overlaps);
         lane.run(p.devices / 2, std::min(device, p.devices - 1 - device), half);
     }
     schedule.firstStageMaySplit = true;
@@ -138,7 +143,8 @@ Diagnostics checkDualPipeV(const FamilyParameters& p)
 {
     if (p.microbatches >= 2 * p.devices)
         return {};
-    return {{Severity::Error, "--microbatches", fmt::format("{} microbatches for {} stages", p.microbatches, 2 * p.devices),
+    return {{Severity::Error, "--microbatches",
+             fmt::format("{} microbatches for {} stages", p.microbatches, 2 * p.devices),
              fmt::format("use at least as many as stages, {}", 2 * p.devices)}};
 }
 
@@ -150,8 +156,8 @@ Schedule makeDualPipeV(const FamilyParameters& p)
         schedule.deviceOfStage.push_back(device);
     schedule.order.resize(static_cast<std::size_t>(p.devices));
     for (int device = 0; device < p.devices; ++device) {
-        DualLane lane({{{device, 0, 0}, {2 * p.devices - 1 - device, 0, 0}}}, schedule.order[static_cast<std::size_t>(device)],
-                      schedule.overlaps);
+        DualLane lane({{{device, 0, 0}, {2 * p.devices - 1 - device, 0, 0}}},
+                      schedule.order[static_cast<std::size_t>(device)], schedule.overlaps);
         lane.run(p.devices, device, p.microbatches);
     }
     schedule.firstStageMaySplit = true;
@@ -163,18 +169,26 @@ Schedule makeDualPipeV(const FamilyParameters& p)
 
 Family dualPipe()
 {
-    return {.name = "dualpipe", .title = "DualPipe",
+    return {.name = "dualpipe",
+            .title = "DualPipe",
             .description = "Two copies in opposite directions whose forwards and backwards overlap.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = checkDualPipe, .make = makeDualPipe};
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = checkDualPipe,
+            .make = makeDualPipe};
 }
 
 Family dualPipeV()
 {
-    return {.name = "dualpipe-v", .title = "DualPipeV",
+    return {.name = "dualpipe-v",
+            .title = "DualPipeV",
             .description = "DualPipe folded into a V: one copy on half the devices, forwards and backwards overlapped.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = checkDualPipeV, .make = makeDualPipeV};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = checkDualPipeV,
+            .make = makeDualPipeV};
 }
 
 } // namespace pipewright

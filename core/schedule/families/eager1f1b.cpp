@@ -7,10 +7,14 @@ namespace pipewright {
 
 Family eagerOneForwardOneBackward()
 {
-    return {.name = "eager-1f1b", .title = "Eager 1F1B",
+    return {.name = "eager-1f1b",
+            .title = "Eager 1F1B",
             .description = "1F1B with a deeper warm-up that hides transfers; device r holds up to 2(p - r) - 1.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = [](const FamilyParameters& p) {
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

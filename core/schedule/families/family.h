@@ -28,7 +28,8 @@ enum class WorkerLayout : std::uint8_t {
     Pipeline, ///< stage j on device j, for all workers
     Workers,  ///< worker i on device i, with all stages
     Single,   ///< all on one device
-    Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N * N
+    Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N
+              ///< * N
     Sharded,  ///< as Workers, but a stage's states are on one device and hop to whoever works on the stage next
 };
 inline constexpr int workerLayoutCount = 5;
@@ -39,12 +40,13 @@ struct FamilyParameters {
     int devices = 4;
     int microbatches = 8;
     std::optional<int> chunks; ///< stages per device; the family's own default when unset
-    std::optional<int> pieces; ///< of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset
-    std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
+    std::optional<int>
+        pieces; ///< of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset
+    std::optional<int> group; ///< interleaving: microbatches per group, default = devices
     /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
     Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
     std::vector<StageTimes> stageTimes; ///< times of every stage, in place of the three above, when not empty
-    std::optional<double> memoryLimit; ///< x devices microbatches of activations
+    std::optional<double> memoryLimit;  ///< x devices microbatches of activations
     /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
     /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
     Bytes saved = 0, savedForWeightGrad = 0;
@@ -82,13 +84,13 @@ struct Family {
     Schedule (*make)(const FamilyParameters&);
     // What only some families have; set by name in their lines.
     FamilySearch search = FamilySearch::None;
-    bool cutsSequences = false; ///< takes FamilyParameters::pieces
-    bool accumulates = false;   ///< takes FamilyParameters::accumulate
-    bool dataParallel = false;  ///< takes FamilyParameters::layout and workers
-    bool cyclic = false;        ///< its workers start one after the other
-    bool updates = false;       ///< has U blocks, and takes FamilyParameters::weights
+    bool cutsSequences = false;                        ///< takes FamilyParameters::pieces
+    bool accumulates = false;                          ///< takes FamilyParameters::accumulate
+    bool dataParallel = false;                         ///< takes FamilyParameters::layout and workers
+    bool cyclic = false;                               ///< its workers start one after the other
+    bool updates = false;                              ///< has U blocks, and takes FamilyParameters::weights
     Optimizer usualOptimizer = Optimizer::SgdMomentum; ///< where none is asked for
-    bool anyOptimizer = true;   ///< its rule can follow whatever optimizer trains
+    bool anyOptimizer = true;                          ///< its rule can follow whatever optimizer trains
 };
 
 std::span<const Family> families();

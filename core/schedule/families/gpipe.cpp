@@ -7,10 +7,14 @@ namespace pipewright {
 
 Family gpipe()
 {
-    return {.name = "gpipe", .title = "GPipe",
+    return {.name = "gpipe",
+            .title = "GPipe",
             .description = "All forwards, then all backwards; every activation of the step is live at once.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = [](const FamilyParameters& p) {
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

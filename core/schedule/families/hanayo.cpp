@@ -45,8 +45,8 @@ class WaveRun {
 public:
     WaveRun(int devices, int microbatches, int waves)
         : m_devices(devices), m_microbatches(microbatches), m_stages(2 * devices * waves),
-          m_inFlight((3 * devices + 1) / 2),
-          m_finished(static_cast<std::size_t>(microbatches), false), m_live(static_cast<std::size_t>(devices), 0),
+          m_inFlight((3 * devices + 1) / 2), m_finished(static_cast<std::size_t>(microbatches), false),
+          m_live(static_cast<std::size_t>(devices), 0),
           m_forwards(static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(devices), 0),
           m_ready(static_cast<std::size_t>(devices)), m_busy(static_cast<std::size_t>(devices), false)
     {
@@ -103,7 +103,8 @@ private:
 
     void arrive(int microbatch, int leg)
     {
-        m_ready[static_cast<std::size_t>(deviceOf(stageOf(leg)))][m_place[static_cast<std::size_t>(leg)]].push(microbatch);
+        m_ready[static_cast<std::size_t>(deviceOf(stageOf(leg)))][m_place[static_cast<std::size_t>(leg)]].push(
+            microbatch);
     }
 
     void begin(int device, int now)
@@ -119,7 +120,8 @@ private:
             ++m_live[d];
             ++m_forwards[static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_devices) + d];
         }
-        m_endsAt[static_cast<std::size_t>(now + (isForward ? 1 : 2)) % m_endsAt.size()].push_back({device, microbatch, ready->leg});
+        m_endsAt[static_cast<std::size_t>(now + (isForward ? 1 : 2)) % m_endsAt.size()].push_back(
+            {device, microbatch, ready->leg});
         ++m_running;
         schedule.order[d].push_back({isForward ? Op::F : Op::B, stageOf(ready->leg), microbatch});
     }
@@ -166,8 +168,8 @@ private:
     int m_admitted = 0;
     int m_oldest = 0; ///< microbatch on its way
     std::vector<bool> m_finished;
-    std::vector<int> m_live;     ///< activations per device
-    std::vector<int> m_forwards; ///< [microbatch][device] done
+    std::vector<int> m_live;                    ///< activations per device
+    std::vector<int> m_forwards;                ///< [microbatch][device] done
     std::vector<std::vector<ReadyLeg>> m_ready; ///< per device, the most urgent leg first
     std::vector<std::size_t> m_place;           ///< per leg: where in its device's list
     std::vector<bool> m_busy;
@@ -179,7 +181,8 @@ Diagnostics checkWaves(const FamilyParameters& p)
 {
     if (p.chunks.value_or(2) % 2 == 0)
         return {};
-    return {{Severity::Error, "--chunks", fmt::format("{} chunks", *p.chunks), "a wave puts two on each device: use an even number"}};
+    return {{Severity::Error, "--chunks", fmt::format("{} chunks", *p.chunks),
+             "a wave puts two on each device: use an even number"}};
 }
 
 Schedule makeWaves(const FamilyParameters& p)
@@ -193,10 +196,16 @@ Schedule makeWaves(const FamilyParameters& p)
 
 Family hanayo()
 {
-    return {.name = "hanayo", .title = "Hanayo",
-            .description = "Stages in waves down the devices and back; more waves shrink the bubble without copies of the weights.",
-            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
-            .check = checkWaves, .make = makeWaves};
+    return {
+        .name = "hanayo",
+        .title = "Hanayo",
+        .description =
+            "Stages in waves down the devices and back; more waves shrink the bubble without copies of the weights.",
+        .defaultChunks = 2,
+        .chunksSelectable = true,
+        .backward = BackwardStyle::Full,
+        .check = checkWaves,
+        .make = makeWaves};
 }
 
 } // namespace pipewright

@@ -81,10 +81,14 @@ Schedule makeInterleaved(const FamilyParameters& p)
 
 Family interleaved()
 {
-    return {.name = "interleaved-1f1b", .title = "Interleaved 1F1B",
+    return {.name = "interleaved-1f1b",
+            .title = "Interleaved 1F1B",
             .description = "Several chunks per device shrink the bubble by their number and move more data.",
-            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
-            .check = checkGroup, .make = makeInterleaved};
+            .defaultChunks = 2,
+            .chunksSelectable = true,
+            .backward = BackwardStyle::Full,
+            .check = checkGroup,
+            .make = makeInterleaved};
 }
 
 } // namespace pipewright

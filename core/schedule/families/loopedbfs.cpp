@@ -30,10 +30,14 @@ Schedule makeLoopedBreadthFirst(const FamilyParameters& p)
 
 Family loopedBreadthFirst()
 {
-    return {.name = "looped-bfs", .title = "Looped BFS",
+    return {.name = "looped-bfs",
+            .title = "Looped BFS",
             .description = "Each chunk runs all microbatches before the next; parameters are gathered once per sweep.",
-            .defaultChunks = 2, .chunksSelectable = true, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = makeLoopedBreadthFirst};
+            .defaultChunks = 2,
+            .chunksSelectable = true,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = makeLoopedBreadthFirst};
 }
 
 } // namespace pipewright

@@ -6,10 +6,14 @@ namespace pipewright {
 
 Family oneForwardOneBackward()
 {
-    return {.name = "1f1b", .title = "1F1B",
+    return {.name = "1f1b",
+            .title = "1F1B",
             .description = "Backward as early as possible; device r holds at most p - r microbatches.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = [](const FamilyParameters& p) {
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

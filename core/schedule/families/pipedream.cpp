@@ -8,24 +8,42 @@ namespace pipewright {
 
 Family pipeDream()
 {
-    return {.name = "pipedream", .title = "PipeDream",
+    return {.name = "pipedream",
+            .title = "PipeDream",
             .description = "Asynchronous 1F1B in one long run; device r keeps p - r weight versions.",
-            .defaultChunks = 1, .chunksSelectable = false,
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::PipeDream, p.accumulate.value_or(1)); },
-            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::PipeDream, p.accumulate.value_or(1)); },
-            .accumulates = true, .updates = true};
+            .check =
+                [](const FamilyParameters& p) {
+                    return checkAsynchronous(p, WeightRule::PipeDream, p.accumulate.value_or(1));
+                },
+            .make =
+                [](const FamilyParameters& p) {
+                    return makeAsynchronous(p, WeightRule::PipeDream, p.accumulate.value_or(1));
+                },
+            .accumulates = true,
+            .updates = true};
 }
 
 Family pipeDream2BW()
 {
-    return {.name = "pipedream-2bw", .title = "PipeDream-2BW",
+    return {.name = "pipedream-2bw",
+            .title = "PipeDream-2BW",
             .description = "Asynchronous 1F1B in one long run with two weight versions on every device.",
-            .defaultChunks = 1, .chunksSelectable = false,
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::TwoBuffers, p.accumulate.value_or(p.devices)); },
-            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::TwoBuffers, p.accumulate.value_or(p.devices)); },
-            .accumulates = true, .updates = true};
+            .check =
+                [](const FamilyParameters& p) {
+                    return checkAsynchronous(p, WeightRule::TwoBuffers, p.accumulate.value_or(p.devices));
+                },
+            .make =
+                [](const FamilyParameters& p) {
+                    return makeAsynchronous(p, WeightRule::TwoBuffers, p.accumulate.value_or(p.devices));
+                },
+            .accumulates = true,
+            .updates = true};
 }
 
 } // namespace pipewright

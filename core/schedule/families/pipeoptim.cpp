@@ -7,13 +7,22 @@ namespace pipewright {
 
 Family pipeOptim()
 {
-    return {.name = "pipeoptim", .title = "PipeOptim",
+    return {.name = "pipeoptim",
+            .title = "PipeOptim",
             .description = "Asynchronous 1F1B; forwards read weights predicted by the optimizer's direction.",
-            .defaultChunks = 1, .chunksSelectable = false,
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
-            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1)); },
-            .accumulates = true, .updates = true};
+            .check =
+                [](const FamilyParameters& p) {
+                    return checkAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1));
+                },
+            .make =
+                [](const FamilyParameters& p) {
+                    return makeAsynchronous(p, WeightRule::PipeOptim, p.accumulate.value_or(1));
+                },
+            .accumulates = true,
+            .updates = true};
 }
 
 } // namespace pipewright

@@ -23,8 +23,9 @@ std::vector<StageTimes> passTimes(const FamilyParameters& parameters, int chunks
 {
     if (!parameters.stageTimes.empty())
         return parameters.stageTimes;
-    return std::vector<StageTimes>(static_cast<std::size_t>(parameters.devices) * static_cast<std::size_t>(chunks),
-                                   {parameters.forward / chunks, parameters.inputGrad / chunks, parameters.weightGrad / chunks});
+    return std::vector<StageTimes>(
+        static_cast<std::size_t>(parameters.devices) * static_cast<std::size_t>(chunks),
+        {parameters.forward / chunks, parameters.inputGrad / chunks, parameters.weightGrad / chunks});
 }
 
 ActivationSteps::ActivationSteps(const FamilyParameters& parameters, int chunks)
@@ -32,7 +33,8 @@ ActivationSteps::ActivationSteps(const FamilyParameters& parameters, int chunks)
     forward = parameters.saved > 0 ? parameters.saved : 37;
     weightGrad = parameters.saved > 0 ? -parameters.savedForWeightGrad : -16;
     inputGrad = -forward - weightGrad;
-    limit = wholeUnits(parameters.memoryLimit.value_or(1.0) * parameters.devices * chunks * static_cast<double>(forward));
+    limit =
+        wholeUnits(parameters.memoryLimit.value_or(1.0) * parameters.devices * chunks * static_cast<double>(forward));
 }
 
 Diagnostics checkSearchInputs(const FamilyParameters& parameters, int chunks, double leastMicrobatches)
@@ -52,11 +54,13 @@ Diagnostics checkSearchInputs(const FamilyParameters& parameters, int chunks, do
         }
     if (parameters.saved < 0 || parameters.savedForWeightGrad < 0 || parameters.savedForWeightGrad > parameters.saved)
         bad("--saved-for-weight-grad",
-            fmt::format("{} bytes of {} saved", parameters.savedForWeightGrad, parameters.saved), "use 0 to all that is saved");
+            fmt::format("{} bytes of {} saved", parameters.savedForWeightGrad, parameters.saved),
+            "use 0 to all that is saved");
     const double microbatches = parameters.memoryLimit.value_or(1.0) * parameters.devices;
     if (microbatches * (1 + 1e-12) < leastMicrobatches)
         bad("--memory-limit",
-            fmt::format("{}x leaves room for {:.2f} microbatches on a device", parameters.memoryLimit.value_or(1.0), microbatches),
+            fmt::format("{}x leaves room for {:.2f} microbatches on a device", parameters.memoryLimit.value_or(1.0),
+                        microbatches),
             fmt::format("use at least {:.4f}x", std::ceil(leastMicrobatches / parameters.devices * 1e4) / 1e4));
     return diagnostics;
 }
@@ -65,7 +69,8 @@ int chunkLimit(const FamilyParameters& parameters, int chunks, int most)
 {
     if (!parameters.memoryLimit)
         return most;
-    return static_cast<int>(std::min<std::int64_t>(most, wholeUnits(*parameters.memoryLimit * parameters.devices * chunks)));
+    return static_cast<int>(
+        std::min<std::int64_t>(most, wholeUnits(*parameters.memoryLimit * parameters.devices * chunks)));
 }
 
 } // namespace pipewright

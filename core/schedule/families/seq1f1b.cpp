@@ -17,7 +17,8 @@ Schedule makeSeq1F1B(const FamilyParameters& p)
     schedule.sequencePieces = pieces;
     schedule.deviceOfStage = linearPlacement(p.devices);
     for (int stage = 0; stage < p.devices; ++stage) {
-        std::vector<Block>& lane = schedule.order.emplace_back(alternate(stage, total, std::min(p.devices - stage - 1 + pieces, total)));
+        std::vector<Block>& lane =
+            schedule.order.emplace_back(alternate(stage, total, std::min(p.devices - stage - 1 + pieces, total)));
         for (Block& block : lane)
             if (block.op == Op::B) {
                 const int piece = block.microbatch % pieces;
@@ -31,10 +32,15 @@ Schedule makeSeq1F1B(const FamilyParameters& p)
 
 Family seq1F1B()
 {
-    return {.name = "seq1f1b", .title = "Seq1F1B",
+    return {.name = "seq1f1b",
+            .title = "Seq1F1B",
             .description = "1F1B on pieces of each sequence: smaller steps, less memory and a smaller bubble.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = makeSeq1F1B, .cutsSequences = true};
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = makeSeq1F1B,
+            .cutsSequences = true};
 }
 
 } // namespace pipewright

@@ -7,13 +7,23 @@ namespace pipewright {
 
 Family specTrain()
 {
-    return {.name = "spectrain", .title = "SpecTrain",
+    return {.name = "spectrain",
+            .title = "SpecTrain",
             .description = "Asynchronous 1F1B; weights predicted along the smoothed gradient of momentum SGD.",
-            .defaultChunks = 1, .chunksSelectable = false,
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::SpecTrain, p.accumulate.value_or(1)); },
-            .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::SpecTrain, p.accumulate.value_or(1)); },
-            .accumulates = true, .updates = true, .anyOptimizer = false};
+            .check =
+                [](const FamilyParameters& p) {
+                    return checkAsynchronous(p, WeightRule::SpecTrain, p.accumulate.value_or(1));
+                },
+            .make =
+                [](const FamilyParameters& p) {
+                    return makeAsynchronous(p, WeightRule::SpecTrain, p.accumulate.value_or(1));
+                },
+            .accumulates = true,
+            .updates = true,
+            .anyOptimizer = false};
 }
 
 } // namespace pipewright

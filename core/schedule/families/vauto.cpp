@@ -94,7 +94,8 @@ int steadyPeak(const Stamp& stamp)
             // Microbatches started by time t and not finished, t large and congruent to the cell.
             const int t = interval * 100'000 + cell;
             const auto stamped = [&](VPass pass) { return (t - at[pass]) / interval; };
-            most = std::max(most, stamped(forwardFirst) + stamped(forwardBack) - stamped(weightBack) - stamped(weightFirst));
+            most = std::max(most,
+                            stamped(forwardFirst) + stamped(forwardBack) - stamped(weightBack) - stamped(weightFirst));
         }
     return most;
 }
@@ -112,7 +113,8 @@ VLanes repeat(const Stamp& stamp, int microbatches)
                 cells[static_cast<std::size_t>(at[pass] - begin + interval * m)] = pass;
         VLanes::Lane& lane = lanes.lanes.emplace_back();
         lane.reserve(static_cast<std::size_t>(microbatches) * vPasses);
-        std::copy_if(cells.begin(), cells.end(), std::back_inserter(lane), [](std::uint8_t pass) { return pass != vIdle; });
+        std::copy_if(cells.begin(), cells.end(), std::back_inserter(lane),
+                     [](std::uint8_t pass) { return pass != vIdle; });
     }
     return lanes;
 }
@@ -136,8 +138,9 @@ struct Form {
 class Search {
 public:
     explicit Search(const FamilyParameters& p)
-        : m_devices(p.devices), m_microbatches(p.microbatches), m_limit(chunkLimit(p, 2, 2 * p.devices)), m_transfer(p.transfer),
-          m_stageTimes(passTimes(p, 2)), m_stop(p.stop), m_reorder(p.devices, p.microbatches, m_limit)
+        : m_devices(p.devices), m_microbatches(p.microbatches), m_limit(chunkLimit(p, 2, 2 * p.devices)),
+          m_transfer(p.transfer), m_stageTimes(passTimes(p, 2)), m_stop(p.stop),
+          m_reorder(p.devices, p.microbatches, m_limit)
     {
         m_times = unitTimes(p.devices);
         m_cells.resize(static_cast<std::size_t>(p.devices));
@@ -151,11 +154,13 @@ public:
             m_times[gradientBack][i] = own.inputGrad;
             m_times[weightFirst][i] = back.weightGrad;
             m_times[weightBack][i] = own.weightGrad;
-            m_ideal = std::max(m_ideal, m_microbatches * (own.forward + own.inputGrad + own.weightGrad + back.forward
-                                                          + back.inputGrad + back.weightGrad));
+            m_ideal = std::max(m_ideal, m_microbatches
+                                            * (own.forward + own.inputGrad + own.weightGrad + back.forward
+                                               + back.inputGrad + back.weightGrad));
         }
         const StageTimes& first = m_stageTimes.front();
-        if (first.forward == first.inputGrad && first.forward == first.weightGrad && m_transfer == 0 && m_microbatches >= 2 * m_devices
+        if (first.forward == first.inputGrad && first.forward == first.weightGrad && m_transfer == 0
+            && m_microbatches >= 2 * m_devices
             && std::all_of(m_stageTimes.begin(), m_stageTimes.end(), [&](const StageTimes& t) { return t == first; }))
             m_equalPass = first.forward;
     }
@@ -179,7 +184,8 @@ public:
         for (std::size_t i = 0; i < refined && !stopped(); ++i) {
             Form form = tried[i].second;
             const int middle = form.turn;
-            for (form.turn = std::max(1, middle - step + 1); form.turn < std::min(m_devices, middle + step); ++form.turn)
+            for (form.turn = std::max(1, middle - step + 1); form.turn < std::min(m_devices, middle + step);
+                 ++form.turn)
                 tryForm(form);
         }
         if (m_equalPass > 0 && !meetsBound() && !stopped())
@@ -248,7 +254,8 @@ private:
         const int peak = steadyPeak(stamp);
         const int constructedFor = constructed(m_devices, m_microbatches);
         if (peak > 2 * m_devices || (constructedFor == m_microbatches && peak > m_limit)
-            || (m_span && m_equalPass > 0 && m_ideal + leastBubble(peak) >= *m_span) || !m_seen.insert(fingerprint(stamp)).second)
+            || (m_span && m_equalPass > 0 && m_ideal + leastBubble(peak) >= *m_span)
+            || !m_seen.insert(fingerprint(stamp)).second)
             return {};
         const std::optional<VLanes> lanes = m_reorder.run(repeat(stamp, constructedFor), peak);
         if (!lanes)
@@ -290,7 +297,8 @@ Schedule makeAdaptive(const FamilyParameters& p)
     schedule.firstStageMaySplit = true;
     schedule.order = Search(p).run();
     if (schedule.order.empty())
-        throw Error("--memory-limit", fmt::format("no building block fits into {} chunk activations", chunkLimit(p, 2, 2 * p.devices)),
+        throw Error("--memory-limit",
+                    fmt::format("no building block fits into {} chunk activations", chunkLimit(p, 2, 2 * p.devices)),
                     fmt::format("a V of {} devices needs up to {}", p.devices, 2 * ((p.devices + 4) / 3)));
     return schedule;
 }
@@ -299,10 +307,15 @@ Schedule makeAdaptive(const FamilyParameters& p)
 
 Family adaptiveV()
 {
-    return {.name = "v-auto", .title = "Adaptive V",
+    return {.name = "v-auto",
+            .title = "Adaptive V",
             .description = "Searches the building blocks in a V for the least bubble under a memory limit.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = checkAdaptive, .make = makeAdaptive, .search = FamilySearch::Tried};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = checkAdaptive,
+            .make = makeAdaptive,
+            .search = FamilySearch::Tried};
 }
 
 } // namespace pipewright

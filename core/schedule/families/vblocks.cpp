@@ -20,34 +20,50 @@ Schedule makeFromBlock(const FamilyParameters& p)
 
 Family vMin()
 {
-    return {.name = "v-min", .title = "V-Min",
+    return {.name = "v-min",
+            .title = "V-Min",
             .description = "A third of the activation memory of 1F1B; suits passes of about equal time.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = alwaysFine, .make = makeFromBlock<vMinBlock>};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = alwaysFine,
+            .make = makeFromBlock<vMinBlock>};
 }
 
 Family vHalf()
 {
-    return {.name = "v-half", .title = "V-Half",
+    return {.name = "v-half",
+            .title = "V-Half",
             .description = "Half of the activation memory of 1F1B and about half of its bubble.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = alwaysFine, .make = makeFromBlock<vHalfBlock>};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = alwaysFine,
+            .make = makeFromBlock<vHalfBlock>};
 }
 
 Family vZeroBubble()
 {
-    return {.name = "v-zb", .title = "V-ZB",
+    return {.name = "v-zb",
+            .title = "V-ZB",
             .description = "No bubble when passes take equal time, in the activation memory of 1F1B.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = alwaysFine, .make = makeFromBlock<vZeroBubbleBlock>};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = alwaysFine,
+            .make = makeFromBlock<vZeroBubbleBlock>};
 }
 
 Family oneForwardOneBackwardV()
 {
-    return {.name = "1f1b-v", .title = "1F1B-V",
+    return {.name = "1f1b-v",
+            .title = "1F1B-V",
             .description = "Two thirds of the activation memory of 1F1B without splitting the backward.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Full,
-            .check = alwaysFine, .make = makeFromBlock<oneF1BVBlock>};
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = alwaysFine,
+            .make = makeFromBlock<oneF1BVBlock>};
 }
 
 } // namespace pipewright

@@ -68,7 +68,9 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
     for (int i = 0; i < devices; ++i) {
         const auto d = static_cast<std::size_t>(i);
         // What a leg waits for: the same leg at a neighbour, or the leg before it here where the V turns.
-        const auto at = [&](std::uint8_t leg, int owner) { return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches; };
+        const auto at = [&](std::uint8_t leg, int owner) {
+            return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches;
+        };
         const bool top = i == 0, turn = i == last;
         Device& device = m_devices[d];
         device = {};
@@ -76,7 +78,8 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
                          turn ? at(forwardFirst, i) : at(forwardBack, i + 1),
                          top ? at(forwardBack, i) : at(gradientFirst, i - 1),
                          turn ? at(gradientFirst, i) : at(gradientBack, i + 1),
-                         at(gradientFirst, i), at(gradientBack, i)};
+                         at(gradientFirst, i),
+                         at(gradientBack, i)};
         const Nanoseconds fromAbove = top ? 0 : transfer, fromBelow = turn ? 0 : transfer;
         device.delay = {fromAbove, fromBelow, fromAbove, fromBelow, 0, 0};
         for (std::uint8_t pass = 0; pass < vPasses; ++pass)

@@ -16,7 +16,16 @@ namespace pipewright {
 
 /// Legs of a microbatch in the order of its data, and the two weight gradients. On device i the first forward,
 /// the last gradient and its W belong to stage i, the others to stage 2p - 1 - i.
-enum VPass : std::uint8_t { forwardFirst, forwardBack, gradientFirst, gradientBack, weightFirst, weightBack, vPasses, vIdle = vPasses };
+enum VPass : std::uint8_t {
+    forwardFirst,
+    forwardBack,
+    gradientFirst,
+    gradientBack,
+    weightFirst,
+    weightBack,
+    vPasses,
+    vIdle = vPasses
+};
 
 /// Durations by pass and device.
 using VTimes = std::array<std::vector<Nanoseconds>, vPasses>;
@@ -41,9 +50,9 @@ public:
 private:
     std::array<std::vector<Nanoseconds>, gradientBack + 1> m_end; ///< [leg][device x microbatches]
     struct Device {
-        std::size_t next = 0;                             ///< in its lane
-        std::array<std::size_t, vPasses> count{};         ///< how many of each pass are done
-        Nanoseconds free = 0, first = 0;                  ///< the end of its last pass, the start of its first
+        std::size_t next = 0;                     ///< in its lane
+        std::array<std::size_t, vPasses> count{}; ///< how many of each pass are done
+        Nanoseconds free = 0, first = 0;          ///< the end of its last pass, the start of its first
         const Nanoseconds* waitsFor = nullptr;
         std::array<const Nanoseconds*, vPasses> source{}; ///< per microbatch, the end that a pass waits for …
         std::array<Nanoseconds, vPasses> delay{};         ///< … and how long its result is under way
@@ -57,7 +66,10 @@ private:
 VTimes unitTimes(int devices);
 
 /// Fewest microbatches of a construction; surplus ones are left out afterwards.
-inline int constructed(int devices, int microbatches) { return microbatches > 2 * devices ? microbatches : 2 * devices; }
+inline int constructed(int devices, int microbatches)
+{
+    return microbatches > 2 * devices ? microbatches : 2 * devices;
+}
 
 /// From a block stamped in order to a schedule (arXiv 2405.15362, section 4): reorder warm-up, leave surplus
 /// microbatches out, reorder cool-down, fill the holes, deal W out anew. Nothing when the block does not lend

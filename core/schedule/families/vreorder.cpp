@@ -132,7 +132,8 @@ bool VReorder::reorderCoolDown(VLanes& lanes)
         std::array<int, vPasses> out{};
         for (std::size_t t = lane.size(); t-- > 0;) {
             const std::uint8_t pass = lane[t];
-            if ((pass == gradientFirst && out[pass] < std::min(d + 1, mostFirst)) || (pass == gradientBack && out[pass] < mostBack)) {
+            if ((pass == gradientFirst && out[pass] < std::min(d + 1, mostFirst))
+                || (pass == gradientBack && out[pass] < mostBack)) {
                 ++out[pass];
                 lane[t] = vIdle;
             }

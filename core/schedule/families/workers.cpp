@@ -13,7 +13,8 @@ namespace pipewright {
 
 std::int64_t WorkerTimes::forward(int worker, int stage, int step) const
 {
-    return cyclic ? cyclicTime(Op::F, workers, stage, workers * step + worker) : std::int64_t{2} * workers * step + stage;
+    return cyclic ? cyclicTime(Op::F, workers, stage, workers * step + worker)
+                  : std::int64_t{2} * workers * step + stage;
 }
 
 std::int64_t WorkerTimes::backward(int worker, int stage, int step) const
@@ -55,16 +56,20 @@ Diagnostics checkWorkers(const FamilyParameters& p, bool cyclic)
         if (p.devices != 1)
             bad("--devices", fmt::format("{} devices", p.devices), "the single layout has one");
         if (workers < 1 || workers > maxDevices)
-            bad("--workers", p.workers ? fmt::format("{} workers", workers) : "is missing", "say how many workers share the device");
+            bad("--workers", p.workers ? fmt::format("{} workers", workers) : "is missing",
+                "say how many workers share the device");
     } else if (workers == 0) {
         bad("--devices", fmt::format("{} devices", p.devices),
-            cyclic ? "the triangle has N (N + 1) / 2 of them: 3, 6, 10, 15, …" : "N workers on N stages have N * N: 4, 9, 16, …");
+            cyclic ? "the triangle has N (N + 1) / 2 of them: 3, 6, 10, 15, …"
+                   : "N workers on N stages have N * N: 4, 9, 16, …");
     } else if (p.workers && *p.workers != workers) {
         bad("--workers", fmt::format("{} workers where {} devices hold {} stages", *p.workers, p.devices, workers),
             "the workers are as many as the stages: every stage is in use by one of them at each time step");
     }
     if (p.layout == WorkerLayout::Sharded && !cyclic)
-        bad("--layout", "sharded states hop from worker to worker, and all workers of synchronous data parallelism need a stage at once",
+        bad("--layout",
+            "sharded states hop from worker to worker, and all workers of synchronous data parallelism need a stage at "
+            "once",
             "use cdp-v1 or cdp-v2, or the workers layout");
     if (hasErrors(diagnostics))
         return diagnostics;
@@ -143,7 +148,8 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
         }
     for (auto& lane : lanes) {
         std::sort(lane.begin(), lane.end(), [](const Timed& a, const Timed& b) {
-            return std::tie(a.time, a.rank, a.block.microbatch, a.block.stage) < std::tie(b.time, b.rank, b.block.microbatch, b.block.stage);
+            return std::tie(a.time, a.rank, a.block.microbatch, a.block.stage)
+                   < std::tie(b.time, b.rank, b.block.microbatch, b.block.stage);
         });
         std::vector<Block>& blocks = schedule.order.emplace_back();
         for (const Timed& timed : lane)

@@ -18,13 +18,19 @@ int batchOf(const FamilyParameters& p)
 
 Family xpipe()
 {
-    return {.name = "xpipe", .title = "XPipe",
-            .description = "Asynchronous 1F1B; the microbatches of a mini-batch share a prediction along Adam's moments.",
-            .defaultChunks = 1, .chunksSelectable = false,
+    return {.name = "xpipe",
+            .title = "XPipe",
+            .description =
+                "Asynchronous 1F1B; the microbatches of a mini-batch share a prediction along Adam's moments.",
+            .defaultChunks = 1,
+            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::XPipe, batchOf(p)); },
             .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::XPipe, batchOf(p)); },
-            .accumulates = true, .updates = true, .usualOptimizer = usualOptimizer(WeightRule::XPipe), .anyOptimizer = false};
+            .accumulates = true,
+            .updates = true,
+            .usualOptimizer = usualOptimizer(WeightRule::XPipe),
+            .anyOptimizer = false};
 }
 
 } // namespace pipewright

@@ -30,7 +30,10 @@ struct Problem {
         const StageTimes& t = times[static_cast<std::size_t>(stage)];
         return op == Op::F ? t.forward : op == Op::I ? t.inputGrad : t.weightGrad;
     }
-    std::int64_t step(Op op) const { return op == Op::F ? memory.forward : op == Op::I ? memory.inputGrad : memory.weightGrad; }
+    std::int64_t step(Op op) const
+    {
+        return op == Op::F ? memory.forward : op == Op::I ? memory.inputGrad : memory.weightGrad;
+    }
 };
 
 /// A device with the stage on it, at the point that the greedy has reached.
@@ -87,7 +90,8 @@ private:
     {
         const Lane& l = lane(stage);
         if (op == Op::F)
-            return stage == 0 ? 0 : lane(stage - 1).forwardEnd[static_cast<std::size_t>(l.forwards)] + m_problem.transfer;
+            return stage == 0 ? 0
+                              : lane(stage - 1).forwardEnd[static_cast<std::size_t>(l.forwards)] + m_problem.transfer;
         return stage + 1 == m_problem.stages
                    ? 0
                    : lane(stage + 1).inputGradEnd[static_cast<std::size_t>(l.inputGrads)] + m_problem.transfer;
@@ -187,16 +191,16 @@ private:
         const Nanoseconds until = arrival(op, stage);
         while (l.owesWeightGrad() && l.end + time(Op::W, stage) <= until)
             put(stage, Op::W);
-        if (l.owesWeightGrad() && l.end < until
-            && (m_choices.fillGreedily || until - l.end > m_maxBubble - l.bubble))
+        if (l.owesWeightGrad() && l.end < until && (m_choices.fillGreedily || until - l.end > m_maxBubble - l.bubble))
             put(stage, Op::W);
     }
 
     bool placeForwards(std::vector<char>& places)
     {
         for (int s = 0; s < m_problem.stages; ++s)
-            places[static_cast<std::size_t>(s)] = lane(s).forwards < m_problem.microbatches
-                                                  && !(m_choices.preferBackward && s + 1 < m_problem.stages && leavesForwardOut(s));
+            places[static_cast<std::size_t>(s)] =
+                lane(s).forwards < m_problem.microbatches
+                && !(m_choices.preferBackward && s + 1 < m_problem.stages && leavesForwardOut(s));
         for (std::size_t s = places.size() - 1; s-- > 0;) // a stage stays ahead of the next only if it must
             places[s] = places[s] && places[s + 1];
         for (int s = 0; s < m_problem.stages; ++s) {
@@ -272,10 +276,15 @@ Schedule makeAutomatic(const FamilyParameters& p)
 
 Family zeroBubbleAuto()
 {
-    return {.name = "zb-auto", .title = "ZB-1p / ZB-2p",
+    return {.name = "zb-auto",
+            .title = "ZB-1p / ZB-2p",
             .description = "Places forwards and both backward halves by measured times under a memory limit.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = checkAutomatic, .make = makeAutomatic, .search = FamilySearch::Placed};
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = checkAutomatic,
+            .make = makeAutomatic,
+            .search = FamilySearch::Placed};
 }
 
 } // namespace pipewright

@@ -6,10 +6,14 @@ namespace pipewright {
 
 Family zeroBubbleH1()
 {
-    return {.name = "zb-h1", .title = "ZB-H1",
+    return {.name = "zb-h1",
+            .title = "ZB-H1",
             .description = "Split backward within the memory of 1F1B; about a third of its bubble remains.",
-            .defaultChunks = 1, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = alwaysFine, .make = [](const FamilyParameters& p) {
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = alwaysFine,
+            .make = [](const FamilyParameters& p) {
                 Schedule schedule;
                 schedule.deviceOfStage = linearPlacement(p.devices);
                 for (int device = 0; device < p.devices; ++device)

@@ -75,9 +75,11 @@ Schedule makeV(const FamilyParameters& p)
         return schedule;
     }
     const std::vector<StageTimes> times = passTimes(p, 2);
-    std::optional<VOrder> made = zeroBubbleVHeuristic(p.devices, p.microbatches, times, p.transfer, ActivationSteps(p, 2));
+    std::optional<VOrder> made =
+        zeroBubbleVHeuristic(p.devices, p.microbatches, times, p.transfer, ActivationSteps(p, 2));
     if (!made)
-        throw Error("--memory-limit", "the heuristic finds no schedule within this limit", "allow more memory, or use v-auto");
+        throw Error("--memory-limit", "the heuristic finds no schedule within this limit",
+                    "allow more memory, or use v-auto");
     schedule.order = std::move(made->order);
     return schedule;
 }
@@ -86,10 +88,16 @@ Schedule makeV(const FamilyParameters& p)
 
 Family zeroBubbleV()
 {
-    return {.name = "zb-v", .title = "ZB-V",
-            .description = "Two chunks per device in a V: no bubble when passes take equal time, within the memory of 1F1B.",
-            .defaultChunks = 2, .chunksSelectable = false, .backward = BackwardStyle::Split,
-            .check = checkV, .make = makeV, .search = FamilySearch::Few};
+    return {.name = "zb-v",
+            .title = "ZB-V",
+            .description =
+                "Two chunks per device in a V: no bubble when passes take equal time, within the memory of 1F1B.",
+            .defaultChunks = 2,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Split,
+            .check = checkV,
+            .make = makeV,
+            .search = FamilySearch::Few};
 }
 
 } // namespace pipewright

@@ -54,7 +54,8 @@ class Run {
 public:
     /// `approved`: bubbles of an earlier run, per device, that this one may have without harm; or none.
     Run(const VProblem& problem, VChoices choices, const std::vector<Nanoseconds>& approved)
-        : m_problem(problem), m_choices(choices), m_approved(approved), m_lanes(static_cast<std::size_t>(problem.devices))
+        : m_problem(problem), m_choices(choices), m_approved(approved),
+          m_lanes(static_cast<std::size_t>(problem.devices))
     {
         if (!approved.empty())
             m_maxApproved = *std::max_element(approved.begin(), approved.end());
@@ -123,7 +124,8 @@ private:
         VLane& l = lane(device);
         const auto m = static_cast<std::size_t>(l.count(leg));
         const std::int64_t step = leg < gradientDown ? m_problem.memory.forward : m_problem.memory.inputGrad;
-        const bool ready = (leg == forwardDown || l.end[leg - 1].size() > m) && (source(leg, device) < 0 || madeAt(leg, device) != notYet);
+        const bool ready = (leg == forwardDown || l.end[leg - 1].size() > m)
+                           && (source(leg, device) < 0 || madeAt(leg, device) != notYet);
         if (!ready || static_cast<int>(m) >= m_problem.microbatches || l.memory + step > m_problem.memory.limit) {
             m_fits = false;
             return;
@@ -194,7 +196,8 @@ private:
             if (d < last()) {
                 const Nanoseconds due = madeAt(forwardUp, d) + m_problem.transfer;
                 while (m_fits && lane(d).memory + m_problem.memory.forward * (2 + 2 * d) <= m_problem.memory.limit
-                       && lane(d).now + m_problem.time(forwardDown, d) <= due && lane(d).count(forwardDown) < m_problem.microbatches)
+                       && lane(d).now + m_problem.time(forwardDown, d) <= due
+                       && lane(d).count(forwardDown) < m_problem.microbatches)
                     for (int j = 0; j <= d; ++j)
                         put(forwardDown, j);
             }
@@ -216,7 +219,8 @@ private:
         const VLane& here = lane(device);
         const VLane& before = lane(device - 1);
         return here.forwards() < before.forwards()
-               || (here.count(forwardUp) <= before.count(forwardUp) && before.count(forwardUp) < m_problem.microbatches);
+               || (here.count(forwardUp) <= before.count(forwardUp)
+                   && before.count(forwardUp) < m_problem.microbatches);
     }
 
     void gradientRound()

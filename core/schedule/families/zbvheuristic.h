@@ -17,7 +17,7 @@ std::vector<int> vPlacement(int devices);
 
 struct VOrder {
     std::vector<std::vector<Block>> order; ///< per device
-    Nanoseconds bubble = 0; ///< longest idle time within a device's span
+    Nanoseconds bubble = 0;                ///< longest idle time within a device's span
 };
 
 /// Nothing when no variant fits into `memory.limit`. `times` are per stage (2p of them).

@@ -5,9 +5,9 @@
 //
 // A rank joins on a thread of its own, so that whoever waits for it can give up; the thread of a rank whose group never
 // comes stays in NCCL until the process ends. A non-blocking communicator could be aborted while it is made, but stays
-// non-blocking: every group of calls, and every call outside of one, then starts a thread and returns before anything is
-// on the stream, so an event behind it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit makes a blocking
-// one of it, in another meeting of all ranks that can hang as the first.
+// non-blocking: every group of calls, and every call outside of one, then starts a thread and returns before anything
+// is on the stream, so an event behind it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit makes a
+// blocking one of it, in another meeting of all ranks that can hang as the first.
 #include "executor/cuda/plugin/plugin.h"
 
 #include <atomic>
@@ -302,9 +302,9 @@ int allGather(void* member, const float* from, float* to, int64_t countOfEach, v
 {
     if (of(member).aborted)
         return ended();
-    return nccl.check(nccl.ncclAllGather(from, to, static_cast<size_t>(countOfEach), ncclFloat,
-                                         of(member).communicator, stream(on)),
-                      "ncclAllGather");
+    return nccl.check(
+        nccl.ncclAllGather(from, to, static_cast<size_t>(countOfEach), ncclFloat, of(member).communicator, stream(on)),
+        "ncclAllGather");
 }
 
 int reduceScatter(void* member, const float* from, float* to, int64_t countOfEach, void* on)

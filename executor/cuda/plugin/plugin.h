@@ -17,7 +17,7 @@ int check(cudaError_t code);
 int fault(std::string text);
 inline constexpr int faultCode = 10000;
 int answer(cudaError_t state, int32_t* done); ///< of a question whether something is done
-const char* lastError(); ///< of the calling thread; never null
+const char* lastError();                      ///< of the calling thread; never null
 
 /// For launches of the calling thread; cheap when it is so already.
 int makeCurrent(int32_t device);

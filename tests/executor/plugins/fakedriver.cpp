@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Stands in for the NVIDIA driver in the loader's tests: what it answers is decided when it is compiled.
 extern "C" {
-int cuInit(unsigned) { return FAKE_INIT; }
+int cuInit(unsigned)
+{
+    return FAKE_INIT;
+}
 int cuDriverGetVersion(int* version)
 {
     *version = FAKE_VERSION;
