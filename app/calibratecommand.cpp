@@ -2,8 +2,8 @@
 #include "app/command.h"
 #include "app/table.h"
 
-#include "core/formats/designfile.h"
-#include "traces/calibration.h"
+#include "core/files/designfile.h"
+#include "traces/analysis/calibration.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

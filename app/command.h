@@ -7,8 +7,8 @@
 #include "app/commandline.h"
 
 #include "core/base/diagnostic.h"
-#include "core/base/jsonvalue.h"
-#include "core/formats/locateddesign.h"
+#include "core/files/locateddesign.h"
+#include "core/json/jsonvalue.h"
 #include "core/predict/predict.h"
 
 #include <string>

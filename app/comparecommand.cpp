@@ -5,8 +5,8 @@
 #include "app/stepchoice.h"
 #include "app/table.h"
 
-#include "traces/comparison.h"
-#include "traces/tracereader.h"
+#include "traces/analysis/comparison.h"
+#include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 
-#include "gui/designer.h"
+#include "gui/designer/designer.h"
 
 #include <cstdlib>
 

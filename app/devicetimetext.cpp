@@ -23,11 +23,6 @@ std::string keyOf(DeviceTimeCause cause)
     return key;
 }
 
-double shareOf(Nanoseconds part, Nanoseconds whole)
-{
-    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 TraceStep stretchOf(const StoredActivities& trace, const std::vector<TraceStep>& steps, int step,
                     const std::string& path)
 {
@@ -49,7 +44,7 @@ Json toJson(const DeviceTimes& times)
     Json object{{"start_ns", times.from}, {"end_ns", times.to}, {"verdict", verdict(times)}};
     object["straggler"] = Json();
     if (times.straggler >= 0) {
-        const DeviceTime& slow = times.devices[static_cast<std::size_t>(times.straggler)];
+        const DeviceTime& slow = times.devices[times.straggler];
         object["straggler"] = {{"rank", slow.rank},
                                {"device", slow.device},
                                {"slowness", times.slowness},
@@ -58,7 +53,7 @@ Json toJson(const DeviceTimes& times)
     }
     object["slow_link"] = Json();
     if (times.slowLink >= 0)
-        object["slow_link"] = times.links[static_cast<std::size_t>(times.slowLink)].name;
+        object["slow_link"] = times.links[times.slowLink].name;
     object["links"] = Json::array();
     for (const LinkTime& link : times.links)
         object["links"].push_back({{"link", link.name},
@@ -179,7 +174,7 @@ void explainActivities(const std::string& path, int step, bool json)
                 cells.push_back(percent(shareOf(
                     sum, (s.end - s.start) * static_cast<Nanoseconds>(std::max<std::size_t>(1, of.devices.size())))));
             }
-            cells.push_back(of.straggler < 0 ? "-" : of.devices[static_cast<std::size_t>(of.straggler)].name);
+            cells.push_back(of.straggler < 0 ? "-" : of.devices[of.straggler].name);
             table.addRow(std::move(cells));
         }
         table.print();

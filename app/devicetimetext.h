@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the devices of another tool's trace spent their time (traces/devicetime.h), and how fast a run was against its
-// ceilings (traces/achievedrates.h), as text for people and as JSON.
+// Where the devices of another tool's trace spent their time (traces/analysis/devicetime.h), and how fast a run was
+// against its ceilings (traces/analysis/achievedrates.h), as text for people and as JSON.
 #pragma once
 
 #include "app/command.h"
-#include "traces/achievedrates.h"
-#include "traces/devicetime.h"
+#include "traces/analysis/achievedrates.h"
+#include "traces/analysis/devicetime.h"
 
 namespace pipewright::app {
 

@@ -8,12 +8,12 @@
 #include "app/table.h"
 
 #include "core/base/outputfile.h"
-#include "core/formats/designfile.h"
+#include "core/base/textfile.h"
 #include "core/predict/stability.h"
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
-#include "executor/clock.h"
-#include "executor/experimentreport.h"
+#include "executor/experiment/experimentreport.h"
+#include "executor/runtime/clock.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,8 +5,8 @@
 #include "app/stepchoice.h"
 
 #include "core/predict/evaluator.h"
-#include "traces/tracereader.h"
-#include "traces/whatif.h"
+#include "traces/analysis/whatif.h"
+#include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
 

@@ -24,11 +24,6 @@ std::string tasksOf(const Program& program, const Cause& cause)
     return text;
 }
 
-double shareOf(Nanoseconds part, Nanoseconds whole)
-{
-    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 } // namespace
 
 std::string signedDuration(Nanoseconds value)
@@ -129,8 +124,7 @@ void print(const Program& program, const Explanation& explanation)
     devices.print();
     if (explanation.straggler >= 0)
         fmt::print("\ndevice {} is a straggler: its blocks take {:.2f} times what the median device's do\n",
-                   explanation.straggler,
-                   explanation.devices[static_cast<std::size_t>(explanation.straggler)].slowness);
+                   explanation.straggler, explanation.devices[explanation.straggler].slowness);
     fmt::print("\ncritical path of the measured step: {} computing, {} in transfers, {} waiting, {} tasks\n",
                formatDuration(explanation.path.computing), formatDuration(explanation.path.transferring),
                formatDuration(explanation.path.waiting), explanation.criticalPath.size());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An explanation (traces/explanation.h) as text for people and as JSON; shared by `explain` and `compare`.
+// An explanation (traces/analysis/explanation.h) as text for people and as JSON; shared by `explain` and `compare`.
 #pragma once
 
 #include "app/command.h"
-#include "traces/explanation.h"
+#include "traces/analysis/explanation.h"
 
 namespace pipewright::app {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/stepchoice.h"
+#include "core/base/textfile.h"
 
-#include "core/formats/designfile.h"
-#include "core/formats/exchange.h"
-#include "traces/report.h"
-#include "traces/traceimport.h"
-#include "traces/tracereader.h"
+#include "core/exchange/exchange.h"
+#include "traces/export/report.h"
+#include "traces/import/traceimport.h"
+#include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 
 #include "core/base/diagnostic.h"
 #include "core/cluster/cluster.h"
-#include "executor/backend.h"
 #include "executor/mpi/mesh.h"
+#include "executor/runtime/backend.h"
 
 #include <functional>
 #include <memory>

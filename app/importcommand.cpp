@@ -3,10 +3,10 @@
 #include "app/command.h"
 #include "app/progress.h"
 
-#include "core/formats/designfile.h"
-#include "core/formats/exchange.h"
-#include "core/formats/textfile.h"
-#include "traces/traceimport.h"
+#include "core/base/textfile.h"
+#include "core/exchange/exchange.h"
+#include "core/files/designfile.h"
+#include "traces/import/traceimport.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "app/commandline.h"
-#include "core/formats/locateddesign.h"
-#include "core/predict/designbuilder.h"
+#include "core/design/designbuilder.h"
+#include "core/files/locateddesign.h"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 #include "app/command.h"
 #include "app/inlinedesign.h"
 
-#include "core/formats/designfile.h"
+#include "core/files/designfile.h"
 
 #include <fmt/format.h>
 

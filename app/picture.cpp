@@ -4,9 +4,9 @@
 #include "app/command.h"
 
 #include "core/base/outputfile.h"
-#include "core/formats/designfile.h"
+#include "core/base/textfile.h"
 #ifdef PIPEWRIGHT_HAS_GUI
-#include "gui/picture.h"
+#include "gui/widgets/picture.h"
 #endif
 
 #include <filesystem>

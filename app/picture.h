@@ -2,7 +2,7 @@
 // A design's timeline as a picture file, with a recorded one under it when there is a trace.
 #pragma once
 
-#include "core/formats/timelinepicture.h"
+#include "core/exchange/timelinepicture.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #include "app/command.h"
 #include "app/table.h"
 
-#include "traces/query.h"
+#include "traces/store/query.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

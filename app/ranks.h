@@ -2,9 +2,9 @@
 // The part of `run --backend mpi` that is about processes: which one this is, and starting them.
 #pragma once
 
-#include "executor/backend.h"
 #include "executor/mpi/launch.h"
 #include "executor/mpi/mesh.h"
+#include "executor/runtime/backend.h"
 
 #include <functional>
 #include <memory>

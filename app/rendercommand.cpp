@@ -3,7 +3,7 @@
 #include "app/picture.h"
 #include "app/stepchoice.h"
 
-#include "traces/tracereader.h"
+#include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
 

@@ -10,9 +10,9 @@
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
 #include "executor/cuda/cudabackend.h"
-#include "executor/faultspec.h"
 #include "executor/mpi/rankbackend.h"
-#include "executor/run.h"
+#include "executor/run/run.h"
+#include "executor/runtime/faultspec.h"
 
 #include <fmt/format.h>
 

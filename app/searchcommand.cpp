@@ -6,7 +6,7 @@
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
-#include "core/formats/designfile.h"
+#include "core/files/designfile.h"
 #include "core/search/pareto.h"
 #include "core/search/partition.h"
 #include "core/search/variants.h"

@@ -5,9 +5,9 @@
 #include "app/table.h"
 
 #include "core/base/units.h"
-#include "core/formats/graphfile.h"
-#include "core/spmd/shardplan.h"
-#include "core/spmd/shards.h"
+#include "core/files/tensorgraphfile.h"
+#include "core/sharding/shardingplan.h"
+#include "core/sharding/shards.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/host/hostbackend.h"
 
@@ -24,7 +24,7 @@ namespace pipewright::app {
 
 namespace {
 
-using namespace pipewright::spmd;
+using namespace pipewright::sharding;
 
 struct ShardCommandOptions {
     explicit ShardCommandOptions(Command command)
@@ -126,10 +126,10 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
 }
 
 /// What is wrong with the file's contents is bad input; that nothing fits is a finding.
-ShardPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options)
+ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options)
 {
     try {
-        return planShards(file.graph, machine, options);
+        return planSharding(file.graph, machine, options);
     } catch (const Error& error) {
         Diagnostics found = error.diagnostics();
         for (Diagnostic& diagnostic : found)
@@ -152,11 +152,11 @@ Machine locatedMachine(const GraphFile& file)
     }
 }
 
-Json toJson(const SpmdProgram& program, const TensorGraph& graph, const Machine& machine, const Ratios& ratios)
+Json toJson(const ShardingProgram& program, const TensorGraph& graph, const Machine& machine, const Ratios& ratios)
 {
     const Theory theory(graph, machine, ratios);
     Json list = Json::array();
-    for (const spmd::Instruction& instruction : program.instructions) {
+    for (const sharding::ShardingInstruction& instruction : program.instructions) {
         const Relation after = instruction.after.relation;
         Json entry{{"action", actionText(instruction, graph)}};
         if (instruction.computes())
@@ -183,7 +183,7 @@ Json toJson(const std::vector<Alternative>& alternatives, const GraphFile& file,
     return list;
 }
 
-Json toJson(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+Json toJson(const GraphFile& file, const Machine& machine, const ShardingPlan& plan,
             const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
 {
     const CostParts parts = costParts(plan.program, machine, plan.ratios);
@@ -224,7 +224,7 @@ std::string sharesText(const Ratios& ratios)
     return text;
 }
 
-void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+void print(const GraphFile& file, const Machine& machine, const ShardingPlan& plan,
            const std::vector<Alternative>& runners, const std::vector<Alternative>& common)
 {
     const CostParts parts = costParts(plan.program, machine, plan.ratios);
@@ -240,7 +240,7 @@ void print(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
                            : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
                plan.expansions);
     Table table({"instruction", "gives", "cost"});
-    for (const spmd::Instruction& instruction : plan.program.instructions)
+    for (const sharding::ShardingInstruction& instruction : plan.program.instructions)
         table.addRow({actionText(instruction, file.graph), toString(instruction.after.relation),
                       time(seconds(instruction.charges, machine, plan.ratios))});
     table.print();
@@ -288,7 +288,7 @@ int shard(const ShardCommandOptions& given)
     }
     const Machine machine = locatedMachine(file);
     const PlanOptions options = planOptions(given, file.graph);
-    const ShardPlan plan = planOrFind(file, machine, options);
+    const ShardingPlan plan = planOrFind(file, machine, options);
     const std::vector<Alternative> runners = runnersUp(file.graph, machine, plan, options, given.alternatives);
     const std::vector<Alternative> common = commonWays(file.graph, machine, options);
     std::optional<ShardRun> run;

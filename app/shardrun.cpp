@@ -3,8 +3,8 @@
 
 #include "app/table.h"
 #include "core/base/rates.h"
+#include "core/base/textfile.h"
 #include "core/base/units.h"
-#include "core/formats/designfile.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace pipewright::app {
 
 namespace {
 
-using namespace pipewright::spmd;
+using namespace pipewright::sharding;
 
 constexpr double mostElements = 5e8, longestRun = 600;
 constexpr double gpuTolerance = 5e-4; // its sums are made in another order than the host's
@@ -31,7 +31,7 @@ void refuseLarge(const GraphFile& file, int devices, const char* option)
 
 } // namespace
 
-ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan& plan,
+ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardingPlan& plan,
                  const std::vector<Alternative>& common, int steps, Backend* backend)
 {
     refuseLarge(file, machine.devices(), "--run");
@@ -48,7 +48,7 @@ ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardPlan&
         const LeafValues leaves = randomLeaves(file.graph, 1);
         ShardRun run;
         run.single = runSingle(file.graph, leaves);
-        SpmdRunOptions options;
+        ShardingRunOptions options;
         options.check = &run.single;
         options.backend = backend;
         options.tolerance = backend ? gpuTolerance : options.tolerance;
@@ -70,7 +70,7 @@ Json toJson(const ShardRun& run)
     object["largest_error"] = run.checked.largestError;
     object["failed"] = run.checked.failures.size();
     object["predicted_ns"] = toNanoseconds(run.ways.front().predicted);
-    const auto steps = [](const MeasuredWay& way) {
+    const auto steps = [](const MeasuredStrategy& way) {
         Json list = Json::array();
         for (const double step : way.stepSeconds)
             list.push_back(toNanoseconds(step));
@@ -78,7 +78,7 @@ Json toJson(const ShardRun& run)
     };
     object["step_ns"] = steps(run.ways.front());
     object["ways"] = Json::array();
-    for (const MeasuredWay& way : run.ways)
+    for (const MeasuredStrategy& way : run.ways)
         object["ways"].push_back({{"name", way.name},
                                   {"predicted_ns", toNanoseconds(way.predicted)},
                                   {"measured_ns", toNanoseconds(way.median())},
@@ -94,7 +94,7 @@ void print(const ShardRun& run)
     fmt::print("checked   {} properties and {} gradients, off by {:.1e} at most\n\n", run.checked.verified,
                run.checked.verifiedGradients, run.checked.largestError);
     Table table({"measured", "step", "predicted", "error"});
-    for (const MeasuredWay& way : run.ways)
+    for (const MeasuredStrategy& way : run.ways)
         table.addRow({way.name, formatDuration(toNanoseconds(way.median())),
                       formatDuration(toNanoseconds(way.predicted)), signedPercent(way.error())});
     table.print();

@@ -3,26 +3,26 @@
 #pragma once
 
 #include "app/command.h"
-#include "core/formats/graphfile.h"
-#include "executor/spmd/collectivetimes.h"
-#include "executor/spmd/measuredway.h"
+#include "core/files/tensorgraphfile.h"
+#include "executor/sharding/collectivetimes.h"
+#include "executor/sharding/measuredstrategy.h"
 
 #include <vector>
 
 namespace pipewright::app {
 
 struct ShardRun {
-    spmd::SingleRun single;
-    spmd::SpmdRun checked;
-    std::vector<spmd::MeasuredWay> ways; ///< the plan, then the common ways
+    sharding::SingleRun single;
+    sharding::ShardingRun checked;
+    std::vector<sharding::MeasuredStrategy> ways; ///< the plan, then the common ways
     std::string backend;
-    bool passed() const { return checked.failures.empty() && spmd::gradientError(checked, single) < 1e-3; }
+    bool passed() const { return checked.failures.empty() && sharding::gradientError(checked, single) < 1e-3; }
 };
 
 /// Checked without waiting for emulated devices, then timed without checks: on the host at the rates of the file's
 /// devices, on `backend` as fast as it is. Throws Error.
-ShardRun runPlan(const GraphFile& file, const spmd::Machine& machine, const spmd::ShardPlan& plan,
-                 const std::vector<spmd::Alternative>& common, int steps, Backend* backend);
+ShardRun runPlan(const GraphFile& file, const sharding::Machine& machine, const sharding::ShardingPlan& plan,
+                 const std::vector<sharding::Alternative>& common, int steps, Backend* backend);
 Json toJson(const ShardRun& run);
 void print(const ShardRun& run);
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "app/command.h"
-#include "traces/stepvariation.h"
+#include "traces/analysis/stepvariation.h"
 
 #include <string>
 

@@ -22,6 +22,12 @@ Nanoseconds toNanoseconds(double seconds);
 /// "80GiB", "1.5MB", "512B"; binary (KiB, MiB, GiB, TiB) and decimal (KB, MB, GB, TB). Throws Error.
 Bytes parseSize(std::string_view text, std::string_view where);
 
+/// What part of `whole` it is, from 0 to 1; 0 of nothing.
+inline double shareOf(Nanoseconds part, Nanoseconds whole)
+{
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
 std::string formatDuration(Nanoseconds value); ///< three or four significant digits: "18.52 ms"
 std::string formatSize(Bytes value);           ///< binary units: "68.8 GiB"
 std::string exactDuration(Nanoseconds value);  ///< round-trips through parseDuration: "18.522ms"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/completion.h"
 
+#include "core/design/redesign.h"
+#include "core/families/family.h"
 #include "core/predict/listcompletion.h"
 #include "core/predict/predict.h"
-#include "core/predict/redesign.h"
-#include "core/schedule/families/family.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/validate.h"
 #include "core/schedule/weightplan.h"
@@ -35,7 +35,7 @@ std::vector<Model> modelsFor(const Design& design)
     const Schedule& wanted = design.schedule;
     const auto add = [&](Schedule schedule, std::string title, bool own) {
         if (!hasUpdates(schedule) && schedule.deviceOfStage == wanted.deviceOfStage
-            && schedule.morePlacements == wanted.morePlacements && schedule.microbatches == wanted.microbatches
+            && schedule.replicaPlacements == wanted.replicaPlacements && schedule.microbatches == wanted.microbatches
             && schedule.sequencePieces == wanted.sequencePieces && schedule.devices() == wanted.devices()
             && schedule.backward == wanted.backward)
             models.push_back({std::move(schedule), std::move(title), own});

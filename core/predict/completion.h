@@ -6,7 +6,7 @@
 // them; else the schedule is simulated with as many microbatches under way as were seen (listcompletion.h).
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 #include "core/schedule/edits.h"
 
 #include <string>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "core/predict/memorypeak.h"
-#include "core/program/design.h"
+#include "core/design/design.h"
+#include "core/predict/peakbreakdown.h"
 
 namespace pipewright {
 

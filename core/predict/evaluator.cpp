@@ -12,7 +12,7 @@ Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
 {
     if (task.device == task.peer)
         return 0;
-    const Bytes bytes = costs.stages[static_cast<std::size_t>(task.stage)].gradients;
+    const Bytes bytes = costs.stages[task.stage].gradients;
     return costs.linkBetween(task.device, task.peer).transferTime(bytes);
 }
 
@@ -78,8 +78,7 @@ Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Time
     case Program::ExtraDependency::When::Ended: return timeline.end[extra.after];
     case Program::ExtraDependency::When::Started: return timeline.start[extra.after];
     case Program::ExtraDependency::When::LinkFree:
-        return timeline.end[extra.after]
-               - m_latency[static_cast<std::size_t>(&extra - m_program.extraDependencies.data())];
+        return timeline.end[extra.after] - m_latency[&extra - m_program.extraDependencies.data()];
     }
     return 0;
 }

@@ -4,8 +4,8 @@
 // they block or share a bus.
 #pragma once
 
+#include "core/design/costs.h"
 #include "core/predict/timeline.h"
-#include "core/program/costs.h"
 
 namespace pipewright {
 

@@ -90,12 +90,12 @@ Schedule withFirstStageJoined(Schedule schedule)
     const auto half = [](const Block& b) { return b.stage != 0 ? 0 : b.op == Op::I ? 1 : b.op == Op::W ? 2 : 0; };
     for (const auto& lane : schedule.order)
         for (const Block& block : lane)
-            placed[static_cast<std::size_t>(block.microbatch)] |= static_cast<std::uint8_t>(half(block));
+            placed[block.microbatch] |= static_cast<std::uint8_t>(half(block));
     for (auto& lane : schedule.order) {
         std::vector<Block> joined;
         joined.reserve(lane.size());
         for (const Block& block : lane) {
-            const bool alone = half(block) != 0 && placed[static_cast<std::size_t>(block.microbatch)] != 3;
+            const bool alone = half(block) != 0 && placed[block.microbatch] != 3;
             if (alone && block.op == Op::W)
                 joined.push_back({Op::I, 0, block.microbatch, block.replica});
             joined.push_back(block);
@@ -113,7 +113,7 @@ int usualDepth(const Schedule& schedule, int device)
     int first = schedule.stages();
     for (int replica = 0; replica < schedule.replicas(); ++replica)
         for (int s = schedule.stages() - 1; s >= 0; --s)
-            if (schedule.placement(replica)[static_cast<std::size_t>(s)] == device)
+            if (schedule.placement(replica)[s] == device)
                 first = std::min(first, s);
     const int devices = schedule.devices(), behind = std::max(0, devices - 1 - first % devices),
               chunks = schedule.chunks();
@@ -136,7 +136,7 @@ public:
         for (auto& [key, queue] : m_queues) {
             for (const Block& block : queue.blocks)
                 m_exists[cell(block)] = 1;
-            m_devices[static_cast<std::size_t>(schedule.deviceOf(queue.front()))].queues.push_back(&queue);
+            m_devices[schedule.deviceOf(queue.front())].queues.push_back(&queue);
         }
         for (std::size_t d = 0; d < m_devices.size(); ++d)
             m_devices[d].owedShown = mostOwed(d);
@@ -234,8 +234,7 @@ private:
             const Nanoseconds way =
                 from == here || end == never
                     ? 0
-                    : m_design.costs.linkBetween(from, here)
-                          .transferTime(m_design.costs.stages[static_cast<std::size_t>(stage)].output);
+                    : m_design.costs.linkBetween(from, here).transferTime(m_design.costs.stages[stage].output);
             ready = end == never || ready == never ? never : std::max(ready, end + way);
         };
         const auto waitForBackward = [&](int stage, int microbatch) {
@@ -364,7 +363,7 @@ private:
         const std::vector<int>& placement = m_schedule.placement(block.replica);
         const auto note = [&](int stage) {
             if (stage >= 0 && stage < m_schedule.stages())
-                m_devices[static_cast<std::size_t>(placement[static_cast<std::size_t>(stage)])].changed = true;
+                m_devices[placement[stage]].changed = true;
         };
         note(block.stage - 1);
         note(block.stage + 1);
@@ -405,7 +404,7 @@ std::vector<int> depthShown(const Schedule& schedule)
     for (int device = 0; device < schedule.devices(); ++device) {
         int live = 0, most = 0;
         bool backward = false;
-        for (const Block& block : schedule.order[static_cast<std::size_t>(device)]) {
+        for (const Block& block : schedule.order[device]) {
             live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;
             most = std::max(most, live);
             backward = backward || makesInputGrad(block.op);

@@ -5,7 +5,7 @@
 // each other through blocks that are missing.
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 #include "core/schedule/edits.h"
 
 namespace pipewright {

@@ -80,8 +80,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Transfer && !isReduction(task.kind))
-            lanes[static_cast<std::size_t>(task.device)].add(program, timeline, t, task.kind == TaskKind::Compute,
-                                                             extras);
+            lanes[task.device].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }
     return summarize(program, timeline, lanes, begin, finish);
 }

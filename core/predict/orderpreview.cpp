@@ -73,7 +73,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     copy.microbatches = program.microbatches;
     copy.replicas = program.replicas;
     copy.deviceOfStage = program.deviceOfStage;
-    copy.morePlacements = program.morePlacements;
+    copy.replicaPlacements = program.replicaPlacements;
     m_result.transfers = present.transfers;
     m_result.transferred = present.transferred;
     m_result.timeline.start = present.timeline.start;
@@ -87,7 +87,7 @@ void OrderPreview::chooseDevice(int device)
     if (m_device == device)
         return;
     m_device = device;
-    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    const std::vector<TaskId>& lane = m_lanes[device];
     m_positionOf.clear();
     for (std::size_t i = 0; i < lane.size(); ++i)
         m_positionOf.emplace(m_present.program.tasks[lane[i]].block(), static_cast<int>(i));
@@ -137,7 +137,7 @@ void OrderPreview::eachLocalInput(const Block& block, Use use) const
 bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to,
                                    Diagnostics* why) const
 {
-    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(m_device)];
+    const std::vector<TaskId>& lane = m_lanes[m_device];
     const auto blockAt = [&](std::size_t position) { return m_present.program.tasks[lane[position]].block(); };
     std::vector<std::size_t> now(to - from); // where those between from and to go
     for (std::size_t i = from; i < to; ++i)
@@ -199,7 +199,7 @@ void OrderPreview::chain(std::span<const std::uint32_t> positions, std::size_t f
 const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32_t> positions, Diagnostics* why)
 {
     chooseDevice(device);
-    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    const std::vector<TaskId>& lane = m_lanes[device];
     if (!m_possible || positions.size() != lane.size())
         return nullptr;
     std::size_t from = 0, to = positions.size();
@@ -400,7 +400,7 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
 {
     chooseDevice(device);
     joinPairs();
-    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(device)];
+    const std::vector<TaskId>& lane = m_lanes[device];
     const auto own = static_cast<std::size_t>(position);
     const TaskId subject = lane[own];
     const Program& program = m_present.program;
@@ -434,8 +434,8 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
             if (extra.after != none)
                 use(extra.after);
     };
-    const TaskId lowest = range.first > 0 ? lane[static_cast<std::size_t>(range.first) - 1] : 0;
-    const TaskId highest = lane[static_cast<std::size_t>(range.last)];
+    const TaskId lowest = range.first > 0 ? lane[range.first - 1] : 0;
+    const TaskId highest = lane[range.last];
     std::vector<char> marked(m_nodes.size(), 0);
     marked[subject] = 1;
     for (TaskId t = subject + 1; t-- > lowest;) {

@@ -10,7 +10,7 @@ namespace pipewright {
 void OrderPreview::splitInstructions()
 {
     const Program& program = m_present.program;
-    const Program::Device& device = program.devices[static_cast<std::size_t>(m_device)];
+    const Program::Device& device = program.devices[m_device];
     const std::size_t count = device.instructions.size();
     m_kept.assign(count, 0);
     m_workspace.assign(count, 0);

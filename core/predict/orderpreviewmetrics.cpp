@@ -28,7 +28,7 @@ void OrderPreview::prepareMeters()
             m_sums.push_back(sums);
         const bool computes = task.kind == TaskKind::Compute;
         m_metered.push_back({t, static_cast<std::uint16_t>(task.device), computes});
-        sums[static_cast<std::size_t>(task.device)].add(program, m_present.timeline, t, computes, extras);
+        sums[task.device].add(program, m_present.timeline, t, computes, extras);
     }
 }
 

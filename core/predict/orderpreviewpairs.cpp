@@ -28,7 +28,7 @@ void OrderPreview::breakPairs(std::span<const std::uint32_t> positions, std::siz
     joinPairs();
     if (m_partner.empty())
         return;
-    const std::vector<TaskId>& lane = m_lanes[static_cast<std::size_t>(m_device)];
+    const std::vector<TaskId>& lane = m_lanes[m_device];
     for (std::size_t i = from; i < to; ++i) {
         const TaskId task = lane[positions[i]];
         if (isFirstOfPair(task) && (i + 1 == positions.size() || lane[positions[i + 1]] != m_partner[task]))

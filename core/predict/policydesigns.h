@@ -4,7 +4,7 @@
 // stages. Also what a policy costs at these stages, and what learning rate bears it, for people to learn from.
 #pragma once
 
-#include "core/predict/designbuilder.h"
+#include "core/design/designbuilder.h"
 #include "core/program/weightreport.h"
 
 #include <span>

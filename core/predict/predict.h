@@ -2,8 +2,8 @@
 // Design -> Program, Timeline and Metrics in one call: what the command line prints and the designer shows.
 #pragma once
 
+#include "core/design/design.h"
 #include "core/predict/metrics.h"
-#include "core/program/design.h"
 
 namespace pipewright {
 

@@ -12,9 +12,9 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             StageMemory& memory = breakdown.stages.emplace_back();
             memory.stage = stage;
             memory.replica = replica;
-            memory.device = design.schedule.placement(replica)[static_cast<std::size_t>(stage)];
+            memory.device = design.schedule.placement(replica)[stage];
             if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
-                const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+                const StageCosts& costs = design.costs.stages[stage];
                 memory.weights = costs.parameters;
                 memory.gradients = costs.gradients;
                 memory.optimizer = costs.optimizerState;
@@ -23,7 +23,7 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device) {
         const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, device);
         for (const MemoryPeak::Saved& saved : peak.saved) {
-            StageMemory& stage = breakdown.stages[static_cast<std::size_t>(saved.replica * stages + saved.stage)];
+            StageMemory& stage = breakdown.stages[saved.replica * stages + saved.stage];
             stage.activations = saved.bytes;
             stage.microbatches = saved.microbatches;
         }
@@ -43,7 +43,7 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
         memory.peak = peak.peak;
         memory.time = peak.time;
         if (static_cast<std::size_t>(device) < design.cluster.devices.size())
-            memory.limit = design.cluster.devices[static_cast<std::size_t>(device)].memory;
+            memory.limit = design.cluster.devices[device].memory;
         breakdown.devices.push_back(memory);
     }
     return breakdown;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where the memory goes, for tables and bars: per stage what it holds all the time and what its live activations
 // take at the fullest moment of its device; per device the rest that adds up to its peak. From the design's costs
-// and memorypeak.h; O(stages + instructions).
+// and peakbreakdown.h; O(stages + instructions).
 #pragma once
 
-#include "core/predict/memorypeak.h"
+#include "core/predict/peakbreakdown.h"
 #include "core/predict/predict.h"
 
 #include <vector>

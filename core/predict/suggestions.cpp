@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    const std::vector<Block>& order(int device) const { return m_schedule.order[static_cast<std::size_t>(device)]; }
+    const std::vector<Block>& order(int device) const { return m_schedule.order[device]; }
 
     void addMoves(Group& group, const Position& at, int direction, int places) const
     {
@@ -109,7 +109,7 @@ private:
             // To get behind the n-th next block, one further: the block itself still counts.
             const int index = direction < 0 ? at.index - n : at.index + n + 1;
             if (index >= 0 && index <= size)
-                group.push_back({order(at.device)[static_cast<std::size_t>(at.index)], index});
+                group.push_back({order(at.device)[at.index], index});
         }
     }
 
@@ -131,7 +131,7 @@ private:
             return group;
         const auto size = static_cast<int>(order(at.device).size());
         for (int i = at.index + 1; i < std::min(size, at.index + 1 + fillers); ++i)
-            group.push_back({order(at.device)[static_cast<std::size_t>(i)], at.index});
+            group.push_back({order(at.device)[i], at.index});
         return group;
     }
 
@@ -163,7 +163,7 @@ private:
     Group offThePeak(int device) const
     {
         Group group;
-        const Program::Device& lane = m_program.devices[static_cast<std::size_t>(device)];
+        const Program::Device& lane = m_program.devices[device];
         if (lane.liveBytes.empty())
             return group;
         auto at = static_cast<std::size_t>(std::max_element(lane.liveBytes.begin(), lane.liveBytes.end())
@@ -177,14 +177,14 @@ private:
             return group;
         const std::vector<Block>& blocks = order(device);
         for (int i = peak.index, forwards = 0; i >= 0 && forwards < 3; --i) {
-            if (blocks[static_cast<std::size_t>(i)].op != Op::F)
+            if (blocks[i].op != Op::F)
                 continue;
             addMoves(group, {device, i}, 1, nearby);
             ++forwards;
         }
         for (int i = peak.index + 1; i < std::min(static_cast<int>(blocks.size()), peak.index + 1 + fillers); ++i)
-            if (blocks[static_cast<std::size_t>(i)].op == Op::W)
-                group.push_back({blocks[static_cast<std::size_t>(i)], peak.index});
+            if (blocks[i].op == Op::W)
+                group.push_back({blocks[i], peak.index});
         return group;
     }
 
@@ -286,9 +286,9 @@ private:
             if (!edit.legal() || !m_seen.insert(edit.schedule.order).second)
                 continue;
             --m_left;
-            const auto& order = schedule.order[static_cast<std::size_t>(from.device)];
+            const auto& order = schedule.order[from.device];
             const bool earlier = candidate.index < from.index;
-            const Block& neighbour = order[static_cast<std::size_t>(earlier ? candidate.index : candidate.index - 1)];
+            const Block& neighbour = order[earlier ? candidate.index : candidate.index - 1];
             Design design = m_design;
             design.schedule = std::move(edit.schedule);
             try {

@@ -3,7 +3,7 @@
 // own arithmetic is (MFU), and the bytes that travel between devices. O(layers), O(tasks).
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 #include "core/program/program.h"
 
 namespace pipewright {

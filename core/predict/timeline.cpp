@@ -45,7 +45,7 @@ Nanoseconds IssueClock::next(const Instruction& instruction)
 
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device)
 {
-    const Program::Device& lane = program.devices[static_cast<std::size_t>(device)];
+    const Program::Device& lane = program.devices[device];
     std::vector<MemorySample> curve;
     curve.reserve(lane.instructions.size() + 2);
     curve.push_back({0, lane.persistentBytes});

@@ -117,7 +117,7 @@ private:
         std::vector<Real>& sums = m_gradient[stage];
         if (sums.size() <= static_cast<std::size_t>(update))
             sums.resize(static_cast<std::size_t>(update) + 1, 0);
-        return sums[static_cast<std::size_t>(update)];
+        return sums[update];
     }
 
     void compute(const Task& task, int update, Real weight)
@@ -135,7 +135,7 @@ private:
 
     void forward(const Task& task, Real weight, std::size_t stage, std::size_t here)
     {
-        Real& loss = m_run.losses[static_cast<std::size_t>(task.microbatch)];
+        Real& loss = m_run.losses[task.microbatch];
         switch (m_model.kind) {
         case ToyModel::Kind::Chain: {
             const auto number = static_cast<std::size_t>(task.microbatch) % m_model.inputs.size();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/compile.h"
 
-#include "core/program/projection.h"
+#include "core/program/liveness.h"
 #include "core/program/repeat.h"
-#include "core/program/tasksequence.h"
+#include "core/program/transferinference.h"
 #include "core/program/transferorder.h"
 #include "core/program/weightversions.h"
 #include "core/schedule/ordergraph.h"
@@ -189,11 +189,11 @@ public:
         program.sequencePieces = m_schedule.sequencePieces;
         program.blockingTransfers = m_costs.blockingTransfers;
         program.deviceOfStage = m_schedule.deviceOfStage;
-        program.morePlacements = m_schedule.morePlacements;
-        program.inTurn = m_schedule.inTurn;
+        program.replicaPlacements = m_schedule.replicaPlacements;
+        program.dataParallelDevices = m_schedule.dataParallelDevices;
         program.shardedStates = m_schedule.shardedStates;
         program.weightPolicy = m_schedule.weights;
-        buildTaskSequence(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
+        inferTransfers(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
         applyTransferOrder(program, m_schedule.transferOrder, m_costs);
         projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends),
                            projectionThreads(program));
@@ -210,7 +210,7 @@ private:
                 times[indexOf(op)] = stage.*timeField(op);
         const auto alone = [&](BlockIndex i) {
             const Block& block = m_graph.blocks[i];
-            return m_costs.microbatches.empty() ? usual[static_cast<std::size_t>(block.stage)][indexOf(block.op)]
+            return m_costs.microbatches.empty() ? usual[block.stage][indexOf(block.op)]
                                                 : m_costs.duration(block.op, block.stage, block.microbatch);
         };
         const auto duration = [&](BlockIndex i) {
@@ -238,9 +238,9 @@ private:
 
 /// How long a shortened schedule should be at least, in repetitions: until all devices have fallen into step, and then
 /// as long as anything is needed. What stages keep of a microbatch is needed until its backward.
-int usefulRepetitions(int underWay, bool keepsActivations)
+int usefulRepetitions(int inFlight, bool keepsActivations)
 {
-    return keepsActivations ? underWay * 3 / 2 + 6 : underWay + 3;
+    return keepsActivations ? inFlight * 3 / 2 + 6 : inFlight + 3;
 }
 
 /// From a shorter schedule, where this one repeats itself and so do its start times.
@@ -255,7 +255,7 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
     const bool keeps = std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) {
         return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad}) > 0;
     });
-    int repetitions = usefulRepetitions(steady->underWay, keeps);
+    int repetitions = usefulRepetitions(steady->inFlight, keeps);
     const auto savesHalf = [&] {
         return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches;
     };

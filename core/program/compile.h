@@ -7,8 +7,8 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "core/program/costs.h"
-#include "core/program/dataflow.h"
+#include "core/design/costs.h"
+#include "core/design/dataflow.h"
 #include "core/program/program.h"
 #include "core/schedule/schedule.h"
 

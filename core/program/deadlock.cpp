@@ -52,7 +52,7 @@ void addDevice(EventGraph& graph, const Program& program, int device, Communicat
                std::map<std::pair<int, int>, TaskId>& lastSend, std::map<std::pair<int, int>, TaskId>& lastReceive)
 {
     std::vector<TaskId> barriers;
-    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions) {
+    for (const Instruction& instruction : program.devices[device].instructions) {
         const TaskId t = instruction.task;
         if (t == none)
             continue;

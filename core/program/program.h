@@ -204,7 +204,8 @@ public:
 
     /// Per task, when the schedule has U blocks; else empty, and every stage is updated once, at the end.
     std::vector<WeightUse> weights;
-    std::vector<std::vector<int>> inTurn; ///< as in the Schedule: the devices of a stage, when there are several
+    std::vector<std::vector<int>>
+        dataParallelDevices; ///< as in the Schedule: the devices of a stage, when there are several
     WeightPolicy weightPolicy;
 
     bool versioned() const { return !weights.empty(); }
@@ -217,8 +218,8 @@ public:
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
     bool shardedStates =
         false; ///< as in the Schedule: of a stage's devices only the one that updates it keeps its weights
-    std::vector<int> deviceOfStage;               ///< of replica 0
-    std::vector<std::vector<int>> morePlacements; ///< of replica 1, …, as in the Schedule
+    std::vector<int> deviceOfStage;                  ///< of replica 0
+    std::vector<std::vector<int>> replicaPlacements; ///< of replica 1, …, as in the Schedule
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them
     std::int64_t transferCount() const;

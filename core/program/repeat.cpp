@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/repeat.h"
 
-#include "core/base/atonce.h"
+#include "core/base/parallelfor.h"
 
 #include <algorithm>
 #include <array>
@@ -72,7 +72,7 @@ public:
                            [](Bytes live, std::uint32_t) { return live; });
                 }
             }};
-        eachAtOnce(halves.size(), [&](std::size_t i) { halves[i](); });
+        parallelFor(halves.size(), [&](std::size_t i) { halves[i](); });
         whole.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
     }
 
@@ -299,7 +299,7 @@ private:
         std::vector<std::ptrdiff_t> more(m_program.devices.size(), 0);
         const auto count = [&](BufferId b, int change) {
             if (m_program.buffers[b].kind != BufferKind::Workspace)
-                more[static_cast<std::size_t>(m_program.buffers[b].device)] += change;
+                more[m_program.buffers[b].device] += change;
         };
         for (BufferId b = m_bufferBegin[m_cut] - m_step.buffers; b < m_bufferBegin[m_cut]; ++b)
             count(b, 1);

@@ -12,12 +12,11 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
                              lastOnDevice);
     for (int r = 1; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s)
-            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[static_cast<std::size_t>(s)].gradients,
-                         lastOnDevice);
+            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[s].gradients, lastOnDevice);
     for (int r = 0; r < m_program.replicas; ++r)
         for (int s = 0; s < m_program.stages; ++s) {
             const int device = deviceOf(s, r);
-            TaskId& last = lastOnDevice[static_cast<std::size_t>(device)];
+            TaskId& last = lastOnDevice[device];
             last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last, none, r);
             endReads();
         }
@@ -26,15 +25,15 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
 void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)
 {
     const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
-    TaskId& last = lastOnDevice[static_cast<std::size_t>(here)];
+    TaskId& last = lastOnDevice[here];
     const TaskId task = beginTask(kind, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
     endReads();
     if (there != here) {
-        waitFor(task, lastOnDevice[static_cast<std::size_t>(there)]);
+        waitFor(task, lastOnDevice[there]);
         operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes));
         operand(addBuffer(BufferKind::ReduceInbox, there, root.stage, -1, bytes));
     }
-    last = lastOnDevice[static_cast<std::size_t>(there)] = task;
+    last = lastOnDevice[there] = task;
 }
 
 } // namespace pipewright

@@ -3,7 +3,7 @@
 // summed, and each stage is updated.
 #pragma once
 
-#include "core/program/dataflow.h"
+#include "core/design/dataflow.h"
 #include "core/program/taskwriter.h"
 
 #include <vector>

@@ -4,7 +4,7 @@
 // where they end. Inline by force where the compiler would rather call: it is passed several times per block.
 #pragma once
 
-#include "core/program/costs.h"
+#include "core/design/costs.h"
 #include "core/program/program.h"
 #include "core/schedule/schedule.h"
 
@@ -25,7 +25,7 @@ protected:
     {
         for (std::int32_t r = 0; r < m_program.replicas; ++r)
             for (std::int32_t s = 0; s < m_program.stages; ++s) {
-                const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(s)];
+                const StageCosts& costs = m_costs.stages[s];
                 const int device = deviceOf(s, r);
                 const auto add = [&](BufferKind kind, Bytes bytes) {
                     addBuffer(kind, device, s, -1, bytes, -1, false, r);
@@ -33,7 +33,7 @@ protected:
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
                 add(BufferKind::OptimizerState, costs.optimizerState);
-                if (!m_schedule.inTurn.empty() && !m_schedule.shardedStates)
+                if (!m_schedule.dataParallelDevices.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }
     }
@@ -41,8 +41,8 @@ protected:
     /// On the other devices that work on a stage; the optimizer's state stays where the updates are made.
     void addCopies(int stage, int owner)
     {
-        const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(stage)];
-        std::vector<int> devices = m_schedule.inTurn[static_cast<std::size_t>(stage)];
+        const StageCosts& costs = m_costs.stages[stage];
+        std::vector<int> devices = m_schedule.dataParallelDevices[stage];
         std::sort(devices.begin(), devices.end());
         devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
         for (const int device : devices)
@@ -52,10 +52,7 @@ protected:
             }
     }
 
-    int deviceOf(int stage, int replica) const
-    {
-        return m_schedule.placement(replica)[static_cast<std::size_t>(stage)];
-    }
+    int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[stage]; }
 
     /// A microbatch's buffer: as much larger as the microbatch is.
     BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes,

@@ -88,7 +88,7 @@ private:
                 if (!partners.empty() && partners[m_program.afterData[t]] != none)
                     edges.push_back({partners[m_program.afterData[t]], t}); // nothing comes between the two of a pair
                 if (!isSecond[t])
-                    sentSince[static_cast<std::size_t>(task.device)].push_back(t);
+                    sentSince[task.device].push_back(t);
                 continue;
             }
             for (const int device : {task.device, isReduction(task.kind) ? task.peer : task.device}) {
@@ -170,8 +170,7 @@ private:
         told.devices.resize(deviceCount());
         for (TaskId t = 0; t < told.tasks.size(); ++t)
             if (told.tasks[t].kind == TaskKind::Compute)
-                told.devices[static_cast<std::size_t>(told.tasks[t].device)].instructions.push_back(
-                    {InstructionKind::Compute, t, none});
+                told.devices[told.tasks[t].device].instructions.push_back({InstructionKind::Compute, t, none});
         for (const Extra& extra : m_program.extraDependencies)
             if (isCompute(told.tasks[extra.task]))
                 told.extraDependencies.push_back(extra);
@@ -234,10 +233,10 @@ private:
         std::map<std::string, TaskId> lastOnBus;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            TaskId& here = last[static_cast<std::size_t>(task.device)];
+            TaskId& here = last[task.device];
             if (task.kind == TaskKind::Transfer) {
                 if (m_program.blockingTransfers) {
-                    TaskId& there = last[static_cast<std::size_t>(task.peer)];
+                    TaskId& there = last[task.peer];
                     m_program.afterOnDevice[t] = here;
                     if (there != none)
                         m_program.extraDependencies.push_back({t, there, 0});
@@ -252,7 +251,7 @@ private:
             const auto pair = firstOfPair.find(t);
             m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
             if (isReduction(task.kind) && task.peer != task.device) {
-                TaskId& there = last[static_cast<std::size_t>(task.peer)];
+                TaskId& there = last[task.peer];
                 m_program.afterData[t] = there;
                 there = t;
             }
@@ -320,7 +319,7 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
     std::vector<IssuedTransfer> list;
     if (device < 0 || static_cast<std::size_t>(device) >= program.devices.size())
         return list;
-    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions)
+    for (const Instruction& instruction : program.devices[device].instructions)
         if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Receive)
             list.push_back(
                 {nameOf(program, instruction.task), instruction.task, instruction.kind == InstructionKind::Send});
@@ -338,7 +337,7 @@ EditResult moveTransfer(const Design& design, const Program& program, int device
     EditResult result{design.schedule, {}};
     if (from == to)
         return result;
-    const auto at = [&](int index) -> const Transfer& { return list[static_cast<std::size_t>(index)]; };
+    const auto at = [&](int index) -> const Transfer& { return list[index]; };
     std::vector<Transfer> wanted = list;
     if (to < from)
         std::rotate(wanted.begin() + to, wanted.begin() + from, wanted.begin() + from + 1);
@@ -392,7 +391,7 @@ TransferRange transferRange(const Program& program, int device, int from)
             for (const TaskId after : extra[task])
                 visit(after);
     };
-    const TaskId moved = list[static_cast<std::size_t>(from)].task;
+    const TaskId moved = list[from].task;
     std::vector<char> tied(program.tasks.size(), 0); // below `moved`: it needs them; above: they need it
     tied[moved] = 1;
     for (TaskId t = moved + 1; t-- > 0;)
@@ -404,10 +403,10 @@ TransferRange transferRange(const Program& program, int device, int from)
                 tied[t] = 1;
         });
     for (int i = 0; i < from; ++i)
-        if (tied[list[static_cast<std::size_t>(i)].task])
+        if (tied[list[i].task])
             range.first = i + 1;
     for (int i = count - 1; i > from; --i)
-        if (tied[list[static_cast<std::size_t>(i)].task])
+        if (tied[list[i].task])
             range.last = i - 1;
     return range;
 }

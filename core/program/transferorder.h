@@ -5,7 +5,7 @@
 // is explained as the circle of waits that it would be. Only schedules that state something pay for it.
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 #include "core/program/program.h"
 #include "core/schedule/edits.h"
 

@@ -29,7 +29,7 @@ void countCopies(const Program& program, int device, std::vector<StageWeights>& 
         report[stage].copies = std::max(report[stage].copies, 1 + older[stage] + predicted[stage]);
         report[stage].bytes = std::max(report[stage].bytes, buffer.bytes * (1 + older[stage] + predicted[stage]));
     };
-    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions) {
+    for (const Instruction& instruction : program.devices[device].instructions) {
         if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
             change(instruction.buffer, -1);
         else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update)
@@ -39,7 +39,7 @@ void countCopies(const Program& program, int device, std::vector<StageWeights>& 
 }
 
 /// Sharded states: with what is kept, the copies under way, wherever they are. A hop moves one and makes none.
-void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& report)
+void countCopiesInFlight(const Program& program, std::vector<StageWeights>& report)
 {
     std::vector<TaskId> lastUse(program.buffers.size(), none);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
@@ -48,13 +48,13 @@ void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& repo
         for (const BufferId id : program.writes(t))
             lastUse[id] = t;
     }
-    std::vector<std::map<int, int>> underWay(report.size()); // version -> copies
+    std::vector<std::map<int, int>> inFlight(report.size()); // version -> copies
     std::vector<int> newest(report.size(), 0);
     const auto change = [&](BufferId id, int by) {
         const Buffer& buffer = program.buffers[id];
         if (buffer.kind != BufferKind::SentWeights && buffer.kind != BufferKind::ReceivedWeights)
             return;
-        auto& versions = underWay[static_cast<std::size_t>(buffer.stage)];
+        auto& versions = inFlight[buffer.stage];
         if ((versions[buffer.microbatch] += by) == 0)
             versions.erase(buffer.microbatch);
     };
@@ -75,11 +75,11 @@ void countCopiesUnderWay(const Program& program, std::vector<StageWeights>& repo
         if (task.kind == TaskKind::Update)
             newest[s] = program.weights[t].update + 1;
         int copies = 1;
-        for (const auto& [version, count] : underWay[s])
+        for (const auto& [version, count] : inFlight[s])
             copies += count;
         report[s].copies = std::max(report[s].copies, copies);
         report[s].versions =
-            std::max(report[s].versions, static_cast<int>(underWay[s].size()) + !underWay[s].contains(newest[s]));
+            std::max(report[s].versions, static_cast<int>(inFlight[s].size()) + !inFlight[s].contains(newest[s]));
         if (!hop)
             leave(t);
     }
@@ -96,13 +96,12 @@ std::vector<StageWeights> weightReport(const Program& program)
         return report;
     report.resize(static_cast<std::size_t>(program.stages));
     for (int stage = 0; stage < program.stages; ++stage) {
-        report[static_cast<std::size_t>(stage)].stage = stage;
-        report[static_cast<std::size_t>(stage)].versions = report[static_cast<std::size_t>(stage)].copies = 1;
+        report[stage].stage = stage;
+        report[stage].versions = report[stage].copies = 1;
     }
     for (const Buffer& buffer : program.buffers)
-        if (buffer.kind == BufferKind::Parameters
-            && buffer.device == program.deviceOfStage[static_cast<std::size_t>(buffer.stage)])
-            report[static_cast<std::size_t>(buffer.stage)].bytes = buffer.bytes;
+        if (buffer.kind == BufferKind::Parameters && buffer.device == program.deviceOfStage[buffer.stage])
+            report[buffer.stage].bytes = buffer.bytes;
     std::vector<int> live(report.size(), 0);
     std::vector<std::int64_t> sum(report.size(), 0), forwards(report.size(), 0);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
@@ -128,7 +127,7 @@ std::vector<StageWeights> weightReport(const Program& program)
     for (std::size_t s = 0; s < report.size(); ++s)
         report[s].meanStaleness = forwards[s] > 0 ? static_cast<double>(sum[s]) / static_cast<double>(forwards[s]) : 0;
     if (program.shardedStates)
-        countCopiesUnderWay(program, report);
+        countCopiesInFlight(program, report);
     for (int device = 0; device < static_cast<int>(program.devices.size()); ++device)
         countCopies(program, device, report);
     return report;

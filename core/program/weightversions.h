@@ -3,13 +3,14 @@
 // an update sets aside because a later block still wants it, and what goes from device to device where several
 // work on a stage. A stage's newest weights are its persistent Parameters; an older version is copied out by the
 // update that replaces it, and only when somebody will read it, so liveness of these buffers is the memory of a
-// weight policy. Sharded states are copied out for their way from block to block instead (weighthops.h). O(1) per
-// block.
+// weight policy. Sharded states are copied out for their way from block to block instead (core/schedule/weighthops.h).
+// O(1) per block.
 #pragma once
 
 #include "core/program/pendingtransfers.h"
 #include "core/program/taskwriter.h"
-#include "core/program/weighthops.h"
+#include "core/schedule/weighthops.h"
+#include "core/schedule/weightinputs.h"
 #include "core/schedule/weightplan.h"
 
 #include <map>
@@ -18,9 +19,6 @@
 #include <vector>
 
 namespace pipewright {
-
-/// Where several devices work on a stage, adds to the graph who waits for whose gradient sum and for whose update.
-void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);
 
 class WeightTasks : TaskWriter {
 public:
@@ -70,6 +68,7 @@ private:
     const OrderGraph& m_graph;
     const WeightPlan& m_plan;
     WeightHops m_hops;
+    std::map<BlockIndex, Arrival> m_handedOn; ///< by reader: where it finds the weights handed on to it
     std::set<int> m_setOut;                   ///< stages whose first weights are under way
     std::vector<bool> m_expected;             ///< per block: its weights may come, …
     std::map<BlockIndex, Outgoing> m_waiting; ///< … and by reader those that may not yet

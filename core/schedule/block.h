@@ -91,6 +91,20 @@ constexpr bool makesWeightGrad(Op op)
     return false;
 }
 
+/// Does it read its stage's weights? The weight gradient needs what was kept, not the weights.
+constexpr bool usesWeights(Op op)
+{
+    switch (op) {
+    case Op::F:
+    case Op::B:
+    case Op::I: return true;
+    case Op::W:
+    case Op::U:
+    case Op::R: return false;
+    }
+    return false;
+}
+
 /// A backward or a part of one.
 constexpr bool isBackward(Op op)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/edits.h"
 
-#include "core/program/weightversions.h"
+#include "core/schedule/weightinputs.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ EditResult checked(Schedule edited, std::span<const SkipConnection> skips)
 
 std::vector<Block>& lane(Schedule& schedule, int device)
 {
-    return schedule.order[static_cast<std::size_t>(device)];
+    return schedule.order[device];
 }
 
 /// The first stage's halves may have come apart among another stage's blocks; joins them again.
@@ -57,11 +57,11 @@ std::vector<Block> withFirstStageJoined(const std::vector<Block>& blocks, int mi
     const auto isHalf = [](const Block& b) { return b.stage == 0 && (b.op == Op::I || b.op == Op::W); };
     for (const Block& block : blocks)
         if (isHalf(block))
-            ++halves[static_cast<std::size_t>(block.microbatch)];
+            ++halves[block.microbatch];
     std::vector<Block> joined;
     joined.reserve(blocks.size());
     for (const Block& block : blocks) {
-        const bool both = isHalf(block) && halves[static_cast<std::size_t>(block.microbatch)] == 2;
+        const bool both = isHalf(block) && halves[block.microbatch] == 2;
         if (both && block.op == Op::W)
             continue; // placed with its I
         joined.push_back(block);
@@ -108,10 +108,9 @@ EditResult reorderDevice(const Schedule& schedule, int device, std::span<const s
         return refuse(schedule, fmt::format("device {}", device), "this is no order of its blocks",
                       "name each position once");
     };
-    if (device < 0 || device >= schedule.devices()
-        || positions.size() != schedule.order[static_cast<std::size_t>(device)].size())
+    if (device < 0 || device >= schedule.devices() || positions.size() != schedule.order[device].size())
         return fault();
-    const std::vector<Block>& present = schedule.order[static_cast<std::size_t>(device)];
+    const std::vector<Block>& present = schedule.order[device];
     std::vector<char> named(positions.size(), 0);
     std::vector<Block> order;
     order.reserve(positions.size());
@@ -135,13 +134,12 @@ EditResult moveStage(const Schedule& schedule, int stage, int device,
         || replica >= schedule.replicas())
         return refuse(schedule, fmt::format("stage {}", stage), fmt::format("it cannot move to device {}", device),
                       "choose a stage and a device of this schedule");
-    const int from = schedule.placement(replica)[static_cast<std::size_t>(stage)];
+    const int from = schedule.placement(replica)[stage];
     if (from == device)
         return {schedule, {}};
     Schedule edited = schedule;
-    std::vector<int>& placement =
-        replica == 0 ? edited.deviceOfStage : edited.morePlacements[static_cast<std::size_t>(replica) - 1];
-    placement[static_cast<std::size_t>(stage)] = device;
+    std::vector<int>& placement = replica == 0 ? edited.deviceOfStage : edited.replicaPlacements[replica - 1];
+    placement[stage] = device;
     std::vector<Block>& old = lane(edited, from);
     const auto moved = std::stable_partition(old.begin(), old.end(),
                                              [&](const Block& b) { return b.stage != stage || b.replica != replica; });
@@ -246,16 +244,16 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
         ++i;
     const int earliest = static_cast<int>(i - graph.firstOfDevice[device]);
     // The same pass of earlier microbatches keeps its turn, where nothing that is placed needs this block before.
-    int inTurn = earliest;
+    int dataParallelDevices = earliest;
     const std::vector<Block>& order = schedule.order[device];
     for (int k = earliest; k < static_cast<int>(order.size()); ++k) {
-        const Block& other = order[static_cast<std::size_t>(k)];
+        const Block& other = order[k];
         if (other.op == block.op && other.stage == block.stage && other.replica == block.replica
             && other.microbatch < block.microbatch)
-            inTurn = k + 1;
+            dataParallelDevices = k + 1;
     }
-    if (inTurn != earliest && placeBlock(schedule, block, inTurn).legal())
-        return inTurn;
+    if (dataParallelDevices != earliest && placeBlock(schedule, block, dataParallelDevices).legal())
+        return dataParallelDevices;
     EditResult result = placeBlock(schedule, block, earliest);
     return result.legal() ? earliest : refuseBecause(std::move(result.diagnostics));
 }

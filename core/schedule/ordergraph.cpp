@@ -96,14 +96,14 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
 
 void OrderGraph::checkTurns(const Schedule& schedule, Diagnostics& diagnostics) const
 {
-    if (schedule.inTurn.empty())
+    if (schedule.dataParallelDevices.empty())
         return;
-    if (schedule.inTurn.size() != schedule.deviceOfStage.size())
+    if (schedule.dataParallelDevices.size() != schedule.deviceOfStage.size())
         addError(diagnostics, "schedule.in_turn",
-                 fmt::format("{} stages, \"placement\" has {}", schedule.inTurn.size(), schedule.stages()),
+                 fmt::format("{} stages, \"placement\" has {}", schedule.dataParallelDevices.size(), schedule.stages()),
                  "list the devices of every stage");
-    for (std::size_t stage = 0; stage < schedule.inTurn.size(); ++stage) {
-        const std::vector<int>& devices = schedule.inTurn[stage];
+    for (std::size_t stage = 0; stage < schedule.dataParallelDevices.size(); ++stage) {
+        const std::vector<int>& devices = schedule.dataParallelDevices[stage];
         const std::string where = fmt::format("schedule.in_turn, stage {}", stage);
         if (devices.empty())
             addError(diagnostics, where, "no device works on it", "name at least one");
@@ -135,7 +135,7 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
 
     for (int device = 0; device < schedule.devices(); ++device) {
         firstOfDevice.push_back(static_cast<BlockIndex>(blocks.size()));
-        const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
+        const std::vector<Block>& order = schedule.order[device];
         blocks.insert(blocks.end(), order.begin(), order.end());
         deviceOfBlock.insert(deviceOfBlock.end(), order.size(), device);
         for (std::size_t position = 0; position < order.size(); ++position) {
@@ -216,7 +216,7 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
         if (!isBackward(block.op))
             continue;
         const int device = deviceOfBlock[i];
-        const BlockIndex first = firstOfDevice[static_cast<std::size_t>(device)];
+        const BlockIndex first = firstOfDevice[device];
         const auto here = [&] { return place(device, i - first, block); };
         const Op needed = makesInputGrad(block.op) ? Op::F : Op::I;
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
@@ -254,7 +254,7 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
         const int neighbour = forward ? block.microbatch - 1 : block.microbatch + 1;
         const BlockIndex input = forward ? indexOf(Op::F, block.stage, neighbour) : backwardOf(block.stage, neighbour);
         if (input != noBlock && input > i) {
-            const BlockIndex first = firstOfDevice[static_cast<std::size_t>(deviceOfBlock[i])];
+            const BlockIndex first = firstOfDevice[deviceOfBlock[i]];
             addError(diagnostics, place(deviceOfBlock[i], i - first, block),
                      fmt::format("it needs {}, the {} piece of the same sequence, which comes later",
                                  toString(blocks[input]), forward ? "previous" : "next"),
@@ -272,7 +272,7 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
         if (block.op != Op::U)
             continue;
         seen.push_back(block);
-        const BlockIndex first = firstOfDevice[static_cast<std::size_t>(deviceOfBlock[i])];
+        const BlockIndex first = firstOfDevice[deviceOfBlock[i]];
         const BlockIndex full = indexOf(Op::B, block.stage, block.microbatch);
         const BlockIndex gradient = full != noBlock ? full : indexOf(Op::W, block.stage, block.microbatch);
         if (gradient != noBlock && gradient > i && deviceOfBlock[gradient] == deviceOfBlock[i])

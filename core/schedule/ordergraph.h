@@ -187,7 +187,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
                 run.start[b] = start;
                 run.end[b] = free[d];
                 run.sequence.push_back(b);
-                for (std::int32_t w = waiter[b]; w >= 0; w = nextWaiter[static_cast<std::size_t>(w)])
+                for (std::int32_t w = waiter[b]; w >= 0; w = nextWaiter[w])
                     runnable.push_back(w);
             }
             next[d] = i = unitEnd;

@@ -51,7 +51,7 @@ std::vector<Block> shifted(const std::vector<Block>& lane, const std::vector<std
         for (; mover != wanted.end() && mover->first <= i; ++mover)
             result.push_back(mover->second);
         if (i < most)
-            result.push_back(staying[static_cast<std::size_t>(i)]);
+            result.push_back(staying[i]);
     }
     return result;
 }

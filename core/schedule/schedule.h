@@ -4,6 +4,7 @@
 // change it, compare it. Nothing in it is checked until validate() looks (validate.h).
 #pragma once
 
+#include "core/base/limits.h"
 #include "core/base/units.h"
 #include "core/schedule/block.h"
 #include "core/schedule/transfer.h"
@@ -26,11 +27,6 @@ struct Pin {
     bool operator==(const Pin&) const = default;
 };
 
-/// Limits beyond which a schedule is taken for a typing error rather than work.
-inline constexpr int maxMicrobatches = 65'536;
-inline constexpr int maxDevices = 4'096;
-inline constexpr std::int64_t maxBlocks = 8'388'608;
-
 /// Two blocks, one behind the other in their device's order, that run at the same time (DualPipe's F&B):
 /// they start together when both have their inputs, and end together (Costs::overlapFactor).
 struct Overlap {
@@ -44,11 +40,11 @@ struct Schedule {
     std::vector<int> deviceOfStage; ///< placement: stage -> device; its size is the number of stages
     /// Bidirectional pipelines: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
     /// microbatch belongs to one replica, see replicaOf().
-    std::vector<std::vector<int>> morePlacements;
+    std::vector<std::vector<int>> replicaPlacements;
     /// Where the microbatches of a stage are worked on by several devices in turn (the workers of data parallel
     /// training): stage -> devices, microbatch m on the m-th of them, round and round. deviceOfStage then says
     /// which device updates the stage. Empty: deviceOfStage alone. Such a schedule has U blocks and one replica.
-    std::vector<std::vector<int>> inTurn;
+    std::vector<std::vector<int>> dataParallelDevices;
     /// Seq1F1B: so many consecutive microbatch numbers are pieces of one sequence. Within a stage the
     /// forwards of a sequence run in ascending order, since attention looks back, and its backwards in
     /// descending order. Divides `microbatches`.
@@ -57,9 +53,9 @@ struct Schedule {
     /// JaxPP merges I and W of stage 0 and rejects a list that separates them, since nothing waits for
     /// the input gradient of the first stage. Families that place them apart on purpose say so here.
     bool firstStageMaySplit = false;
-    /// Where devices take turns on a stage (inTurn) under a cyclic rule: only the one that updates it keeps its
-    /// weights, gradients and optimizer state. What a block reads and the gradient sum hop from one block of the stage
-    /// to the next, in the order of the cyclic timetable (weightrules.h).
+    /// Where devices take turns on a stage (dataParallelDevices) under a cyclic rule: only the one that updates it
+    /// keeps its weights, gradients and optimizer state. What a block reads and the gradient sum hop from one block of
+    /// the stage to the next, in the order of the cyclic timetable (weightrules.h).
     bool shardedStates = false;
     std::vector<std::vector<Block>> order; ///< device -> blocks in the order they run
     std::vector<Overlap> overlaps;         ///< sorted
@@ -74,26 +70,27 @@ struct Schedule {
     std::int64_t blocks() const;
     /// Most stages of one replica that any device holds (v in the papers).
     int chunks() const;
-    int replicas() const { return 1 + static_cast<int>(morePlacements.size()); }
+    int replicas() const { return 1 + static_cast<int>(replicaPlacements.size()); }
     /// The replicas share the microbatches out in equal consecutive runs: of 8 microbatches replica 1 of 2
     /// has 4 to 7. For a microbatch of this schedule.
     int replicaOf(int microbatch) const
     {
-        return morePlacements.empty()
+        return replicaPlacements.empty()
                    ? 0
                    : static_cast<int>(std::int64_t{microbatch} * replicas() / std::max(1, microbatches));
     }
     const std::vector<int>& placement(int replica) const
     {
-        return replica == 0 ? deviceOfStage : morePlacements[static_cast<std::size_t>(replica) - 1];
+        return replica == 0 ? deviceOfStage : replicaPlacements[replica - 1];
     }
     /// The device that holds a block's stage; the block is one of this schedule's.
     int deviceOf(const Block& block) const
     {
         const auto stage = static_cast<std::size_t>(block.stage);
-        if (inTurn.empty() || !isPass(block.op))
+        if (dataParallelDevices.empty() || !isPass(block.op))
             return placement(block.replica)[stage];
-        return inTurn[stage][static_cast<std::size_t>(block.microbatch) % inTurn[stage].size()];
+        return dataParallelDevices[stage]
+                                  [static_cast<std::size_t>(block.microbatch) % dataParallelDevices[stage].size()];
     }
     /// The block of these three, with the replica that the microbatch belongs to.
     Block block(Op op, int stage, int microbatch) const { return {op, stage, microbatch, replicaOf(microbatch)}; }

@@ -63,8 +63,8 @@ bool mayRepeat(const Schedule& s)
 {
     const std::int64_t blocks = s.blocks();
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
-           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1 && s.inTurn.empty()
-           && s.pins.empty() && s.transferOrder.empty()
+           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1
+           && s.dataParallelDevices.empty() && s.pins.empty() && s.transferOrder.empty()
            && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
 }
 
@@ -161,12 +161,12 @@ private:
                 ++part.end;
             m_steady.repetitions =
                 std::min(m_steady.repetitions, static_cast<int>((part.end - part.begin) / part.period));
-            m_steady.underWay = std::max(m_steady.underWay, underWay(order, part));
+            m_steady.inFlight = std::max(m_steady.inFlight, inFlight(order, part));
         }
     }
 
     /// In repetitions, rounded up.
-    int underWay(const Order& order, const SteadyState::Part& part) const
+    int inFlight(const Order& order, const SteadyState::Part& part) const
     {
         const auto first = order.begin() + static_cast<std::ptrdiff_t>(part.begin);
         const auto [oldest, newest] =
@@ -196,7 +196,7 @@ SteadyState takenTogether(SteadyState steady, int repetitions)
         part.period *= static_cast<std::size_t>(repetitions);
     steady.microbatches *= repetitions;
     steady.repetitions /= repetitions;
-    steady.underWay = (steady.underWay + repetitions - 1) / repetitions;
+    steady.inFlight = (steady.inFlight + repetitions - 1) / repetitions;
     return steady;
 }
 

@@ -21,7 +21,7 @@ struct SteadyState {
     std::vector<Part> parts; ///< per device
     int microbatches = 0;    ///< by which a repetition is further on than the one before
     int repetitions = 0;     ///< that all devices have
-    int underWay = 0;        ///< repetitions from the oldest to the newest microbatch that a device works on at a time
+    int inFlight = 0;        ///< repetitions from the oldest to the newest microbatch that a device works on at a time
 };
 
 /// Nothing for a schedule that is short or does not repeat itself. One with replicas, updates amid the step, pins or

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/validate.h"
 
-#include "core/program/weightversions.h"
+#include "core/schedule/weightinputs.h"
 
 #include <fmt/format.h>
 

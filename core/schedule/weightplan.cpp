@@ -29,7 +29,7 @@ public:
         m_latest.assign(m_graph.blocks.size(), 0);
         m_batchOf.assign(m_stages * m_microbatches, -1);
         for (std::size_t stage = 0; stage < m_stages; ++stage)
-            m_schedule.inTurn.empty() ? batchByOrder(stage) : batchByNumber(stage);
+            m_schedule.dataParallelDevices.empty() ? batchByOrder(stage) : batchByNumber(stage);
         m_rule = makeRule(m_schedule.weights);
         if (!hasErrors(m_diagnostics))
             checkRule();
@@ -62,7 +62,7 @@ private:
     {
         m_blocks.resize(m_stages);
         for (BlockIndex i = 0; i < m_graph.blocks.size(); ++i)
-            m_blocks[static_cast<std::size_t>(m_graph.blocks[i].stage)].push_back(i);
+            m_blocks[m_graph.blocks[i].stage].push_back(i);
     }
 
     void batchByOrder(std::size_t stage)
@@ -139,7 +139,7 @@ private:
     {
         const Diagnostics wrong = checkPolicy(m_schedule.weights);
         m_diagnostics.insert(m_diagnostics.end(), wrong.begin(), wrong.end());
-        if (!m_schedule.inTurn.empty() && !m_rule->namesVersions())
+        if (!m_schedule.dataParallelDevices.empty() && !m_rule->namesVersions())
             m_diagnostics.push_back({Severity::Error, "schedule.weights",
                                      fmt::format("{} reads the newest weights where a block stands, and a stage's "
                                                  "microbatches are spread over devices",
@@ -221,7 +221,7 @@ private:
     {
         const Block& block = m_graph.blocks[i];
         const auto stage = static_cast<std::size_t>(block.stage);
-        if (m_schedule.inTurn.empty() && read.version > m_latest[i]) {
+        if (m_schedule.dataParallelDevices.empty() && read.version > m_latest[i]) {
             const auto update = static_cast<std::size_t>(read.version - 1);
             fault(i,
                   fmt::format("{} has it read version {} of stage {}'s weights, which {} makes later",
@@ -261,7 +261,7 @@ bool hasUpdates(const Schedule& schedule)
 WeightPlan planWeights(const Schedule& schedule, const OrderGraph& graph, bool allowMissing, Diagnostics& diagnostics)
 {
     const bool cyclic = schedule.weights.rule == WeightRule::CdpV1 || schedule.weights.rule == WeightRule::CdpV2;
-    if (schedule.shardedStates && (schedule.inTurn.empty() || !cyclic))
+    if (schedule.shardedStates && (schedule.dataParallelDevices.empty() || !cyclic))
         diagnostics.push_back(
             {Severity::Error, "schedule.sharded_states",
              "a stage's states hop from worker to worker only where workers take turns on it in the cyclic way",
@@ -272,7 +272,7 @@ WeightPlan planWeights(const Schedule& schedule, const OrderGraph& graph, bool a
                 {Severity::Error, "schedule.weights",
                  fmt::format("{} is the rule, and the order has no update blocks", titleOf(schedule.weights.rule)),
                  "place update blocks such as \"U0.0\", or leave \"weights\" out"});
-        if (!schedule.inTurn.empty())
+        if (!schedule.dataParallelDevices.empty())
             diagnostics.push_back({Severity::Error, "schedule.in_turn",
                                    "several devices work on a stage, and no block updates it",
                                    "place update blocks such as \"U0.0\""});

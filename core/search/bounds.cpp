@@ -40,13 +40,13 @@ public:
     {
         collectStages();
         for (int d = 0; d < model.devices; ++d)
-            m_devices.push_back(model.stagesOfDevice[static_cast<std::size_t>(d)].empty() ? OfDevice{} : lookAt(d));
+            m_devices.push_back(model.stagesOfDevice[d].empty() ? OfDevice{} : lookAt(d));
     }
 
     std::vector<SearchBound> all()
     {
         for (int d = 0; d < m_model.devices; ++d)
-            if (!m_model.stagesOfDevice[static_cast<std::size_t>(d)].empty())
+            if (!m_model.stagesOfDevice[d].empty())
                 ofDevice(d);
         std::vector<SearchBound> bounds;
         for (const char* name : {"work", "memory", "way", "area", "rounds", "path"}) {
@@ -65,19 +65,19 @@ public:
     }
 
 private:
-    const StageExtremes& stage(int s) const { return m_stages[static_cast<std::size_t>(s)]; }
-    const OfDevice& device(int d) const { return m_devices[static_cast<std::size_t>(d)]; }
+    const StageExtremes& stage(int s) const { return m_stages[s]; }
+    const OfDevice& device(int d) const { return m_devices[d]; }
 
     void collectStages()
     {
         m_stages.resize(static_cast<std::size_t>(m_model.stages));
         for (int s = 0; s < m_model.stages; ++s)
             for (int m = 0; m < m_model.microbatches; ++m) {
-                const auto task = [&](std::int32_t id) { return m_model.tasks[static_cast<std::size_t>(id)]; };
+                const auto task = [&](std::int32_t id) { return m_model.tasks[id]; };
                 const SearchTask f = task(m_model.forward(s, m)), b = task(m_model.backward(s, m));
                 const std::int32_t weight = m_model.weightGrad(s, m);
                 const Nanoseconds w = weight < 0 ? 0 : task(weight).duration;
-                StageExtremes& x = m_stages[static_cast<std::size_t>(s)];
+                StageExtremes& x = m_stages[s];
                 const auto least = [m](auto& all, auto one) { all = m == 0 ? one : std::min(all, one); };
                 const auto most = [](auto& all, auto one) { all = std::max(all, one); };
                 least(x.leastF, f.duration), least(x.leastB, b.duration), least(x.leastW, w);
@@ -149,8 +149,8 @@ private:
 
     OfDevice lookAt(int d)
     {
-        const std::vector<int>& stages = m_model.stagesOfDevice[static_cast<std::size_t>(d)];
-        const Bytes room = m_model.capacity[static_cast<std::size_t>(d)];
+        const std::vector<int>& stages = m_model.stagesOfDevice[d];
+        const Bytes room = m_model.capacity[d];
         const int count = m_model.microbatches;
         OfDevice x;
         x.first = stages.front();
@@ -199,8 +199,7 @@ private:
     {
         const OfDevice& x = device(d);
         const bool whole = m_objective == SearchObjective::Makespan;
-        const Nanoseconds before = whole ? down(0, x.first) : 0,
-                          after = whole ? m_model.updates[static_cast<std::size_t>(d)] : 0;
+        const Nanoseconds before = whole ? down(0, x.first) : 0, after = whole ? m_model.updates[d] : 0;
         const auto note = [&](Nanoseconds value, const char* name, std::string why) {
             m_found.push_back({before + value + after, d, name, std::move(why)});
         };
@@ -219,7 +218,7 @@ private:
         ofArea(d, before + after);
         ofRounds(d, before + after);
         for (int via = 0; via < m_model.devices; ++via)
-            if (!m_model.stagesOfDevice[static_cast<std::size_t>(via)].empty() && device(via).first >= x.first)
+            if (!m_model.stagesOfDevice[via].empty() && device(via).first >= x.first)
                 ofWay(d, via, before + after);
     }
 
@@ -241,12 +240,12 @@ private:
     /// Activations x time: every one is live from its F until its W, and memory holds only so many at once.
     void ofArea(int d, Nanoseconds outside)
     {
-        Bytes room = m_model.capacity[static_cast<std::size_t>(d)];
+        Bytes room = m_model.capacity[d];
         if (room <= 0 || room == SearchModel::noCapacity)
             return;
         long double area = 0;
         Bytes grain = 0;
-        for (const int s : m_model.stagesOfDevice[static_cast<std::size_t>(d)]) {
+        for (const int s : m_model.stagesOfDevice[d]) {
             const StageExtremes& e = stage(s);
             area += static_cast<long double>(m_model.microbatches)
                     * (static_cast<long double>(e.live) * static_cast<long double>(e.leastF + away(s) + e.leastB)
@@ -270,10 +269,9 @@ private:
     /// so many microbatches the whole way there and back again passes, and the forwards of one round follow each other.
     void ofRounds(int d, Nanoseconds outside)
     {
-        const std::vector<int>& stages = m_model.stagesOfDevice[static_cast<std::size_t>(d)];
+        const std::vector<int>& stages = m_model.stagesOfDevice[d];
         const StageExtremes& e = stage(stages.front());
-        const Bytes room = m_model.capacity[static_cast<std::size_t>(d)],
-                    least = e.owed > 0 ? std::min(e.live, e.owed) : e.live;
+        const Bytes room = m_model.capacity[d], least = e.owed > 0 ? std::min(e.live, e.owed) : e.live;
         if (room == SearchModel::noCapacity || least <= 0 || room < e.live)
             return;
         const Bytes live = 1 + (room - e.live) / least;

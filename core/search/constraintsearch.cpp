@@ -3,7 +3,7 @@
 
 #ifdef PIPEWRIGHT_GECODE
 
-#include "core/search/twins.h"
+#include "core/search/symmetricpredecessors.h"
 
 #include <gecode/int.hh>
 #include <gecode/search.hh>
@@ -24,13 +24,13 @@ struct Ticks {
     const SearchModel& model;
     SearchObjective objective;
     Nanoseconds tick = 1;
-    bool exact = true; ///< nothing was rounded
-    int inTurn = 0;    ///< all blocks one after the other, with their delays
+    bool exact = true;           ///< nothing was rounded
+    int dataParallelDevices = 0; ///< all blocks one after the other, with their delays
     std::vector<std::int32_t> twinBefore;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
     int of(Nanoseconds time) const { return static_cast<int>(time / tick); }
-    int duration(std::int32_t task) const { return of(model.tasks[static_cast<std::size_t>(task)].duration); }
+    int duration(std::int32_t task) const { return of(model.tasks[task].duration); }
 };
 
 /// Pairs of a device that neither the chains nor the order of the microbatches decide.
@@ -116,7 +116,7 @@ public:
     {
         Lanes lanes(static_cast<std::size_t>(m_ticks->model.devices));
         for (std::size_t t = 0; t < m_ticks->model.tasks.size(); ++t)
-            lanes[static_cast<std::size_t>(m_ticks->model.tasks[t].device)].push_back(static_cast<std::int32_t>(t));
+            lanes[m_ticks->model.tasks[t].device].push_back(static_cast<std::int32_t>(t));
         for (std::vector<std::int32_t>& lane : lanes)
             // Blocks that take no time share starts; the one that is waited for has the lower number.
             std::stable_sort(lane.begin(), lane.end(),
@@ -132,7 +132,7 @@ private:
     int horizon() const
     {
         if (m_aim->incumbent == nullptr)
-            return worth() + m_ticks->inTurn;
+            return worth() + m_ticks->dataParallelDevices;
         return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth();
     }
 
@@ -140,18 +140,17 @@ private:
     {
         if (first < 0)
             return;
-        Gecode::linear(
-            *this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({m_start[second], m_start[first]}), Gecode::IRT_GQ,
-            m_ticks->of(m_ticks->model.tasks[static_cast<std::size_t>(first)].duration) + m_ticks->of(delay));
+        Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({m_start[second], m_start[first]}),
+                       Gecode::IRT_GQ, m_ticks->of(m_ticks->model.tasks[first].duration) + m_ticks->of(delay));
     }
 
     void sequence()
     {
         for (std::int32_t t = 0; t < m_start.size(); ++t) {
-            const SearchTask& task = m_ticks->model.tasks[static_cast<std::size_t>(t)];
+            const SearchTask& task = m_ticks->model.tasks[t];
             precede(task.input, t, task.delay);
             precede(task.local, t, 0);
-            precede(m_ticks->twinBefore[static_cast<std::size_t>(t)], t, 0);
+            precede(m_ticks->twinBefore[t], t, 0);
             for (const ExtraInput& extra : m_ticks->model.extrasOf(t))
                 precede(extra.input, t, extra.delay);
         }
@@ -176,13 +175,13 @@ private:
         Gecode::IntVarArgs starts;
         Gecode::IntArgs durations;
         for (std::int32_t t = 0; t < m_start.size(); ++t)
-            if (model.tasks[static_cast<std::size_t>(t)].device == d) {
+            if (model.tasks[t].device == d) {
                 starts << m_start[t];
                 durations << m_ticks->duration(t);
             }
         if (starts.size() > 1)
             Gecode::unary(*this, starts, durations, Gecode::IPL_ADVANCED);
-        if (model.capacity[static_cast<std::size_t>(d)] != SearchModel::noCapacity)
+        if (model.capacity[d] != SearchModel::noCapacity)
             memory(d);
     }
 
@@ -190,14 +189,13 @@ private:
     void memory(int d)
     {
         const SearchModel& model = m_ticks->model;
-        const Bytes room = model.capacity[static_cast<std::size_t>(d)];
+        const Bytes room = model.capacity[d];
         const Bytes grain = std::max<Bytes>(1, room / 10'000);
         Gecode::IntVarArgs starts, durations, ends;
         Gecode::IntArgs usage;
         bool needed = false;
-        for (const int s : model.stagesOfDevice[static_cast<std::size_t>(d)]) {
-            const SearchTask &f = model.tasks[static_cast<std::size_t>(model.forward(s, 0))],
-                             &b = model.tasks[static_cast<std::size_t>(model.backward(s, 0))];
+        for (const int s : model.stagesOfDevice[d]) {
+            const SearchTask &f = model.tasks[model.forward(s, 0)], &b = model.tasks[model.backward(s, 0)];
             const bool split = model.weightGrad(s, 0) >= 0;
             const Bytes owed = split ? f.taken + b.taken - b.freed : 0,
                         both = split ? std::min(f.taken, owed) : f.taken;
@@ -207,8 +205,8 @@ private:
                     const auto late = static_cast<int>(m), early = late - static_cast<int>(1 + (room - f.taken) / both);
                     precede(split ? model.weightGrad(s, early) : model.backward(s, early), model.forward(s, late), 0);
                 }
-            needed = needed || model.stagesOfDevice[static_cast<std::size_t>(d)].size() > 1
-                     || (split && f.taken != owed) || f.passing > 0 || b.passing > 0;
+            needed = needed || model.stagesOfDevice[d].size() > 1 || (split && f.taken != owed) || f.passing > 0
+                     || b.passing > 0;
             for (int m = 0; m < model.microbatches; ++m) {
                 const auto hold = [&](std::int32_t from, std::int32_t until, Bytes bytes) {
                     if (bytes < grain)
@@ -247,14 +245,13 @@ private:
         }
         const bool span = m_ticks->objective == SearchObjective::Span;
         for (int d = 0; d < model.devices; ++d) {
-            const std::vector<int>& stages = model.stagesOfDevice[static_cast<std::size_t>(d)];
+            const std::vector<int>& stages = model.stagesOfDevice[d];
             for (const int s : stages) {
                 // The first block of a device is the first forward of its first stage; the step begins at 0.
                 const std::int32_t last = model.weightGrad(s, model.microbatches - 1) >= 0
                                               ? model.weightGrad(s, model.microbatches - 1)
                                               : model.backward(s, model.microbatches - 1);
-                const int more =
-                    m_ticks->duration(last) + (span ? 0 : m_ticks->of(model.updates[static_cast<std::size_t>(d)]));
+                const int more = m_ticks->duration(last) + (span ? 0 : m_ticks->of(model.updates[d]));
                 const std::int32_t first = model.forward(span ? stages.front() : 0, 0);
                 Gecode::linear(*this, Gecode::IntArgs({1, -1, 1}),
                                Gecode::IntVarArgs({m_value, m_start[last], m_start[first]}), Gecode::IRT_GQ, more);
@@ -393,7 +390,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
 {
     if (model.tasks.size() > mostTasksToConstrain)
         return std::nullopt;
-    Ticks ticks{model, objective, 0, true, 0, twinsBefore(model), {}};
+    Ticks ticks{model, objective, 0, true, 0, symmetricPredecessors(model), {}};
     if (ticks.twinBefore.empty())
         return std::nullopt;
     Nanoseconds work = 0, delays = 0;
@@ -411,7 +408,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
         note(extra.delay);
         delays += extra.delay;
     }
-    const Nanoseconds inTurn = work + delays;
+    const Nanoseconds dataParallelDevices = work + delays;
     for (const Nanoseconds update : model.updates)
         note(update);
     // Values beyond some million ticks only make domains wide.
@@ -419,7 +416,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
         ticks.tick = coarse;
         ticks.exact = false;
     }
-    ticks.inTurn = ticks.of(inTurn) + 1;
+    ticks.dataParallelDevices = ticks.of(dataParallelDevices) + 1;
     ticks.openPairs = openPairs(model, ticks.twinBefore);
     return ticks;
 }

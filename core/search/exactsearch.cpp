@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/exactsearch.h"
 
-#include "core/search/twins.h"
+#include "core/search/symmetricpredecessors.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options,
 {
     for (std::size_t t = 0; t < model.tasks.size(); ++t) {
         const SearchTask& task = model.tasks[t];
-        m_left[static_cast<std::size_t>(task.device)] += task.duration;
+        m_left[task.device] += task.duration;
         for (const std::int32_t input : {task.input, task.local, task.lockedAfter})
             if (input >= 0)
                 m_inputs[t].push_back(input);
@@ -23,7 +23,7 @@ ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options,
             m_inputs[t].push_back(extra.input);
     }
     findWays();
-    if (std::vector<std::int32_t> twins = twinsBefore(model); !twins.empty())
+    if (std::vector<std::int32_t> twins = symmetricPredecessors(model); !twins.empty())
         m_twinBefore = std::move(twins);
 }
 
@@ -43,8 +43,8 @@ void ExactSearch::findWays()
                 const auto lengthen = [&](std::int32_t input, Nanoseconds delay) {
                     if (input < 0 || way[t] < 0)
                         return;
-                    Nanoseconds& before = way[static_cast<std::size_t>(input)];
-                    const Nanoseconds longer = m_model.tasks[static_cast<std::size_t>(input)].duration + delay + way[t];
+                    Nanoseconds& before = way[input];
+                    const Nanoseconds longer = m_model.tasks[input].duration + delay + way[t];
                     if (longer > before) {
                         before = longer;
                         changed = true;
@@ -70,17 +70,17 @@ bool ExactSearch::run(std::int64_t nodes, const std::function<bool()>& stop)
 
 Nanoseconds ExactSearch::startOf(std::int32_t id) const
 {
-    for (const std::int32_t input : m_inputs[static_cast<std::size_t>(id)])
-        if (m_placed[static_cast<std::size_t>(input)] == 0)
+    for (const std::int32_t input : m_inputs[id])
+        if (m_placed[input] == 0)
             return -1;
-    const SearchTask& task = m_model.tasks[static_cast<std::size_t>(id)];
-    Nanoseconds start = std::max(m_free[static_cast<std::size_t>(task.device)], task.earliest);
+    const SearchTask& task = m_model.tasks[id];
+    Nanoseconds start = std::max(m_free[task.device], task.earliest);
     if (task.input >= 0)
-        start = std::max(start, m_end[static_cast<std::size_t>(task.input)] + task.delay);
+        start = std::max(start, m_end[task.input] + task.delay);
     if (task.local >= 0)
-        start = std::max(start, m_end[static_cast<std::size_t>(task.local)]);
+        start = std::max(start, m_end[task.local]);
     for (const ExtraInput& extra : m_model.extrasOf(id))
-        start = std::max(start, m_end[static_cast<std::size_t>(extra.input)] + extra.delay);
+        start = std::max(start, m_end[extra.input] + extra.delay);
     return start;
 }
 
@@ -90,14 +90,14 @@ bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
     const Nanoseconds best = m_incumbent.best();
     const bool span = m_options.objective == SearchObjective::Span;
     const Nanoseconds begin = m_begin < 0 ? start : m_begin; // of the step: blocks are placed by their starts
-    const auto own = static_cast<std::size_t>(m_model.tasks[static_cast<std::size_t>(id)].device);
+    const auto own = static_cast<std::size_t>(m_model.tasks[id].device);
     for (std::size_t d = 0; d < m_free.size(); ++d) {
         const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
             continue; // it has not begun: only its work counts, which no order changes
         const Nanoseconds from = span ? first : begin - m_model.updates[d];
         const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];
-        const Nanoseconds way = m_way[d][static_cast<std::size_t>(id)];
+        const Nanoseconds way = m_way[d][id];
         if (busy - from >= best || (way >= 0 && start + way - from >= best))
             return true;
     }
@@ -122,19 +122,19 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
     }
     std::vector<std::pair<Nanoseconds, std::int32_t>> choices;
     for (std::size_t t = 0; t < m_model.tasks.size(); ++t)
-        if (m_placed[t] == 0 && (m_twinBefore[t] < 0 || m_placed[static_cast<std::size_t>(m_twinBefore[t])] != 0))
+        if (m_placed[t] == 0 && (m_twinBefore[t] < 0 || m_placed[m_twinBefore[t]] != 0))
             if (const Nanoseconds start = startOf(static_cast<std::int32_t>(t)); start >= from)
                 choices.emplace_back(start, static_cast<std::int32_t>(t));
     std::sort(choices.begin(), choices.end());
     for (const auto& [start, id] : choices) {
-        const SearchTask& task = m_model.tasks[static_cast<std::size_t>(id)];
+        const SearchTask& task = m_model.tasks[id];
         const auto d = static_cast<std::size_t>(task.device);
         if (m_live[d] + task.taken + task.passing > m_model.capacity[d] || hopeless(id, start))
             continue;
         const Nanoseconds freeBefore = m_free[d], firstBefore = m_first[d];
         m_begin = placed == 0 ? start : m_begin;
-        m_placed[static_cast<std::size_t>(id)] = 1;
-        m_end[static_cast<std::size_t>(id)] = m_free[d] = start + task.duration;
+        m_placed[id] = 1;
+        m_end[id] = m_free[d] = start + task.duration;
         m_first[d] = firstBefore < 0 ? start : firstBefore;
         m_left[d] -= task.duration;
         m_live[d] += task.taken - task.freed;
@@ -145,7 +145,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         m_left[d] += task.duration;
         m_first[d] = firstBefore;
         m_free[d] = freeBefore;
-        m_placed[static_cast<std::size_t>(id)] = 0;
+        m_placed[id] = 0;
         m_begin = placed == 0 ? -1 : m_begin;
         if (m_cut)
             return;

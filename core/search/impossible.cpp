@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/bounds.h"
 
-#include "core/predict/memorypeak.h"
+#include "core/predict/peakbreakdown.h"
 #include "core/predict/predict.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,7 @@ Design oneMicrobatch(const Design& design)
         lane.clear();
     const bool split = design.schedule.backward == BackwardStyle::Split;
     const auto place = [&](Op op, int s) {
-        one.schedule.order[static_cast<std::size_t>(one.schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back(
-            {op, s, 0, 0});
+        one.schedule.order[one.schedule.deviceOfStage[s]].push_back({op, s, 0, 0});
     };
     for (int s = 0; s < one.schedule.stages(); ++s)
         place(Op::F, s);
@@ -56,20 +55,19 @@ std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::v
     std::vector<KeptBetweenLocks> kept;
     std::vector<std::int32_t> lastOfCell(model.tasks.size(), -1); // by F: index into `kept` of what is open
     for (std::size_t i = 0; i < chain.size(); ++i) {
-        const SearchTask& task = model.tasks[static_cast<std::size_t>(chain[i])];
+        const SearchTask& task = model.tasks[chain[i]];
         const std::int32_t forward = model.forward(task.stage, task.microbatch);
-        const SearchTask &f = model.tasks[static_cast<std::size_t>(forward)],
-                         &b = model.tasks[static_cast<std::size_t>(forward) + 1];
+        const SearchTask &f = model.tasks[forward], &b = model.tasks[forward + 1];
         const Bytes owed = f.taken + b.taken - b.freed;
-        if (std::int32_t& open = lastOfCell[static_cast<std::size_t>(forward)]; open >= 0) {
-            KeptBetweenLocks& before = kept[static_cast<std::size_t>(open)];
+        if (std::int32_t& open = lastOfCell[forward]; open >= 0) {
+            KeptBetweenLocks& before = kept[open];
             before.to = task.op == Op::I ? i - 1 : i; // from I on it is counted as what W needs
             // Between F and W the I may come at any time.
-            if (task.op == Op::W && model.tasks[static_cast<std::size_t>(before.task)].op == Op::F)
+            if (task.op == Op::W && model.tasks[before.task].op == Op::F)
                 before.bytes = std::min(before.bytes, owed);
         }
         if (task.op == Op::F || task.op == Op::I) {
-            lastOfCell[static_cast<std::size_t>(forward)] = static_cast<std::int32_t>(kept.size());
+            lastOfCell[forward] = static_cast<std::int32_t>(kept.size());
             kept.push_back({i, i, task.op == Op::F ? f.taken : owed, chain[i]});
         }
     }
@@ -83,13 +81,13 @@ void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
     std::vector<std::int32_t> next(model.tasks.size(), -1), first(static_cast<std::size_t>(model.devices), -1);
     for (std::size_t t = 0; t < model.tasks.size(); ++t)
         if (const std::int32_t before = model.tasks[t].lockedAfter; before >= 0)
-            next[static_cast<std::size_t>(before)] = static_cast<std::int32_t>(t);
+            next[before] = static_cast<std::int32_t>(t);
     for (std::size_t t = 0; t < model.tasks.size(); ++t)
         if (next[t] >= 0 && model.tasks[t].lockedAfter < 0)
-            first[static_cast<std::size_t>(model.tasks[t].device)] = static_cast<std::int32_t>(t);
+            first[model.tasks[t].device] = static_cast<std::int32_t>(t);
     for (std::size_t d = 0; d < first.size(); ++d) {
         std::vector<std::int32_t> chain;
-        for (std::int32_t t = first[d]; t >= 0; t = next[static_cast<std::size_t>(t)])
+        for (std::int32_t t = first[d]; t >= 0; t = next[t])
             chain.push_back(t);
         const std::vector<KeptBetweenLocks> kept = keptBetween(model, chain);
         Bytes most = 0, live = 0;
@@ -114,7 +112,7 @@ void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
         Bytes needed = 0;
         std::string names;
         for (const KeptBetweenLocks& k : together) {
-            const SearchTask& task = model.tasks[static_cast<std::size_t>(k.task)];
+            const SearchTask& task = model.tasks[k.task];
             names += (names.empty() ? "" : ", ") + toString(Block{task.op, task.stage, task.microbatch, 0});
             if ((needed += k.bytes) > model.capacity[d])
                 break;

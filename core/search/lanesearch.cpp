@@ -13,8 +13,7 @@ LaneSearch::LaneSearch(const SearchModel& model, SearchObjective objective)
 
 bool LaneSearch::mayPass(std::int32_t earlier, std::int32_t later) const
 {
-    const SearchTask &a = m_model.tasks[static_cast<std::size_t>(earlier)],
-                     &b = m_model.tasks[static_cast<std::size_t>(later)];
+    const SearchTask &a = m_model.tasks[earlier], &b = m_model.tasks[later];
     return b.local != earlier && b.lockedAfter != earlier
            && b.input != earlier
            // Equal passes of a stage change nothing by changing places.
@@ -27,19 +26,16 @@ void LaneSearch::findCritical(const Lanes& lanes)
 {
     m_critical.clear();
     const std::vector<Nanoseconds>& start = m_times.starts();
-    const auto endOf = [&](std::int32_t id) {
-        return start[static_cast<std::size_t>(id)] + m_model.tasks[static_cast<std::size_t>(id)].duration;
-    };
+    const auto endOf = [&](std::int32_t id) { return start[id] + m_model.tasks[id].duration; };
     std::int32_t at = -1;
     Nanoseconds worst = -1;
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         if (lanes[d].empty())
             continue;
         for (std::size_t i = 0; i < lanes[d].size(); ++i)
-            m_position[static_cast<std::size_t>(lanes[d][i])] = static_cast<std::int32_t>(i);
+            m_position[lanes[d][i]] = static_cast<std::int32_t>(i);
         const Nanoseconds own =
-            endOf(lanes[d].back())
-            - (m_objective == SearchObjective::Span ? start[static_cast<std::size_t>(lanes[d].front())] : 0);
+            endOf(lanes[d].back()) - (m_objective == SearchObjective::Span ? start[lanes[d].front()] : 0);
         if (own > worst) {
             worst = own;
             at = lanes[d].back();
@@ -47,15 +43,14 @@ void LaneSearch::findCritical(const Lanes& lanes)
     }
     while (at >= 0) {
         m_critical.push_back(at);
-        const SearchTask& task = m_model.tasks[static_cast<std::size_t>(at)];
-        const Nanoseconds begin = start[static_cast<std::size_t>(at)];
-        const std::int32_t position = m_position[static_cast<std::size_t>(at)];
+        const SearchTask& task = m_model.tasks[at];
+        const Nanoseconds begin = start[at];
+        const std::int32_t position = m_position[at];
         std::int32_t before = -1;
         if (task.input >= 0 && endOf(task.input) + task.delay == begin)
             before = task.input;
         if (position > 0) {
-            const std::int32_t neighbour =
-                lanes[static_cast<std::size_t>(task.device)][static_cast<std::size_t>(position) - 1];
+            const std::int32_t neighbour = lanes[task.device][position - 1];
             if (endOf(neighbour) == begin && (before < 0 || m_critical.size() % 2 == 0))
                 before = neighbour;
         }
@@ -92,8 +87,8 @@ Nanoseconds LaneSearch::improve(Lanes& lanes, int changes, std::mt19937_64& rand
         std::size_t device = 0, from = 0;
         if (!m_critical.empty() && below(4) != 0) {
             const std::int32_t task = m_critical[below(m_critical.size())];
-            device = static_cast<std::size_t>(m_model.tasks[static_cast<std::size_t>(task)].device);
-            from = static_cast<std::size_t>(m_position[static_cast<std::size_t>(task)]);
+            device = static_cast<std::size_t>(m_model.tasks[task].device);
+            from = static_cast<std::size_t>(m_position[task]);
         } else {
             device = below(lanes.size());
             if (lanes[device].empty())

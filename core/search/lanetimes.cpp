@@ -35,10 +35,10 @@ bool LaneTimes::run(const Lanes& lanes)
             Nanoseconds start = std::max(m_free[d], task.earliest);
             std::int32_t missing = -1;
             const auto wait = [&](std::int32_t input, Nanoseconds delay) {
-                if (m_done[static_cast<std::size_t>(input)] == 0)
+                if (m_done[input] == 0)
                     missing = input;
                 else
-                    start = std::max(start, m_end[static_cast<std::size_t>(input)] + delay);
+                    start = std::max(start, m_end[input] + delay);
             };
             if (task.input >= 0)
                 wait(task.input, task.delay);
@@ -51,15 +51,15 @@ bool LaneTimes::run(const Lanes& lanes)
                         break;
                 }
             if (missing >= 0) {
-                m_nextWaiter[d] = m_waiter[static_cast<std::size_t>(missing)];
-                m_waiter[static_cast<std::size_t>(missing)] = static_cast<std::int32_t>(d);
+                m_nextWaiter[d] = m_waiter[missing];
+                m_waiter[missing] = static_cast<std::int32_t>(d);
                 break;
             }
             m_start[id] = start;
             m_free[d] = m_end[id] = start + task.duration;
             m_done[id] = 1;
             m_sequence[ran++] = lane[i];
-            for (std::int32_t w = m_waiter[id]; w >= 0; w = m_nextWaiter[static_cast<std::size_t>(w)])
+            for (std::int32_t w = m_waiter[id]; w >= 0; w = m_nextWaiter[w])
                 m_runnable.push_back(w);
         }
     }
@@ -75,15 +75,14 @@ Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nano
         begin = SearchModel::noCapacity;
         for (const std::vector<std::int32_t>& lane : lanes)
             if (!lane.empty())
-                begin = std::min(begin, m_start[static_cast<std::size_t>(lane.front())]);
+                begin = std::min(begin, m_start[lane.front()]);
     }
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         if (lanes[d].empty())
             continue;
-        const Nanoseconds end = m_end[static_cast<std::size_t>(lanes[d].back())];
-        const Nanoseconds own = objective == SearchObjective::Span
-                                    ? end - m_start[static_cast<std::size_t>(lanes[d].front())]
-                                    : end - begin + m_model.updates[d];
+        const Nanoseconds end = m_end[lanes[d].back()];
+        const Nanoseconds own =
+            objective == SearchObjective::Span ? end - m_start[lanes[d].front()] : end - begin + m_model.updates[d];
         value = std::max(value, own);
         total += own;
     }
@@ -96,7 +95,7 @@ Bytes lanePeak(const SearchModel& model, const std::vector<std::int32_t>& lane)
 {
     Bytes live = 0, peak = 0;
     for (const std::int32_t id : lane) {
-        const SearchTask& task = model.tasks[static_cast<std::size_t>(id)];
+        const SearchTask& task = model.tasks[id];
         live += task.taken;
         peak = std::max(peak, live + task.passing);
         live -= task.freed;
@@ -111,11 +110,10 @@ bool lanesAllowed(const SearchModel& model, const Lanes& lanes)
         if (lanePeak(model, lanes[d]) > model.capacity[d])
             return false;
         for (const std::int32_t id : lanes[d]) {
-            const SearchTask& task = model.tasks[static_cast<std::size_t>(id)];
-            if ((task.local >= 0 && ran[static_cast<std::size_t>(task.local)] == 0)
-                || (task.lockedAfter >= 0 && ran[static_cast<std::size_t>(task.lockedAfter)] == 0))
+            const SearchTask& task = model.tasks[id];
+            if ((task.local >= 0 && ran[task.local] == 0) || (task.lockedAfter >= 0 && ran[task.lockedAfter] == 0))
                 return false;
-            ran[static_cast<std::size_t>(id)] = 1;
+            ran[id] = 1;
         }
     }
     return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/partition.h"
 
-#include "core/search/policy.h"
-#include "core/spmd/sharedstage.h"
+#include "core/search/listscheduling.h"
+#include "core/sharding/sharedstage.h"
 
 #include <fmt/format.h>
 
@@ -44,8 +44,7 @@ public:
     {
         const int count = design.schedule.devices();
         for (int d = 1; d < count; ++d)
-            m_devicesDiffer =
-                m_devicesDiffer || !(design.cluster.devices[static_cast<std::size_t>(d)] == design.cluster.devices[0]);
+            m_devicesDiffer = m_devicesDiffer || !(design.cluster.devices[d] == design.cluster.devices[0]);
         m_devicesDiffer = m_devicesDiffer || !design.costs.linkOfPair.empty();
     }
 
@@ -124,7 +123,7 @@ public:
 
     const Diagnostics& whyNone() const { return m_whyNone; }
     bool othersLeft() const { return !m_everyCut && (m_free || m_options.moveLayers); }
-    spmd::SharedStages& sharedStages() { return m_sharedStages; }
+    sharding::SharedStages& sharedStages() { return m_sharedStages; }
 
 private:
     bool over()
@@ -177,7 +176,7 @@ private:
         };
         do {
             for (std::size_t s = 0; s < devices.size(); ++s)
-                cut.devices[s] = names[static_cast<std::size_t>(devices[s])];
+                cut.devices[s] = names[devices[s]];
             give(give, 0, static_cast<int>(layers - stages));
         } while (m_devicesDiffer && std::next_permutation(names.begin(), names.end()));
         return cuts;
@@ -210,7 +209,7 @@ private:
         const auto stages = devices.size();
         std::vector<double> share(stages);
         for (std::size_t s = 0; s < stages; ++s) {
-            const DeviceSpec& device = m_design.cluster.devices[static_cast<std::size_t>(devices[s])];
+            const DeviceSpec& device = m_design.cluster.devices[devices[s]];
             share[s] = std::max(1e-9, device.peakFlops * device.efficiency)
                        / static_cast<double>(std::count(devices.begin(), devices.end(), devices[s]));
         }
@@ -252,7 +251,7 @@ private:
         const SearchModel model(design, m_options.search.limit);
         std::vector<double> work(static_cast<std::size_t>(model.devices), 0);
         for (const SearchTask& task : model.tasks)
-            work[static_cast<std::size_t>(task.device)] += 1e-9 * static_cast<double>(task.duration);
+            work[task.device] += 1e-9 * static_cast<double>(task.duration);
         cut.unevenness = std::inner_product(work.begin(), work.end(), work.begin(), 0.0);
         for (std::size_t d = 0; d < work.size(); ++d)
             if (model.stagesOfDevice[d].empty())
@@ -335,7 +334,7 @@ private:
     bool m_devicesDiffer = false, m_free = false;
     bool m_everyCut = true; ///< of a small design: all are searched
     Diagnostics m_whyNone;
-    spmd::SharedStages m_sharedStages;
+    sharding::SharedStages m_sharedStages;
 };
 
 void refuse(const Design& design, const PartitionOptions& options)

@@ -2,7 +2,7 @@
 #include "core/search/partsproof.h"
 
 #include "core/search/periodic.h"
-#include "core/search/twins.h"
+#include "core/search/symmetricpredecessors.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ ProofByParts::ProofByParts(const Design& design, const SearchModel& model, const
 bool ProofByParts::begin()
 {
     const int count = m_model.microbatches;
-    if (m_most < 2 || m_most >= count || twinsBefore(m_model).empty())
+    if (m_most < 2 || m_most >= count || symmetricPredecessors(m_model).empty())
         return false;
     m_parts = (count - m_most + m_most - 2) / (m_most - 1);
     m_each = (count - m_most + m_parts - 1) / m_parts;
@@ -51,12 +51,12 @@ bool ProofByParts::begin()
     std::vector<Nanoseconds> begins, ends;
     for (int m = 0; m < count; ++m) {
         const auto last = static_cast<std::size_t>(lastOf(m_model, m));
-        begins.push_back(times.starts()[static_cast<std::size_t>(m_model.forward(0, m))]);
+        begins.push_back(times.starts()[m_model.forward(0, m)]);
         ends.push_back(times.starts()[last] + m_model.tasks[last].duration);
     }
     std::sort(begins.begin(), begins.end());
     std::sort(ends.begin(), ends.end());
-    const auto at = [](const std::vector<Nanoseconds>& all, int m) { return all[static_cast<std::size_t>(m)]; };
+    const auto at = [](const std::vector<Nanoseconds>& all, int m) { return all[m]; };
     Nanoseconds each = at(begins, m_each) - at(begins, 0), last = at(ends, m_last - 1) - at(begins, 0);
     for (int m = 0; m + m_each < count; ++m)
         each = std::min(each, at(begins, m + m_each) - at(begins, m));
@@ -83,9 +83,8 @@ bool ProofByParts::goOn(const std::function<bool()>& stop)
             open = part->goOn(stop) || open;
     if (open || m_eachSearch->least() == 0 || m_lastSearch->least() == 0)
         return !stop();
-    const Nanoseconds after = m_options.objective == SearchObjective::Makespan
-                                  ? m_model.updates[static_cast<std::size_t>(m_model.deviceOfStage[0])]
-                                  : 0;
+    const Nanoseconds after =
+        m_options.objective == SearchObjective::Makespan ? m_model.updates[m_model.deviceOfStage[0]] : 0;
     m_incumbent.proveBound(
         m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
         fmt::format("constraint programming found that a forward of stage 0 and the one {} microbatches "

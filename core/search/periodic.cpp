@@ -31,7 +31,7 @@ namespace {
 /// A pass of a stage: 3 x stage + F, B or W.
 std::size_t passOf(const SearchModel& model, std::int32_t task)
 {
-    const SearchTask& t = model.tasks[static_cast<std::size_t>(task)];
+    const SearchTask& t = model.tasks[task];
     return static_cast<std::size_t>(passRanks * t.stage + passRank(t.op));
 }
 
@@ -49,9 +49,7 @@ std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const 
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         const std::vector<std::int32_t>& lane = lanes[d];
         const auto from = static_cast<std::size_t>(
-            std::find_if(lane.begin(), lane.end(),
-                         [&](std::int32_t t) { return starts[static_cast<std::size_t>(t)] >= cut; })
-            - lane.begin());
+            std::find_if(lane.begin(), lane.end(), [&](std::int32_t t) { return starts[t] >= cut; }) - lane.begin());
         const std::size_t length =
             lane.size() / static_cast<std::size_t>(few.microbatches) * static_cast<std::size_t>(period);
         if (from + length > lane.size())

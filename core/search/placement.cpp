@@ -2,7 +2,7 @@
 #include "core/search/placement.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/stagecosts.h"
+#include "core/design/stagecosts.h"
 
 namespace pipewright {
 
@@ -43,10 +43,7 @@ void placeInTurn(Schedule& schedule)
 {
     for (std::vector<Block>& lane : schedule.order)
         lane.clear();
-    const auto place = [&](Op op, int s, int m) {
-        schedule.order[static_cast<std::size_t>(schedule.deviceOfStage[static_cast<std::size_t>(s)])].push_back(
-            {op, s, m, 0});
-    };
+    const auto place = [&](Op op, int s, int m) { schedule.order[schedule.deviceOfStage[s]].push_back({op, s, m, 0}); };
     const bool split = schedule.backward == BackwardStyle::Split;
     for (int m = 0; m < schedule.microbatches; ++m) {
         for (int s = 0; s < schedule.stages(); ++s)
@@ -60,7 +57,7 @@ void placeInTurn(Schedule& schedule)
 }
 
 Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage,
-                     spmd::SharedStages* known)
+                     sharding::SharedStages* known)
 {
     if (!base.workload || base.layersPerStage.empty())
         throw Error("partition", "there is no model to cut", "make the design from a model");

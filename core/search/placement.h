@@ -4,14 +4,14 @@
 // other, which is legal everywhere and needs the least memory. O(stages), a design O(blocks).
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 
 #include <string_view>
 #include <vector>
 
 namespace pipewright {
 
-namespace spmd {
+namespace sharding {
 class SharedStages;
 }
 
@@ -36,6 +36,6 @@ void placeInTurn(Schedule& schedule);
 /// follow the layers wherever they go. Pins and building block are dropped. Throws Error: no model, a skip
 /// connection (its stages have no meaning in another cut), or layers that do not add up.
 Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage,
-                     spmd::SharedStages* known = nullptr);
+                     sharding::SharedStages* known = nullptr);
 
 } // namespace pipewright

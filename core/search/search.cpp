@@ -40,7 +40,7 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
             try {
                 SearchWorker(design, model, options, incumbent, index).run(stop);
             } catch (...) {
-                failures[static_cast<std::size_t>(index)] = std::current_exception();
+                failures[index] = std::current_exception();
                 over = true;
             }
             const std::lock_guard lock(mutex);

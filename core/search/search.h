@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The best order of a design's blocks under a memory limit, and how far from the best possible it can be at most.
 // A portfolio in threads: the published families that share the placement, rules tried in many variants
-// (policy.h), local search among orders (lanesearch.h), all orders of small designs (exactsearch.h) and, where it was
-// built in, constraint programming (constraintsearch.h), of designs that are too large for it by parts (partsproof.h);
-// they share the best schedule found so far, and all end when it meets a lower bound.
-// Every schedule that counts was predicted exactly, memory included. That prediction is the longest stretch that a stop
-// does not end: some 0.7 us per block, 33 ms for the 49,152 of 32 devices, two chunks each and 256 microbatches; before
-// the threads begin, model and bounds take 24 ms there.
+// (listscheduling.h), local search among orders (lanesearch.h), all orders of small designs (exactsearch.h) and, where
+// it was built in, constraint programming (constraintsearch.h), of designs that are too large for it by parts
+// (partsproof.h); they share the best schedule found so far, and all end when it meets a lower bound. Every schedule
+// that counts was predicted exactly, memory included. That prediction is the longest stretch that a stop does not end:
+// some 0.7 us per block, 33 ms for the 49,152 of 32 devices, two chunks each and 256 microbatches; before the threads
+// begin, model and bounds take 24 ms there.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -61,9 +61,9 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     stagesOfDevice.resize(static_cast<std::size_t>(devices));
     updates.assign(static_cast<std::size_t>(devices), 0);
     for (int s = 0; s < stages; ++s) {
-        const auto d = static_cast<std::size_t>(design.schedule.deviceOfStage[static_cast<std::size_t>(s)]);
+        const auto d = static_cast<std::size_t>(design.schedule.deviceOfStage[s]);
         stagesOfDevice[d].push_back(s);
-        updates[d] += design.costs.stages[static_cast<std::size_t>(s)].update;
+        updates[d] += design.costs.stages[s].update;
     }
     addTasks(design);
     addInputs(design);
@@ -71,8 +71,7 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     lock(design.schedule, locked);
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
-            tasks[static_cast<std::size_t>(task)].earliest =
-                std::max(tasks[static_cast<std::size_t>(task)].earliest, pin.earliestStart);
+            tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart);
 }
 
 void SearchModel::addTasks(const Design& design)
@@ -92,7 +91,7 @@ void SearchModel::addTasks(const Design& design)
             m_first[cell(s, m)] = first;
             const auto add = [&](Op op, std::int32_t local) {
                 SearchTask& task = tasks.emplace_back();
-                task.device = design.schedule.deviceOfStage[static_cast<std::size_t>(s)];
+                task.device = design.schedule.deviceOfStage[s];
                 task.stage = s;
                 task.microbatch = m;
                 task.op = op;
@@ -113,7 +112,7 @@ void SearchModel::addInputs(const Design& design)
 {
     const Costs& costs = design.costs;
     const auto delay = [&](std::int32_t from, std::int32_t to, Bytes bytes) {
-        const SearchTask &a = tasks[static_cast<std::size_t>(from)], &b = tasks[static_cast<std::size_t>(to)];
+        const SearchTask &a = tasks[from], &b = tasks[to];
         return a.device == b.device
                    ? 0
                    : costs.linkBetween(a.device, b.device).transferTime(costs.scaled(bytes, b.microbatch));
@@ -126,7 +125,7 @@ void SearchModel::addInputs(const Design& design)
         if (down ? task.stage > 0 : task.stage + 1 < stages) {
             task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
             const int sender = down ? task.stage - 1 : task.stage; // of the activation, whose gradient is as large
-            task.delay = delay(task.input, self, costs.stages[static_cast<std::size_t>(sender)].output);
+            task.delay = delay(task.input, self, costs.stages[sender].output);
         }
         for (const SkipConnection& skip : design.dataflow.skips)
             if ((down ? skip.toStage : skip.fromStage) == task.stage) {
@@ -144,14 +143,14 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
     std::vector<Bytes> persistent(static_cast<std::size_t>(devices), 0), savedOnDevice(persistent);
     Bytes known = 0;
     for (int d = 0; d < devices; ++d)
-        for (const int s : stagesOfDevice[static_cast<std::size_t>(d)]) {
-            const StageCosts& c = costs.stages[static_cast<std::size_t>(s)];
-            persistent[static_cast<std::size_t>(d)] += c.parameters + c.gradients + c.optimizerState;
-            savedOnDevice[static_cast<std::size_t>(d)] += c.savedUntilInputGrad + c.savedUntilWeightGrad;
+        for (const int s : stagesOfDevice[d]) {
+            const StageCosts& c = costs.stages[s];
+            persistent[d] += c.parameters + c.gradients + c.optimizerState;
+            savedOnDevice[d] += c.savedUntilInputGrad + c.savedUntilWeightGrad;
             known += c.savedUntilInputGrad + c.savedUntilWeightGrad;
         }
     for (SearchTask& task : tasks) {
-        const StageCosts& c = costs.stages[static_cast<std::size_t>(task.stage)];
+        const StageCosts& c = costs.stages[task.stage];
         const auto scaled = [&](Bytes bytes) { return costs.scaled(bytes, task.microbatch); };
         const bool units = byFactor && known == 0;
         const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
@@ -204,12 +203,12 @@ void SearchModel::lock(const Schedule& schedule, std::span<const Block> locked)
     std::vector<std::uint8_t> isLocked(tasks.size(), 0);
     for (const Block& block : locked)
         if (const std::int32_t task = taskOf(block); task >= 0)
-            isLocked[static_cast<std::size_t>(task)] = 1;
+            isLocked[task] = 1;
     for (const std::vector<Block>& lane : schedule.order) {
         std::int32_t last = -1;
         for (const Block& block : lane)
-            if (const std::int32_t task = taskOf(block); task >= 0 && isLocked[static_cast<std::size_t>(task)] != 0) {
-                tasks[static_cast<std::size_t>(task)].lockedAfter = last;
+            if (const std::int32_t task = taskOf(block); task >= 0 && isLocked[task] != 0) {
+                tasks[task].lockedAfter = last;
                 last = task;
             }
     }
@@ -218,12 +217,12 @@ void SearchModel::lock(const Schedule& schedule, std::span<const Block> locked)
 std::int32_t SearchModel::weightGrad(int stage, int microbatch) const
 {
     const std::int32_t back = backward(stage, microbatch);
-    return tasks[static_cast<std::size_t>(back)].op == Op::I ? back + 1 : -1;
+    return tasks[back].op == Op::I ? back + 1 : -1;
 }
 
 std::int32_t SearchModel::consumerOf(std::int32_t id) const
 {
-    const SearchTask& task = tasks[static_cast<std::size_t>(id)];
+    const SearchTask& task = tasks[id];
     if (task.op == Op::W)
         return -1;
     if (task.op == Op::F)
@@ -237,7 +236,7 @@ std::int32_t SearchModel::taskOf(const Block& block) const
         || block.replica != 0)
         return -1;
     const std::int32_t first = forward(block.stage, block.microbatch);
-    const bool split = tasks[static_cast<std::size_t>(first) + 1].op == Op::I;
+    const bool split = tasks[first + 1].op == Op::I;
     switch (block.op) {
     case Op::F: return first;
     case Op::B: return split ? -1 : first + 1;
@@ -266,10 +265,10 @@ std::optional<Lanes> SearchModel::lanesOf(const Schedule& schedule) const
     std::vector<std::uint8_t> seen(tasks.size(), 0);
     std::size_t count = 0;
     const auto add = [&](std::int32_t task) {
-        if (task < 0 || seen[static_cast<std::size_t>(task)] != 0)
+        if (task < 0 || seen[task] != 0)
             return;
-        seen[static_cast<std::size_t>(task)] = 1;
-        lanes[static_cast<std::size_t>(tasks[static_cast<std::size_t>(task)].device)].push_back(task);
+        seen[task] = 1;
+        lanes[tasks[task].device].push_back(task);
         ++count;
     };
     for (const std::vector<Block>& lane : schedule.order)
@@ -294,7 +293,7 @@ Schedule SearchModel::scheduleOf(const Lanes& lanes, const Schedule& like) const
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         schedule.order[d].clear();
         for (std::size_t i = 0; i < lanes[d].size(); ++i) {
-            const SearchTask& task = tasks[static_cast<std::size_t>(lanes[d][i])];
+            const SearchTask& task = tasks[lanes[d][i]];
             schedule.order[d].push_back(schedule.block(task.op, task.stage, task.microbatch));
             if (task.op == Op::I && task.stage == 0 && (i + 1 == lanes[d].size() || lanes[d][i + 1] != lanes[d][i] + 1))
                 schedule.firstStageMaySplit = true;

@@ -5,7 +5,7 @@
 // found here is predicted exactly before it counts. Building is O(blocks).
 #pragma once
 
-#include "core/program/design.h"
+#include "core/design/design.h"
 
 #include <cstdint>
 #include <optional>

@@ -188,9 +188,8 @@ Design withRecompute(const Design& design, std::span<const int> stages)
         if (stage < 0 || stage >= static_cast<int>(design.costs.stages.size()))
             throw Error("--recompute", fmt::format("unknown stage {}", stage),
                         fmt::format("stages are numbered 0 to {}", static_cast<int>(design.costs.stages.size()) - 1));
-        const Bytes input = stage == 0 ? 0 : design.costs.stages[static_cast<std::size_t>(stage) - 1].output;
-        result.costs.stages[static_cast<std::size_t>(stage)] =
-            recomputed(design.costs.stages[static_cast<std::size_t>(stage)], input);
+        const Bytes input = stage == 0 ? 0 : design.costs.stages[stage - 1].output;
+        result.costs.stages[stage] = recomputed(design.costs.stages[stage], input);
     }
     if (!stages.empty())
         result.name += fmt::format(", stage{} {} recomputed", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "));

@@ -41,33 +41,31 @@ void WindowSearch::lookAt(const Lanes& lanes)
     Nanoseconds begin = SearchModel::noCapacity;
     for (const std::vector<std::int32_t>& lane : lanes)
         if (!lane.empty())
-            begin = std::min(begin, m_start[static_cast<std::size_t>(lane.front())]);
+            begin = std::min(begin, m_start[lane.front()]);
     for (std::size_t d = 0; d < lanes.size(); ++d)
         if (!lanes[d].empty())
-            m_after[static_cast<std::size_t>(lanes[d].back())] =
-                m_objective == SearchObjective::Span ? -m_start[static_cast<std::size_t>(lanes[d].front())]
-                                                     : m_model.updates[d] - begin;
+            m_after[lanes[d].back()] =
+                m_objective == SearchObjective::Span ? -m_start[lanes[d].front()] : m_model.updates[d] - begin;
     std::vector<std::int32_t> before(m_model.tasks.size(), -1); // on the device
     for (const std::vector<std::int32_t>& lane : lanes)
         for (std::size_t i = 1; i < lane.size(); ++i)
-            before[static_cast<std::size_t>(lane[i])] = lane[i - 1];
+            before[lane[i]] = lane[i - 1];
     m_critical.clear();
     const std::vector<std::int32_t>& sequence = m_times.sequence();
     for (std::size_t i = sequence.size(); i-- > 0;) {
         const std::int32_t id = sequence[i];
-        const SearchTask& task = m_model.tasks[static_cast<std::size_t>(id)];
-        const Nanoseconds whole = task.duration + m_after[static_cast<std::size_t>(id)];
+        const SearchTask& task = m_model.tasks[id];
+        const Nanoseconds whole = task.duration + m_after[id];
         const auto lengthen = [&](std::int32_t input, Nanoseconds delay) {
             if (input >= 0)
-                m_after[static_cast<std::size_t>(input)] =
-                    std::max(m_after[static_cast<std::size_t>(input)], delay + whole);
+                m_after[input] = std::max(m_after[input], delay + whole);
         };
-        lengthen(before[static_cast<std::size_t>(id)], 0);
+        lengthen(before[id], 0);
         lengthen(task.input, task.delay);
         lengthen(task.local, 0);
         for (const ExtraInput& extra : m_model.extrasOf(id))
             lengthen(extra.input, extra.delay);
-        if (m_start[static_cast<std::size_t>(id)] + whole >= m_value)
+        if (m_start[id] + whole >= m_value)
             m_critical.push_back(id);
     }
 }
@@ -76,15 +74,13 @@ void WindowSearch::lookAt(const Lanes& lanes)
 void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
 {
     for (const Piece& piece : m_pieces)
-        m_pieceOf[static_cast<std::size_t>(piece.task)] = -1;
+        m_pieceOf[piece.task] = -1;
     m_pieces.clear();
     m_parts.clear();
     m_orders.clear();
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         const std::vector<std::int32_t>& lane = lanes[d];
-        const auto startsBefore = [&](std::int32_t id, Nanoseconds time) {
-            return m_start[static_cast<std::size_t>(id)] < time;
-        };
+        const auto startsBefore = [&](std::int32_t id, Nanoseconds time) { return m_start[id] < time; };
         LanePart part;
         part.device = d;
         part.from =
@@ -93,7 +89,7 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
         if (part.to - part.from < 1)
             continue;
         for (std::size_t i = 0; i < part.from; ++i) {
-            const SearchTask& task = m_model.tasks[static_cast<std::size_t>(lane[i])];
+            const SearchTask& task = m_model.tasks[lane[i]];
             part.live += task.taken - task.freed;
         }
         if (part.from > 0) {
@@ -101,11 +97,11 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
             part.free = m_start[last] + m_model.tasks[last].duration;
         }
         for (std::size_t i = part.from; i < part.to; ++i) {
-            m_pieceOf[static_cast<std::size_t>(lane[i])] = static_cast<std::int32_t>(m_pieces.size());
+            m_pieceOf[lane[i]] = static_cast<std::int32_t>(m_pieces.size());
             Piece& piece = m_pieces.emplace_back();
             piece.task = lane[i];
             piece.lane = static_cast<int>(m_parts.size());
-            piece.was = m_start[static_cast<std::size_t>(lane[i])];
+            piece.was = m_start[lane[i]];
         }
         m_parts.push_back(part);
         m_orders.emplace_back();
@@ -115,14 +111,14 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
 /// What each piece waits for, and how long it goes on behind it. `free`: per piece; the others keep their order.
 void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& free)
 {
-    const auto pieceOf = [&](std::int32_t task) { return task < 0 ? -1 : m_pieceOf[static_cast<std::size_t>(task)]; };
+    const auto pieceOf = [&](std::int32_t task) { return task < 0 ? -1 : m_pieceOf[task]; };
     const auto follow = [&](int earlier, std::size_t later, Nanoseconds delay) {
-        m_pieces[static_cast<std::size_t>(earlier)].followers.emplace_back(static_cast<int>(later), delay);
+        m_pieces[earlier].followers.emplace_back(static_cast<int>(later), delay);
         ++m_pieces[later].waitsFor;
     };
     for (std::size_t p = 0; p < m_pieces.size(); ++p) {
         Piece& piece = m_pieces[p];
-        const SearchTask& task = m_model.tasks[static_cast<std::size_t>(piece.task)];
+        const SearchTask& task = m_model.tasks[piece.task];
         piece.head = task.earliest;
         const auto need = [&](std::int32_t input, Nanoseconds delay) {
             if (input < 0)
@@ -130,9 +126,7 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
             if (const int own = pieceOf(input); own >= 0)
                 follow(own, p, delay);
             else
-                m_pieces[p].head =
-                    std::max(m_pieces[p].head, m_start[static_cast<std::size_t>(input)]
-                                                   + m_model.tasks[static_cast<std::size_t>(input)].duration + delay);
+                m_pieces[p].head = std::max(m_pieces[p].head, m_start[input] + m_model.tasks[input].duration + delay);
         };
         need(task.input, task.delay);
         need(task.local, 0);
@@ -143,15 +137,14 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
     for (LanePart& part : m_parts) {
         const std::vector<std::int32_t>& lane = lanes[part.device];
         // Behind the window the lane goes on with the same task, whatever comes last within it.
-        part.leastAfter = part.to < lane.size() ? m_model.tasks[static_cast<std::size_t>(lane[part.to])].duration
-                                                      + m_after[static_cast<std::size_t>(lane[part.to])]
-                                                : m_after[static_cast<std::size_t>(lane.back())];
+        part.leastAfter = part.to < lane.size() ? m_model.tasks[lane[part.to]].duration + m_after[lane[part.to]]
+                                                : m_after[lane.back()];
         part.left = 0;
         int frozen = -1;
         for (std::size_t i = part.from; i < part.to; ++i) {
             const int p = pieceOf(lane[i]);
-            part.left += m_model.tasks[static_cast<std::size_t>(lane[i])].duration;
-            if (free[static_cast<std::size_t>(p)] != 0)
+            part.left += m_model.tasks[lane[i]].duration;
+            if (free[p] != 0)
                 continue;
             if (frozen >= 0)
                 follow(frozen, static_cast<std::size_t>(p), 0);
@@ -167,15 +160,13 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
                      [&](std::size_t a, std::size_t b) { return m_pieces[a].was > m_pieces[b].was; });
     for (const std::size_t p : byStart) {
         Piece& piece = m_pieces[p];
-        const auto duration = m_model.tasks[static_cast<std::size_t>(piece.task)].duration;
-        Nanoseconds after = m_parts[static_cast<std::size_t>(piece.lane)].leastAfter;
+        const auto duration = m_model.tasks[piece.task].duration;
+        Nanoseconds after = m_parts[piece.lane].leastAfter;
         for (const auto& [later, delay] : piece.followers)
-            after = std::max(after, delay + m_pieces[static_cast<std::size_t>(later)].tail);
+            after = std::max(after, delay + m_pieces[later].tail);
         const std::int32_t next = m_model.consumerOf(piece.task);
         if (next >= 0 && pieceOf(next) < 0)
-            after = std::max(after, m_model.tasks[static_cast<std::size_t>(next)].delay
-                                        + m_model.tasks[static_cast<std::size_t>(next)].duration
-                                        + m_after[static_cast<std::size_t>(next)]);
+            after = std::max(after, m_model.tasks[next].delay + m_model.tasks[next].duration + m_after[next]);
         piece.tail = duration + after;
     }
 }
@@ -191,7 +182,7 @@ bool WindowSearch::openWindow(const Lanes& lanes, std::mt19937_64& random)
     const auto length =
         std::max<Nanoseconds>(1, whole * static_cast<Nanoseconds>(std::min(wanted, m_model.tasks.size()))
                                      / static_cast<Nanoseconds>(m_model.tasks.size()));
-    const Nanoseconds middle = m_start[static_cast<std::size_t>(m_critical[below(m_critical.size())])];
+    const Nanoseconds middle = m_start[m_critical[below(m_critical.size())]];
     const Nanoseconds from = middle - static_cast<Nanoseconds>(below(static_cast<std::size_t>(length)));
     cut(lanes, from, from + length);
     if (m_pieces.size() < 3 || m_pieces.size() > mostPieces)
@@ -199,10 +190,9 @@ bool WindowSearch::openWindow(const Lanes& lanes, std::mt19937_64& random)
     std::vector<std::uint8_t> free(m_pieces.size(), kind < 2);
     if (kind == 2) { // some microbatches
         for (int count = 1 + static_cast<int>(below(3)); count > 0; --count) {
-            const int microbatch =
-                m_model.tasks[static_cast<std::size_t>(m_pieces[below(m_pieces.size())].task)].microbatch;
+            const int microbatch = m_model.tasks[m_pieces[below(m_pieces.size())].task].microbatch;
             for (std::size_t p = 0; p < free.size(); ++p)
-                free[p] |= m_model.tasks[static_cast<std::size_t>(m_pieces[p].task)].microbatch == microbatch;
+                free[p] |= m_model.tasks[m_pieces[p].task].microbatch == microbatch;
         }
     } else if (kind == 3) { // one device, or two neighbours
         const int lane = m_pieces[below(m_pieces.size())].lane, more = static_cast<int>(below(2));
@@ -246,14 +236,10 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
     if (--m_nodes < 0 || m_judged >= m_mostJudged)
         return;
     ++m_work;
-    const auto startOf = [&](std::size_t p) {
-        return std::max(m_ready[p], m_parts[static_cast<std::size_t>(m_pieces[p].lane)].free);
-    };
-    const auto taskOf = [&](std::size_t p) -> const SearchTask& {
-        return m_model.tasks[static_cast<std::size_t>(m_pieces[p].task)];
-    };
+    const auto startOf = [&](std::size_t p) { return std::max(m_ready[p], m_parts[m_pieces[p].lane].free); };
+    const auto taskOf = [&](std::size_t p) -> const SearchTask& { return m_model.tasks[m_pieces[p].task]; };
     const auto fits = [&](std::size_t p) {
-        const LanePart& part = m_parts[static_cast<std::size_t>(m_pieces[p].lane)];
+        const LanePart& part = m_parts[m_pieces[p].lane];
         return part.live + taskOf(p).taken + taskOf(p).passing <= m_model.capacity[part.device];
     };
     // The piece that could end first says on which device to branch: over all that could start there before it ends.
@@ -274,7 +260,7 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
     std::sort(choices.begin(), choices.end(), [&](std::size_t a, std::size_t b) {
         return m_pieces[a].rank != m_pieces[b].rank ? m_pieces[a].rank > m_pieces[b].rank : a < b;
     });
-    LanePart& part = m_parts[static_cast<std::size_t>(lane)];
+    LanePart& part = m_parts[lane];
     std::vector<Nanoseconds> readyBefore;
     for (const std::size_t p : choices) {
         const Piece& piece = m_pieces[p];
@@ -286,7 +272,7 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
         part.free = start + task.duration;
         part.left -= task.duration;
         part.live += task.taken - task.freed;
-        m_orders[static_cast<std::size_t>(lane)].push_back(piece.task);
+        m_orders[lane].push_back(piece.task);
         readyBefore.clear();
         for (const auto& [later, delay] : piece.followers) {
             const auto f = static_cast<std::size_t>(later);
@@ -300,7 +286,7 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
             m_ready[f] = readyBefore[i];
             ++m_pending[f];
         }
-        m_orders[static_cast<std::size_t>(lane)].pop_back();
+        m_orders[lane].pop_back();
         part.live -= task.taken - task.freed;
         part.left += task.duration;
         part.free = freeBefore;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/search/worker.h"
 
-#include "core/predict/redesign.h"
+#include "core/design/redesign.h"
 #include "core/search/exactsearch.h"
 #include "core/search/periodic.h"
-#include "core/search/twins.h"
+#include "core/search/symmetricpredecessors.h"
 
 #include <algorithm>
 
@@ -175,7 +175,7 @@ void SearchWorker::exhaust(const std::function<bool()>& stop)
 void SearchWorker::repeatFewer(const std::function<bool()>& stop)
 {
     const int few = fewMicrobatches(m_given.microbatches, m_given.devices);
-    if (few == 0 || stop() || twinsBefore(m_given).empty())
+    if (few == 0 || stop() || symmetricPredecessors(m_given).empty())
         return;
     const Design design = withMicrobatches(m_design, few);
     const SearchModel model(design, m_options.limit);

@@ -6,8 +6,8 @@
 #include "core/search/constraintsearch.h"
 #include "core/search/incumbent.h"
 #include "core/search/lanesearch.h"
+#include "core/search/listscheduling.h"
 #include "core/search/partsproof.h"
-#include "core/search/policy.h"
 #include "core/search/windowsearch.h"
 
 namespace pipewright {

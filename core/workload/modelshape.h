@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The dimensions of a transformer, from which everything else about the workload is computed.
+// The dimensions of a model: a transformer (decoder, encoder, vision) or a classifier of residual MLPs. Layers, bytes
+// and work are computed from them.
 #pragma once
 
 #include <cstdint>

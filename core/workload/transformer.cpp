@@ -107,7 +107,7 @@ std::vector<int> evenPartition(const Workload& workload, int stages)
         return std::abs(2 * a - (stages - 1)) < std::abs(2 * b - (stages - 1));
     });
     for (int extra = 0; extra < layers % stages; ++extra)
-        ++partition[static_cast<std::size_t>(byDistance[static_cast<std::size_t>(extra)])];
+        ++partition[byDistance[extra]];
 
     // Embedding and head (and whatever else stands outside the transformer layers) go to the ends.
     bool seen = false;

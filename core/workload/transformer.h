@@ -13,9 +13,10 @@ namespace pipewright {
 /// What is impossible about the dimensions (a negative width, sizes beyond 64 bits); empty when usable.
 Diagnostics checkShape(const ModelShape& shape);
 
-/// Why the built-in training backends cannot run this model; empty when they can. They run the GPT form:
-/// fp32, learned positions, biases, tied head, stored attention, no dropout, no grouped or latent
-/// attention, no gate, no experts; and classifiers in fp32 with biases.
+/// Why the built-in training backends cannot run this model; empty when they can. They run decoders of the GPT form:
+/// fp32, learned positions, biases, head tied or not, attention stored or streamed, sequences whole or in pieces; no
+/// dropout, no grouped or latent attention, no norm of queries and keys, no gate, no experts. And classifiers: fp32
+/// with biases, no dropout, no gate, no experts.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
 

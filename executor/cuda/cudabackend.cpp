@@ -60,8 +60,8 @@ public:
     {
         return {.hostAddressable = false,
                 .asynchronous = true,
-                .streamsAttention = true,
-                .mathsRoom = PIPEWRIGHT_MATHS_ROOM};
+                .flashAttention = true,
+                .workspaceBytes = PIPEWRIGHT_MATHS_ROOM};
     }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
@@ -77,7 +77,7 @@ public:
     std::unique_ptr<kernels::Operations> createOperations(Stream& stream) override
     {
         if (!m_room)
-            m_room = allocate(capabilities().mathsRoom);
+            m_room = allocate(capabilities().workspaceBytes);
         return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16, m_room->region());
     }
     std::unique_ptr<Stopwatch> createStopwatch(Stream& stream, std::size_t places) override
@@ -296,7 +296,7 @@ private:
 
     std::string nameOf(int device, const PipewrightCudaDevice& info) const
     {
-        const CudaGpu& gpu = m_gpus[static_cast<std::size_t>(device)];
+        const CudaGpu& gpu = m_gpus[device];
         const auto granted = m_granted.find(device);
         return fmt::format(
             "GPU {} ({}){}, device {}", gpu.index, info.name,

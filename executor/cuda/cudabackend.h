@@ -4,12 +4,12 @@
 // too: when both sides are posted, whoever came later issues the copy there, behind what either device had issued
 // until its posting, and nobody waits on the host. A wait holds the host up only until the other side is posted; from
 // then on the streams keep the order among themselves. With the table's functions made of host maths the same code
-// runs without a GPU (tests/executor/pretendedgpu.h), which is how it is tested everywhere.
+// runs without a GPU (tests/executor/cuda/pretendedgpu.h), which is how it is tested everywhere.
 #pragma once
 
 #include "core/cluster/cluster.h"
-#include "executor/backend.h"
 #include "executor/cuda/table.h"
+#include "executor/runtime/backend.h"
 
 #include <array>
 #include <string_view>

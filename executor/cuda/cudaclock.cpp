@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/cudaclock.h"
 
-#include "executor/clock.h"
+#include "executor/runtime/clock.h"
 
 #include <cmath>
 #include <limits>

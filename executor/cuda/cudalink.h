@@ -3,9 +3,9 @@
 // sides of the copy are posted), and the GPU's own event from then on.
 #pragma once
 
-#include "executor/backend.h"
 #include "executor/cuda/table.h"
-#include "executor/streamsignal.h"
+#include "executor/runtime/backend.h"
+#include "executor/runtime/streamsignal.h"
 
 #include <atomic>
 #include <mutex>

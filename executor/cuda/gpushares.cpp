@@ -28,7 +28,7 @@ void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<
     std::vector<int> devices, asked;
     int sum = 0, cut = 0;
     for (int d = 0; d < static_cast<int>(wanted.size()); ++d) {
-        const GpuShare& share = wanted[static_cast<std::size_t>(d)];
+        const GpuShare& share = wanted[d];
         if (share.gpu != number || share.multiprocessors <= 0)
             continue;
         devices.push_back(d);
@@ -66,12 +66,12 @@ Diagnostics whyNotPlaced(const std::vector<GpuShare>& wanted, int devices,
     const int count = static_cast<int>(gpus.size());
     Diagnostics why;
     for (int d = 0; d < devices; ++d)
-        if (const int gpu = used[static_cast<std::size_t>(d)].gpu; gpu < 0 || gpu >= count)
+        if (const int gpu = used[d].gpu; gpu < 0 || gpu >= count)
             why.push_back({Severity::Error, fmt::format("cluster.gpus[{}]", d),
                            fmt::format("device {} is to run on GPU {}, and this machine has {}", d, gpu, count),
                            "GPUs are counted from 0; pipewright devices lists them"});
     for (int gpu = 0; gpu < count; ++gpu)
-        checkSlices(gpu, gpus[static_cast<std::size_t>(gpu)], used, why);
+        checkSlices(gpu, gpus[gpu], used, why);
     return why;
 }
 
@@ -89,7 +89,7 @@ std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devi
     for (int d = 0; d < devices; ++d) {
         const int onSameGpu = (devices - d % count + count - 1) / count;
         // Slices come in steps of 8 on the GPUs of today; rounding down leaves room for everyone.
-        const int slice = gpus[static_cast<std::size_t>(d % count)].multiprocessors / onSameGpu / 8 * 8;
+        const int slice = gpus[d % count].multiprocessors / onSameGpu / 8 * 8;
         shares.push_back({d % count, onSameGpu > 1 ? slice : 0});
     }
     return shares;

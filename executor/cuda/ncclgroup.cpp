@@ -2,7 +2,7 @@
 #include "executor/cuda/ncclgroup.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/clock.h"
+#include "executor/runtime/clock.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ private:
 } // namespace
 
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
-                         const std::string& late, const std::function<std::string()>& trouble)
+                         const std::string& late, const std::function<std::string()>& failureReason)
 {
     const Nanoseconds start = steadyNow();
     for (std::size_t come = 0; come < members.size();) {
@@ -90,7 +90,7 @@ std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const
             ++come;
             continue;
         }
-        if (std::string why = trouble ? trouble() : std::string(); !why.empty())
+        if (std::string why = failureReason ? failureReason() : std::string(); !why.empty())
             return why;
         if (steadyNow() - start > deadline)
             return fmt::format("{} within {}", late, formatDuration(deadline));
@@ -110,7 +110,7 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
     std::string why;
     for (int rank = 0; rank < ranks && why.empty(); ++rank) {
         void* member = nullptr;
-        const CudaGpu& gpu = gpus[static_cast<std::size_t>(rank)];
+        const CudaGpu& gpu = gpus[rank];
         if (table.ncclJoin(gpu.index, name, rank, ranks, multiprocessors, &member) != 0)
             why = table.lastError();
         else

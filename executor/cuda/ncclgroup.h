@@ -3,8 +3,8 @@
 // group. Each member is then used by the one thread of its GPU.
 #pragma once
 
-#include "executor/collectives.h"
 #include "executor/cuda/cudalink.h"
+#include "executor/runtime/collectives.h"
 
 #include <functional>
 #include <span>
@@ -20,8 +20,8 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus, Nanoseconds deadline);
 
 /// Waits until all ranks of the members' group have come, and returns nothing; or why they have not: what NCCL says,
-/// what `trouble` says, or `late` when the deadline has passed.
+/// what `failureReason` says, or `late` when the deadline has passed.
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
-                         const std::string& late, const std::function<std::string()>& trouble = {});
+                         const std::string& late, const std::function<std::string()>& failureReason = {});
 
 } // namespace pipewright

@@ -35,7 +35,7 @@ NcclSum::NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::a
                 gpus[i].check(table.createEvent(gpus[i].index, event), "create an event");
         owners[i]->makeRoom(sums);
     }
-    m_underWay.reserve(sums);
+    m_inFlight.reserve(sums);
 }
 
 NcclSum::~NcclSum()
@@ -68,7 +68,7 @@ void NcclSum::post(std::size_t index, int device, Stream& stream, const Posting&
     if (side.values.bytes != other.values.bytes || side.posting.task != other.posting.task)
         throw Error("device " + std::to_string(device), "is to add up what the other device does not have",
                     "compile the schedule again");
-    m_underWay.push_back(index);
+    m_inFlight.push_back(index);
     NcclOwner::post(*m_owners[0], *m_owners[1], *this, index);
 }
 
@@ -112,7 +112,7 @@ void NcclSum::finished(std::vector<Copied>& to)
 {
     throwIfFailed();
     const std::lock_guard lock(m_mutex);
-    std::erase_if(m_underWay, [&](std::size_t index) {
+    std::erase_if(m_inFlight, [&](std::size_t index) {
         const Side& side = m_sums[index][0];
         CudaEvent& done = cudaEvent(side.posting.done);
         if (!done.complete())
@@ -132,7 +132,7 @@ void NcclSum::reset()
     for (auto& sides : m_sums)
         for (Side& side : sides)
             side.posted = false;
-    m_underWay.clear();
+    m_inFlight.clear();
 }
 
 void NcclSum::abort()

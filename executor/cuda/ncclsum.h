@@ -5,8 +5,8 @@
 // host.
 #pragma once
 
-#include "executor/collectives.h"
 #include "executor/cuda/nccllink.h"
+#include "executor/runtime/collectives.h"
 
 #include <array>
 
@@ -44,7 +44,7 @@ private:
     std::array<void*, 2> m_members{}, m_streams{};
     std::mutex m_mutex; ///< guards what follows
     std::vector<std::array<Side, 2>> m_sums;
-    std::vector<std::size_t> m_underWay; ///< of which the end has not been told
+    std::vector<std::size_t> m_inFlight; ///< of which the end has not been told
     std::mutex m_state;                  ///< guards what follows; held while NCCL is called
     bool m_aborted = false;
     std::exception_ptr m_failure;

@@ -3,7 +3,7 @@
 // there, needs nothing, deterministic in its results, and the reference for every other backend.
 #pragma once
 
-#include "executor/backend.h"
+#include "executor/runtime/backend.h"
 
 namespace pipewright {
 

@@ -4,8 +4,8 @@
 // there are usually more devices than cores; completing an event wakes only the stream that may wait for it.
 #pragma once
 
-#include "executor/backend.h"
-#include "executor/streamsignal.h"
+#include "executor/runtime/backend.h"
+#include "executor/runtime/streamsignal.h"
 
 #include <atomic>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How the sockets of a mesh come about over TCP.
 #include "core/base/diagnostic.h"
-#include "executor/clock.h"
 #include "executor/mpi/socketmesh.h"
+#include "executor/runtime/clock.h"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -65,10 +65,10 @@ public:
                 reinterpret_cast<sockaddr_in&>(where.address).sin_port = htons(static_cast<std::uint16_t>(who.port));
             else
                 reinterpret_cast<sockaddr_in6&>(where.address).sin6_port = htons(static_cast<std::uint16_t>(who.port));
-            all[static_cast<std::size_t>(who.rank)] = where;
+            all[who.rank] = where;
         }
         for (int r = 1; r < m_size; ++r)
-            writeAll(m_sockets[static_cast<std::size_t>(r)], all.data(), all.size() * sizeof(Whereabouts));
+            writeAll(m_sockets[r], all.data(), all.size() * sizeof(Whereabouts));
         return std::move(m_sockets);
     }
 
@@ -83,13 +83,13 @@ public:
         std::vector<Whereabouts> all(static_cast<std::size_t>(m_size));
         readAll(m_sockets[0], all.data(), all.size() * sizeof(Whereabouts));
         for (int r = 1; r < m_rank; ++r) { // to those before; those behind come here
-            const Whereabouts& where = all[static_cast<std::size_t>(r)];
+            const Whereabouts& where = all[r];
             const int socket = tryConnect(reinterpret_cast<const sockaddr*>(&where.address), where.length);
             if (socket < 0)
                 give("rank " + std::to_string(m_rank) + " cannot reach rank " + std::to_string(r) + ": "
                          + std::strerror(errno),
                      "let the hosts reach each other on all TCP ports");
-            m_sockets[static_cast<std::size_t>(r)] = socket;
+            m_sockets[r] = socket;
         }
         for (int r = m_rank + 1; r < m_size; ++r) {
             Whereabouts ignored;
@@ -134,11 +134,11 @@ private:
                 continue;
             const Introduction expected;
             if (!readAll(come, &who, sizeof who, false) || who.magic != expected.magic || who.size != m_size
-                || who.rank <= 0 || who.rank >= m_size || m_sockets[static_cast<std::size_t>(who.rank)] >= 0) {
+                || who.rank <= 0 || who.rank >= m_size || m_sockets[who.rank] >= 0) {
                 close(come); // a stranger
                 continue;
             }
-            m_sockets[static_cast<std::size_t>(who.rank)] = come;
+            m_sockets[who.rank] = come;
             return who;
         }
     }
@@ -147,7 +147,7 @@ private:
     {
         std::string list;
         for (int r = 0; r < m_size; ++r)
-            if (r != m_rank && m_sockets[static_cast<std::size_t>(r)] < 0)
+            if (r != m_rank && m_sockets[r] < 0)
                 list += " " + std::to_string(r);
         return list;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Messages between the processes of a run: a small fixed header, and maybe bytes that are written right where
 // the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh.
-// Over sockets and over MPI; all that is built on top (links, meetings, failures) is the same for both.
+// Over sockets and over MPI; all that is built on top (links, all-reduces, failures) is the same for both.
 #pragma once
 
-#include "executor/backend.h"
+#include "executor/runtime/backend.h"
 
 #include <cstdint>
 #include <memory>

@@ -77,7 +77,7 @@ public:
     }
     Backend& backend() { return *m_backend; }
     const RankGpu& gpu() const { return m_own; }
-    int gpuOf(int process) const { return m_places[static_cast<std::size_t>(process)].gpu; }
+    int gpuOf(int process) const { return m_places[process].gpu; }
 
 private:
     CudaSetup placed(const PipewrightCudaTable& table, CudaSetup setup)
@@ -97,7 +97,7 @@ private:
         GpuPlace place{own.gpu};
         std::memcpy(place.busId, info.busId, sizeof place.busId);
         tellAll(place);
-        refuseSharing(gpus);
+        refuseSharding(gpus);
         if (setup.nccl.empty())
             throw Error("--device",
                         "NCCL was not found (libnccl.so.2), and GPUs of several processes reach each other by nothing "
@@ -122,7 +122,7 @@ private:
             throw Error("cluster.gpus",
                         fmt::format("says where {} devices run, and there are {}", wanted.size(), m_hub.count()),
                         "give one entry per device");
-        const GpuShare own = wanted[static_cast<std::size_t>(m_hub.self())];
+        const GpuShare own = wanted[m_hub.self()];
         if (own.gpu >= gpus)
             throw Error(fmt::format("cluster.gpus[{}]", m_hub.self()),
                         fmt::format("device {} is to run on GPU {}, and its process sees {} of its machine's GPUs",
@@ -136,7 +136,7 @@ private:
     {
         const int self = m_hub.self();
         m_places.resize(static_cast<std::size_t>(m_hub.count()));
-        m_places[static_cast<std::size_t>(self)] = own;
+        m_places[self] = own;
         for (int r = 0; r < m_hub.count(); ++r)
             if (r != self)
                 m_hub.tell(r, m_order.gpuNumber(self), std::as_bytes(std::span(&own, 1)));
@@ -146,17 +146,17 @@ private:
             const std::vector<std::byte> told = m_hub.hear(m_order.gpuNumber(r));
             if (told.size() != sizeof(GpuPlace))
                 throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
-            std::memcpy(&m_places[static_cast<std::size_t>(r)], told.data(), sizeof(GpuPlace));
+            std::memcpy(&m_places[r], told.data(), sizeof(GpuPlace));
         }
     }
 
     /// NCCL refuses it too, by the same sign, but in words that do not say who.
-    void refuseSharing(int gpus) const
+    void refuseSharding(int gpus) const
     {
         const int self = m_hub.self();
-        const std::string_view own = m_places[static_cast<std::size_t>(self)].busId;
+        const std::string_view own = m_places[self].busId;
         for (int r = 0; r < m_hub.count(); ++r)
-            if (r != self && m_hub.onOneMachine(r, self) && own == m_places[static_cast<std::size_t>(r)].busId)
+            if (r != self && m_hub.onOneMachine(r, self) && own == m_places[r].busId)
                 throw Error("--device",
                             fmt::format("devices {} and {} would share one GPU ({}), with {} processes on this machine "
                                         "and {} GPUs that they can see: NCCL wants one GPU for each process",

@@ -2,8 +2,8 @@
 #include "executor/mpi/rankhub.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/clock.h"
 #include "executor/mpi/processes.h"
+#include "executor/runtime/clock.h"
 
 #include <algorithm>
 #include <bit>
@@ -62,7 +62,7 @@ RankHub::~RankHub()
     bool orderly = true;
     {
         const std::lock_guard lock(m_mutex);
-        orderly = !m_failed && !cancelled() && troubleLocked().empty();
+        orderly = !m_failed && !cancelled() && failureReasonLocked().empty();
     }
     for (int r = 0; orderly && r < count(); ++r)
         if (r != m_self)
@@ -73,10 +73,10 @@ RankHub::~RankHub()
 void RankHub::endRun()
 {
     std::unique_lock lock(m_mutex);
-    if (m_silenced || (!m_failed && !cancelled() && troubleLocked().empty()))
+    if (m_silenced || (!m_failed && !cancelled() && failureReasonLocked().empty()))
         return;
     // What was said last still goes out; data for a process that is gone never will.
-    m_changed.wait_for(lock, std::chrono::milliseconds(300), [this] { return m_letters.empty() && m_underWay == 0; });
+    m_changed.wait_for(lock, std::chrono::milliseconds(300), [this] { return m_letters.empty() && m_inFlight == 0; });
     m_silenced = true;
     m_mesh->wake();
     m_changed.wait(lock, [this] { return m_silent; });
@@ -88,7 +88,7 @@ void RankHub::shutDown(bool orderly)
     {
         std::unique_lock lock(m_mutex);
         m_changed.wait_for(lock, std::chrono::seconds(1),
-                           [this] { return m_silenced || (m_letters.empty() && m_underWay == 0); });
+                           [this] { return m_silenced || (m_letters.empty() && m_inFlight == 0); });
         m_quit = true;
     }
     m_changed.notify_all();
@@ -148,13 +148,13 @@ void RankHub::sendLetters()
     {
         const std::lock_guard lock(m_mutex);
         letters.swap(m_letters);
-        m_underWay += letters.size();
+        m_inFlight += letters.size();
     }
     for (Letter& letter : letters) {
         if (letter.to == m_self)
             received(m_self, letter.message);
         if (std::unique_lock lock(m_mutex); letter.to == m_self || other(letter.to).left || other(letter.to).lost) {
-            --m_underWay; // nobody reads it any more
+            --m_inFlight; // nobody reads it any more
             lock.unlock();
             m_changed.notify_all();
             continue;
@@ -175,7 +175,7 @@ void RankHub::sent(std::uint64_t ticket)
     m_tickets.erase(found);
     {
         const std::lock_guard lock(m_mutex);
-        --m_underWay;
+        --m_inFlight;
     }
     m_changed.notify_all();
 }
@@ -261,9 +261,8 @@ void RankHub::received(int from, const Message& message)
                                static_cast<std::int32_t>(message.b), static_cast<std::uint8_t>(message.link),
                                message.task != 0};
             break;
-        case Meet:
-            m_shares[static_cast<std::size_t>(from)] = {message.time, message.a, std::bit_cast<double>(message.b),
-                                                        message.task != 0};
+        case AllReduce:
+            m_shares[from] = {message.time, message.a, std::bit_cast<double>(message.b), message.task != 0};
             ++m_come;
             break;
         case Met:
@@ -272,7 +271,7 @@ void RankHub::received(int from, const Message& message)
             break;
         case Cancel: m_cancelled.store(true, std::memory_order_release); break;
         case Failed: sender.failure.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); break;
-        case Posted: m_parcels.push_back({from, message.link, message.sequence, std::move(bytes)}); break;
+        case Posted: m_peerMessages.push_back({from, message.link, message.sequence, std::move(bytes)}); break;
         case Told: m_told[message.link] = std::move(bytes); break;
         case LinkReady:
         case LinkData:
@@ -338,13 +337,13 @@ void RankHub::publish(const Standing& standing)
 Standing RankHub::standing(int device) const
 {
     const std::lock_guard lock(m_mutex);
-    return m_others[static_cast<std::size_t>(device)].standing;
+    return m_others[device].standing;
 }
 
 bool RankHub::gone(int device) const
 {
     const std::lock_guard lock(m_mutex);
-    return m_others[static_cast<std::size_t>(device)].lost;
+    return m_others[device].lost;
 }
 
 /// Waits for `condition`, as long as every process lives and any device makes progress.
@@ -360,7 +359,7 @@ void RankHub::waitFor(std::unique_lock<std::mutex>& lock, const char* what, Cond
     std::uint64_t last = progress();
     Nanoseconds changed = steadyNow();
     while (!m_changed.wait_for(lock, std::chrono::milliseconds(20), condition)) {
-        if (const std::string why = troubleLocked(); !why.empty())
+        if (const std::string why = failureReasonLocked(); !why.empty())
             throw Error("ranks", why, "look for what ended that process before this message");
         if (const std::uint64_t now = progress(); now != last) {
             last = now;
@@ -372,7 +371,7 @@ void RankHub::waitFor(std::unique_lock<std::mutex>& lock, const char* what, Cond
     }
 }
 
-StepShare RankHub::meet(const StepShare& own)
+StepShare RankHub::allReduce(const StepShare& own)
 {
     StepShare mine = own;
     mine.cancelled = mine.cancelled || cancelled();
@@ -389,7 +388,7 @@ StepShare RankHub::meet(const StepShare& own)
         return m_agreed;
     }
     m_letters.push_back({0,
-                         {.kind = Meet,
+                         {.kind = AllReduce,
                           .task = mine.cancelled ? 1u : 0u,
                           .time = mine.start,
                           .a = mine.end,
@@ -443,13 +442,13 @@ void RankHub::fail(const std::string& why)
                  [text] {});
 }
 
-std::string RankHub::trouble() const
+std::string RankHub::failureReason() const
 {
     const std::lock_guard lock(m_mutex);
-    return troubleLocked();
+    return failureReasonLocked();
 }
 
-std::string RankHub::troubleLocked() const
+std::string RankHub::failureReasonLocked() const
 {
     for (std::size_t r = 0; r < m_others.size(); ++r)
         if (!m_others[r].failure.empty())

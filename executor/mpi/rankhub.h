@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One thread per process that does all the talking: carries messages between the mesh and the links, keeps
-// the other processes' standings, holds meetings, and notices when one of them is gone. A process on this
+// the other processes' standings, holds all-reduces, and notices when one of them is gone. A process on this
 // machine is known to be gone as soon as its number is, one elsewhere when its connection ends, or when it has
 // been silent for the deadline.
 #pragma once
 
 #include "executor/mpi/mesh.h"
-#include "executor/peers.h"
+#include "executor/runtime/peers.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -40,14 +40,14 @@ public:
     void publish(const Standing& standing) override;
     Standing standing(int device) const override;
     bool gone(int device) const override;
-    StepShare meet(const StepShare& own) override;
+    StepShare allReduce(const StepShare& own) override;
     void cancel() override;
     bool cancelled() const override { return m_cancelled.load(std::memory_order_acquire); }
     void fail(const std::string& why) override;
-    std::string trouble() const override;
+    std::string failureReason() const override;
     void endRun() override;
     void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) override;
-    std::vector<Parcel> takeParcels() override;
+    std::vector<PeerMessage> takeMessages() override;
     Nanoseconds clockOffset(int process) const override;
     Nanoseconds clockUncertainty(int process) const override;
 
@@ -58,7 +58,7 @@ public:
         Pong,
         Clock,
         Status,
-        Meet,
+        AllReduce,
         Met,
         Cancel,
         Failed,
@@ -115,8 +115,8 @@ private:
     void finishMeeting();
     void receivedClock(int from, const Message& message);
     void tellLink(const Message& message);
-    Other& other(int rank) { return m_others[static_cast<std::size_t>(rank)]; }
-    std::string troubleLocked() const;
+    Other& other(int rank) { return m_others[rank]; }
+    std::string failureReasonLocked() const;
     void shutDown(bool orderly);
     template<typename Condition>
     void waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition);
@@ -133,13 +133,13 @@ private:
     std::vector<Letter> m_letters;
     std::map<std::uint32_t, LinkEnd*> m_links;
     std::map<std::uint32_t, std::vector<std::byte>> m_told;
-    std::vector<Parcel> m_parcels;
+    std::vector<PeerMessage> m_peerMessages;
     std::uint64_t m_round = 0, m_metRound = 0;
     std::vector<StepShare> m_shares;
     std::size_t m_come = 0;
     StepShare m_agreed;
     bool m_quit = false, m_failed = false, m_silenced = false, m_silent = false;
-    std::size_t m_underWay = 0; ///< letters taken but not sent
+    std::size_t m_inFlight = 0; ///< letters taken but not sent
 
     // The hub's thread only.
     std::map<std::uint64_t, std::function<void()>> m_tickets;

@@ -2,10 +2,10 @@
 #include "executor/mpi/rankpair.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/clock.h"
 #include "executor/cuda/cudaclock.h"
 #include "executor/cuda/ncclgroup.h"
 #include "executor/mpi/remotelink.h"
+#include "executor/runtime/clock.h"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ RankPair::RankPair(const RankGpu& own, std::uint32_t channel, int first, int sec
 
 RankPair::~RankPair()
 {
-    if (m_member && !m_own.hub.trouble().empty())
+    if (m_member && !m_own.hub.failureReason().empty())
         abortPair(); // closing it would wait for the other process
     if (m_member)
         table().ncclClose(m_member);
@@ -81,8 +81,9 @@ void RankPair::join(int most)
     if (table().ncclJoin(m_own.gpu.index, name.data(), isFirst() ? 0 : 1, 2, most, &m_member) != 0)
         why = table().lastError();
     else
-        why = whyNotJoined(table(), {&m_member, 1}, m_own.deadline,
-                           fmt::format("device {} has not come to NCCL", other), [&hub] { return hub.trouble(); });
+        why =
+            whyNotJoined(table(), {&m_member, 1}, m_own.deadline, fmt::format("device {} has not come to NCCL", other),
+                         [&hub] { return hub.failureReason(); });
     if (why.empty())
         return;
     abortPair();
@@ -114,7 +115,7 @@ void RankPair::awaitWarmth()
         check(table().streamDone(m_stream, &done), "be connected by NCCL");
         if (done)
             return;
-        std::string why = m_own.hub.trouble();
+        std::string why = m_own.hub.failureReason();
         if (why.empty() && steadyNow() - start > m_own.deadline)
             why = fmt::format("device {} and device {} are not connected by NCCL within {}", m_first, m_second,
                               formatDuration(m_own.deadline));

@@ -4,9 +4,9 @@
 // says so: the order is then the same on all GPUs, and no kernel spins on one for a side that is not there.
 #pragma once
 
-#include "executor/collectives.h"
 #include "executor/cuda/nccllink.h"
 #include "executor/mpi/issueorder.h"
+#include "executor/runtime/collectives.h"
 
 namespace pipewright {
 

@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-enum ParcelKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary };
+enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary };
 
 template<typename Record>
 std::span<const std::byte> bytesOf(const std::vector<Record>& records)
@@ -20,11 +20,11 @@ std::span<const std::byte> bytesOf(const std::vector<Record>& records)
 }
 
 template<typename Record>
-std::vector<Record> recordsOf(const Parcel& parcel)
+std::vector<Record> recordsOf(const PeerMessage& message)
 {
-    std::vector<Record> records(parcel.bytes.size() / sizeof(Record));
+    std::vector<Record> records(message.bytes.size() / sizeof(Record));
     if (!records.empty())
-        std::memcpy(records.data(), parcel.bytes.data(), records.size() * sizeof(Record));
+        std::memcpy(records.data(), message.bytes.data(), records.size() * sizeof(Record));
     return records;
 }
 
@@ -40,23 +40,23 @@ void PostingSink::append(const std::vector<MemoryRecord>& records)
     m_peers.post(Memory, 0, bytesOf(records));
 }
 
-void GatheringSink::takeParcels()
+void GatheringSink::takeMessages()
 {
-    for (Parcel& parcel : m_peers.takeParcels()) {
-        const Nanoseconds offset = m_peers.clockOffset(parcel.from);
-        if (parcel.kind == Tasks) {
-            for (TaskRecord record : recordsOf<TaskRecord>(parcel)) {
+    for (PeerMessage& message : m_peers.takeMessages()) {
+        const Nanoseconds offset = m_peers.clockOffset(message.from);
+        if (message.kind == Tasks) {
+            for (TaskRecord record : recordsOf<TaskRecord>(message)) {
                 record.start += offset;
                 record.end += offset;
                 m_tasks.push_back(record);
             }
-        } else if (parcel.kind == Memory) {
-            for (MemoryRecord record : recordsOf<MemoryRecord>(parcel)) {
+        } else if (message.kind == Memory) {
+            for (MemoryRecord record : recordsOf<MemoryRecord>(message)) {
                 record.time += offset;
                 m_memory.push_back(record);
             }
         } else {
-            m_others.push_back(std::move(parcel));
+            m_others.push_back(std::move(message));
         }
     }
 }
@@ -64,7 +64,7 @@ void GatheringSink::takeParcels()
 void GatheringSink::commit()
 {
     const std::lock_guard lock(m_mutex);
-    takeParcels();
+    takeMessages();
     if (!m_tasks.empty())
         m_to.append(m_tasks);
     if (!m_memory.empty())
@@ -74,10 +74,10 @@ void GatheringSink::commit()
     m_to.commit();
 }
 
-std::vector<Parcel> GatheringSink::takeOthers()
+std::vector<PeerMessage> GatheringSink::takeOthers()
 {
     const std::lock_guard lock(m_mutex);
-    takeParcels();
+    takeMessages();
     return std::exchange(m_others, {});
 }
 
@@ -95,19 +95,19 @@ void postBuffers(Peers& peers, const Program& program, const std::function<Regio
         }
 }
 
-std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& messages,
                                                 const std::function<Region(BufferId)>& placeOf)
 {
     std::vector<std::pair<int, RankSummary>> summaries;
-    for (const Parcel& parcel : parcels) {
-        if (parcel.kind == BufferBytes && !parcel.bytes.empty()) {
-            const Region to = placeOf(parcel.number);
-            std::memcpy(to.data, parcel.bytes.data(),
-                        std::min(parcel.bytes.size(), static_cast<std::size_t>(to.bytes)));
+    for (const PeerMessage& message : messages) {
+        if (message.kind == BufferBytes && !message.bytes.empty()) {
+            const Region to = placeOf(message.number);
+            std::memcpy(to.data, message.bytes.data(),
+                        std::min(message.bytes.size(), static_cast<std::size_t>(to.bytes)));
         }
-        if (parcel.kind == Summary && parcel.bytes.size() == sizeof(RankSummary)) {
-            auto& [from, summary] = summaries.emplace_back(parcel.from, RankSummary{});
-            std::memcpy(&summary, parcel.bytes.data(), sizeof summary);
+        if (message.kind == Summary && message.bytes.size() == sizeof(RankSummary)) {
+            auto& [from, summary] = summaries.emplace_back(message.from, RankSummary{});
+            std::memcpy(&summary, message.bytes.data(), sizeof summary);
         }
     }
     return summaries;

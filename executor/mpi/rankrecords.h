@@ -3,9 +3,9 @@
 // run goes on, stamped with process 0's clock there; buffers and peaks follow when they are asked for.
 #pragma once
 
-#include "executor/heldmemory.h"
-#include "executor/peers.h"
-#include "executor/recorder.h"
+#include "executor/runtime/heldmemory.h"
+#include "executor/runtime/peers.h"
+#include "executor/runtime/recorder.h"
 
 #include <functional>
 #include <mutex>
@@ -34,18 +34,18 @@ public:
     void append(const std::vector<MemoryRecord>& records) override { m_to.append(records); }
     void append(const StepRecord& record) override { m_to.append(record); }
     void commit() override;
-    /// The parcels that are no records, since the last call.
-    std::vector<Parcel> takeOthers();
+    /// The messages that are no records, since the last call.
+    std::vector<PeerMessage> takeOthers();
 
 private:
-    void takeParcels();
+    void takeMessages();
 
     Peers& m_peers;
     RecordSink& m_to;
     std::mutex m_mutex; ///< guards what follows
     std::vector<TaskRecord> m_tasks;
     std::vector<MemoryRecord> m_memory;
-    std::vector<Parcel> m_others;
+    std::vector<PeerMessage> m_others;
 };
 
 /// What a process tells at the end.
@@ -58,7 +58,7 @@ void postSummary(Peers& peers, const RankSummary& summary);
 /// All buffers of that kind on the own device; `placeOf` says where the host can read them.
 void postBuffers(Peers& peers, const Program& program, const std::function<Region(BufferId)>& placeOf, BufferKind kind);
 /// Process 0: puts buffers where `placeOf` says, and returns the summaries, by process.
-std::vector<std::pair<int, RankSummary>> unpack(const std::vector<Parcel>& parcels,
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& messages,
                                                 const std::function<Region(BufferId)>& placeOf);
 
 } // namespace pipewright

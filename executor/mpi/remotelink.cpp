@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/mpi/remotelink.h"
 
-#include "executor/clock.h"
+#include "executor/runtime/clock.h"
 
 #include <algorithm>
 #include <cstring>

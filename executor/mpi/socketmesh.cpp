@@ -94,7 +94,7 @@ public:
     void send(int to, Message message, std::vector<Region> payload, std::uint64_t ticket) override
     {
         message.bytes = totalBytes(payload);
-        Peer& peer = m_peers[static_cast<std::size_t>(to)];
+        Peer& peer = m_peers[to];
         if (peer.socket >= 0)
             peer.queue.push_back({message, std::move(payload), ticket, 0});
     }

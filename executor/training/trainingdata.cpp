@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/trainingdata.h"
 
-#include "core/formats/presets.h"
+#include "core/presets/presets.h"
 #include "executor/training/chunkdata.h"
 #include "executor/training/textdata.h"
 

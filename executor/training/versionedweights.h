@@ -5,7 +5,7 @@
 // time; what passes between devices is ordered by its transfer.
 #pragma once
 
-#include "executor/maths.h"
+#include "executor/runtime/stagework.h"
 #include "executor/training/optimizer.h"
 
 #include <algorithm>

@@ -76,7 +76,7 @@ int BlockRaster::widthOf(const TimeAxis& axis) const
 
 const BlockRaster::Pattern& BlockRaster::pattern(Op op, int chunk)
 {
-    Pattern& pattern = m_patterns[static_cast<std::size_t>(op)][static_cast<std::size_t>(chunk % 2)];
+    Pattern& pattern = m_patterns[static_cast<std::size_t>(op)][chunk % 2];
     if (!pattern.empty())
         return pattern;
     QImage image(m_patternWidth, m_period, QImage::Format_ARGB32_Premultiplied);
@@ -217,7 +217,7 @@ void BlockRaster::roundCorners(const BlockRect& item, std::span<const QRgb> grou
     const int left = device(item.rect.left()) - m_left, right = device(item.rect.right()) - m_left - 1;
     for (int y = 0; y < m_corner; ++y)
         for (int x = 0; x < m_corner; ++x) {
-            const unsigned coverage = m_cornerCoverage[static_cast<std::size_t>(y * m_corner + x)];
+            const unsigned coverage = m_cornerCoverage[y * m_corner + x];
             if (coverage == 255)
                 continue;
             for (const int column : {left + x, right - x}) {

@@ -6,9 +6,9 @@
 // The work is bounded by the pixels of the lane, with one pass of copies over them.
 #pragma once
 
-#include "gui/theme.h"
 #include "gui/timeline/blocksprites.h"
 #include "gui/timeline/lanegeometry.h"
+#include "gui/widgets/theme.h"
 
 #include <QHash>
 #include <QImage>

@@ -5,7 +5,7 @@
 // of them together stay small. Whatever else is to tell blocks apart becomes part of the key in here.
 #pragma once
 
-#include "gui/theme.h"
+#include "gui/widgets/theme.h"
 
 #include <QFont>
 #include <QHash>

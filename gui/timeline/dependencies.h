@@ -4,8 +4,8 @@
 // with the schedule; whether a named block is placed is for the caller's layout to say.
 #pragma once
 
-#include "core/program/design.h"
-#include "gui/timeline/timelinelayout.h"
+#include "core/design/design.h"
+#include "gui/document/timelinelayout.h"
 
 #include <vector>
 

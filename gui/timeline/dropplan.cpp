@@ -18,7 +18,7 @@ QString tr(const char* text, int n = -1)
 
 const std::vector<Block>& orderOf(const Design& design, int device)
 {
-    return design.schedule.order[static_cast<std::size_t>(device)];
+    return design.schedule.order[device];
 }
 
 } // namespace
@@ -32,7 +32,7 @@ bool DropPlan::isSamePlace(const DropPlan& other) const
 int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time)
 {
     const std::vector<Block>& order = orderOf(design, device);
-    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(device)].blocks();
+    const std::vector<LaneBlock>& blocks = layout.lanes()[device].blocks();
     const auto isLater = [time](const LaneBlock& block) {
         return (static_cast<double>(block.start) + static_cast<double>(block.end)) / 2 > time;
     };
@@ -52,10 +52,8 @@ int insertionIndex(const Design& design, const TimelineLayout& layout, int devic
 double timeOfGap(const Design& design, const TimelineLayout& layout, int device, int index)
 {
     const std::vector<Block>& order = orderOf(design, device);
-    const LaneBlock* before = index > 0 ? layout.blockOf(order[static_cast<std::size_t>(index) - 1]) : nullptr;
-    const LaneBlock* after = static_cast<std::size_t>(index) < order.size()
-                                 ? layout.blockOf(order[static_cast<std::size_t>(index)])
-                                 : nullptr;
+    const LaneBlock* before = index > 0 ? layout.blockOf(order[index - 1]) : nullptr;
+    const LaneBlock* after = static_cast<std::size_t>(index) < order.size() ? layout.blockOf(order[index]) : nullptr;
     if (before && after)
         return (static_cast<double>(before->end) + static_cast<double>(after->start)) / 2;
     return before ? static_cast<double>(before->end) : after ? static_cast<double>(after->start) : 0;
@@ -131,16 +129,16 @@ std::vector<std::uint32_t> shiftedPositions(std::size_t size, const std::vector<
 QString nameOfPlace(const Design& design, int device, int index, const Block& block)
 {
     const std::vector<Block>& order = orderOf(design, device);
-    const auto at = [&order](int i) { return blockText(order[static_cast<std::size_t>(i)]); };
+    const auto at = [&order](int i) { return blockText(order[i]); };
     const int last = static_cast<int>(order.size());
     // The block itself is no neighbour of its new place.
     int next = index;
-    if (next < last && order[static_cast<std::size_t>(next)] == block)
+    if (next < last && order[next] == block)
         ++next;
     if (next < last)
         return tr("%1 before %2").arg(blockText(block), at(next));
     int previous = last - 1;
-    if (previous >= 0 && order[static_cast<std::size_t>(previous)] == block)
+    if (previous >= 0 && order[previous] == block)
         --previous;
     return previous >= 0 ? tr("%1 after %2").arg(blockText(block), at(previous))
                          : tr("%1 first on %2").arg(blockText(block), deviceLabel(design, device));

@@ -4,8 +4,8 @@
 // committed on release, so what was shown is what happens. DropPlanner makes plans; here are their parts.
 #pragma once
 
-#include "gui/document.h"
-#include "gui/timeline/timelinelayout.h"
+#include "gui/document/document.h"
+#include "gui/document/timelinelayout.h"
 
 #include <QString>
 

@@ -70,7 +70,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
         if (previous && previous->isSamePlace(plan))
             return *previous;
         std::int64_t count = 0;
-        for (const Block& other : schedule.order[static_cast<std::size_t>(home)])
+        for (const Block& other : schedule.order[home])
             count += other.stage == block.stage && other.replica == block.replica;
         plan.title =
             tr("moves stage %1 (%2 blocks) to %3").arg(block.stage).arg(count).arg(deviceLabel(design, target.device));
@@ -113,13 +113,13 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     }
 
     plan.kind = DropPlan::Kind::Reorder;
-    const std::size_t size = schedule.order[static_cast<std::size_t>(home)].size();
+    const std::size_t size = schedule.order[home].size();
     std::vector<std::uint32_t> moved{static_cast<std::uint32_t>(place.index)};
     if (target.exchange) {
         const Position other = placeOf(schedule, layout, *target.exchange);
         plan.positions = presentPositions(size);
         if (other.device == home)
-            std::swap(plan.positions[moved[0]], plan.positions[static_cast<std::size_t>(other.index)]);
+            std::swap(plan.positions[moved[0]], plan.positions[other.index]);
         plan.title = tr("%1 and %2 change places").arg(blockText(block), blockText(*target.exchange));
         plan.text = tr("Exchange %1 and %2 on %3")
                         .arg(blockText(block), blockText(*target.exchange), deviceLabel(design, home));
@@ -163,9 +163,9 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
             if (!m_room || !(m_room->block == block))
                 m_room = {block, quick->legalRange(home, place.index), {}};
             const OrderPreview::Range& range = *(allowed = m_room->range);
-            const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(home)].blocks();
+            const std::vector<LaneBlock>& blocks = layout.lanes()[home].blocks();
             const auto last = static_cast<std::size_t>(range.last);
-            plan.room = {range.first > 0 ? blocks[static_cast<std::size_t>(range.first) - 1].end : 0,
+            plan.room = {range.first > 0 ? blocks[range.first - 1].end : 0,
                          last + 1 < blocks.size() ? blocks[last + 1].start : blocks.back().end};
             // The nearest gap where it may stand. Snapping back to its own would hide why the other is illegal.
             const int wanted = positionAt(plan.index);
@@ -208,7 +208,7 @@ void DropPlanner::snapPlacing(const TimelineLayout& layout, const DropTarget& ta
     constexpr int reach = 6; // gaps tried to either side
     const Design& design = m_document.design();
     std::vector<std::pair<double, int>> gaps;
-    const int last = static_cast<int>(design.schedule.order[static_cast<std::size_t>(plan.device)].size());
+    const int last = static_cast<int>(design.schedule.order[plan.device].size());
     for (int index = std::max(0, plan.index - reach); index <= std::min(last, plan.index + reach); ++index) {
         const double distance = std::abs(timeOfGap(design, layout, plan.device, index) - target.time);
         if (index != plan.index && distance <= target.snapTime)
@@ -282,7 +282,7 @@ const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool late
 {
     std::optional<Diagnostics>& why = m_room->beyond[later ? 1 : 0];
     if (!why) {
-        const std::size_t size = m_document.design().schedule.order[static_cast<std::size_t>(device)].size();
+        const std::size_t size = m_document.design().schedule.order[device].size();
         const int next = later ? m_room->range.last + 1 : m_room->range.first - 1;
         m_evaluated = shiftedPositions(size, {static_cast<std::uint32_t>(position)}, next - position);
         (void)preview()->evaluate(device, m_evaluated, &why.emplace());

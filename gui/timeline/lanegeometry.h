@@ -6,8 +6,8 @@
 // not by the blocks (LaneGeometry::visited counts them).
 #pragma once
 
-#include "gui/timeline/timecoordinates.h"
-#include "gui/timeline/timelinelayout.h"
+#include "gui/document/timelinelayout.h"
+#include "gui/widgets/timecoordinates.h"
 
 #include <QRectF>
 

@@ -31,13 +31,13 @@ int LaneStrip::rowOf(int device) const
 
 int LaneStrip::height(int device) const
 {
-    const Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    const Lane& lane = m_lanes[device];
     return lane.folded ? foldedHeight : (lane.height > 0 ? lane.height : m_common) + transferHeight(device);
 }
 
 int LaneStrip::transferHeight(int device) const
 {
-    const Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    const Lane& lane = m_lanes[device];
     return lane.transfers && !lane.folded ? transferLane : 0;
 }
 
@@ -52,7 +52,7 @@ int LaneStrip::laneAt(int y) const
 
 bool LaneStrip::hasOwnHeight(int device) const
 {
-    const Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    const Lane& lane = m_lanes[device];
     return lane.folded || lane.height > 0;
 }
 
@@ -66,7 +66,7 @@ bool LaneStrip::isAsGiven() const
 
 void LaneStrip::setHeight(int device, int height)
 {
-    Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    Lane& lane = m_lanes[device];
     lane.folded = false;
     lane.height = std::clamp(height - transferHeight(device), leastHeight, greatestHeight);
     arrange();
@@ -74,7 +74,7 @@ void LaneStrip::setHeight(int device, int height)
 
 void LaneStrip::setTransfers(int device, bool shown)
 {
-    Lane& lane = m_lanes[static_cast<std::size_t>(device)];
+    Lane& lane = m_lanes[device];
     lane.transfers = shown;
     lane.folded = lane.folded && !shown;
     arrange();
@@ -91,13 +91,13 @@ void LaneStrip::setHeightOfAll(int height)
 
 void LaneStrip::setFolded(int device, bool folded)
 {
-    m_lanes[static_cast<std::size_t>(device)].folded = folded;
+    m_lanes[device].folded = folded;
     arrange();
 }
 
 void LaneStrip::setPinned(int device, bool pinned)
 {
-    m_lanes[static_cast<std::size_t>(device)].pinned = pinned;
+    m_lanes[device].pinned = pinned;
     // A lane that is let go returns to the top of the others, where it was seen last.
     std::stable_partition(m_order.begin(), m_order.end(), [this](int each) { return isPinned(each); });
     arrange();
@@ -124,7 +124,7 @@ void LaneStrip::arrange()
 {
     m_total = m_pinnedTotal = 0;
     for (const int device : m_order) {
-        m_lanes[static_cast<std::size_t>(device)].top = m_total;
+        m_lanes[device].top = m_total;
         m_total += height(device);
         if (isPinned(device))
             m_pinnedTotal = m_total;

@@ -21,20 +21,20 @@ public:
     void setCommonHeight(int height);
 
     int lanes() const { return static_cast<int>(m_lanes.size()); }
-    int deviceAt(int row) const { return m_order[static_cast<std::size_t>(row)]; }
+    int deviceAt(int row) const { return m_order[row]; }
     int rowOf(int device) const;
     int height(int device) const;
-    int top(int device) const { return m_lanes[static_cast<std::size_t>(device)].top; } ///< from the first row's
+    int top(int device) const { return m_lanes[device].top; } ///< from the first row's
     int total() const { return m_total; }
     int pinnedTotal() const { return m_pinnedTotal; } ///< height of the pinned lanes, which come first
     /// The lane at a distance from the first row's top; -1 behind the last.
     int laneAt(int y) const;
 
-    bool isFolded(int device) const { return m_lanes[static_cast<std::size_t>(device)].folded; }
-    bool showsTransfers(int device) const { return m_lanes[static_cast<std::size_t>(device)].transfers; }
+    bool isFolded(int device) const { return m_lanes[device].folded; }
+    bool showsTransfers(int device) const { return m_lanes[device].transfers; }
     /// Of the lane's sub-lane: 0 while it is not shown, or the lane is folded.
     int transferHeight(int device) const;
-    bool isPinned(int device) const { return m_lanes[static_cast<std::size_t>(device)].pinned; }
+    bool isPinned(int device) const { return m_lanes[device].pinned; }
     bool hasOwnHeight(int device) const;
     bool isAsGiven() const; ///< nothing was changed
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/minimap.h"
 
-#include "gui/theme.h"
 #include "gui/timeline/lanegeometry.h"
+#include "gui/widgets/theme.h"
 
 #include <QAction>
 #include <QMouseEvent>

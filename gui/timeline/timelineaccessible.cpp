@@ -184,7 +184,7 @@ public:
         while (m_lanes.size() <= static_cast<std::size_t>(index))
             m_lanes.push_back(
                 QAccessible::registerAccessibleInterface(new LanePart(m_view, static_cast<int>(m_lanes.size()))));
-        return QAccessible::accessibleInterface(m_lanes[static_cast<std::size_t>(index)]);
+        return QAccessible::accessibleInterface(m_lanes[index]);
     }
     QAccessibleInterface* childAt(int x, int y) const override
     {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelineoverlay.h"
 
-#include "gui/timeline/arrows.h"
 #include "gui/timeline/timelinepainter.h"
+#include "gui/widgets/arrows.h"
 
 #include <QPainter>
 #include <QPen>

@@ -5,10 +5,10 @@
 // from frame to frame. Every operation has its own texture besides its colour.
 #pragma once
 
-#include "gui/theme.h"
 #include "gui/timeline/blockraster.h"
 #include "gui/timeline/blocksprites.h"
 #include "gui/timeline/lanegeometry.h"
+#include "gui/widgets/theme.h"
 
 #include <QPixmap>
 #include <QRect>

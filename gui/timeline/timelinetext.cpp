@@ -126,7 +126,7 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         }
     }
     for (int device = 0; device < devices; ++device) {
-        LaneHeader& header = headers[static_cast<std::size_t>(device)];
+        LaneHeader& header = headers[device];
         const auto index = static_cast<std::size_t>(device);
         header.name = deviceLabel(design, device);
         const std::vector<int> stages = stagesOf(design.schedule, device);
@@ -240,7 +240,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
     if (facts.slack)
         row(tr("slack"), *facts.slack == 0 ? tr("none, critical") : duration(*facts.slack));
     if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size()) {
-        const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(block.stage)];
+        const StageCosts& costs = design.costs.stages[block.stage];
         const auto bytes = [&row](const QString& name, Bytes value) {
             if (value > 0)
                 row(name, size(value));

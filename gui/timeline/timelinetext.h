@@ -3,7 +3,7 @@
 // tooltips, the line for a status bar, and accessible names.
 #pragma once
 
-#include "gui/document.h"
+#include "gui/document/document.h"
 #include "gui/timeline/timelinepainter.h"
 
 namespace pipewright {

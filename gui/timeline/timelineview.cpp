@@ -100,7 +100,7 @@ std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, in
         return std::nullopt;
     if (device)
         *device = place->device;
-    return from.lanes()[static_cast<std::size_t>(place->device)].blocks()[place->index];
+    return from.lanes()[place->device].blocks()[place->index];
 }
 
 // ---- What is shown --------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
     if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left
         || position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0)
         return std::nullopt;
-    const Lane& blocks = layout.lanes()[static_cast<std::size_t>(lane)];
+    const Lane& blocks = layout.lanes()[lane];
     // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.
     if (const auto index = blocks.at(m_axis.timeAt(position.x() + 0.5)))
         return blocks.blocks()[*index].block;
@@ -371,7 +371,7 @@ std::vector<Block> TimelineView::visibleBlocks(int device) const
     std::vector<Block> result;
     if (device < 0 || device >= d->lanes())
         return result;
-    const Lane& lane = d->shown().lanes()[static_cast<std::size_t>(device)];
+    const Lane& lane = d->shown().lanes()[device];
     std::size_t i = lane.firstEndingAfter(m_axis.start);
     while (i < lane.blocks().size() && static_cast<double>(lane.blocks()[i].start) < m_axis.end()) {
         result.push_back(lane.blocks()[i].block);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The timeline: a time ruler, one lane per device with its header, and the blocks, which can be dragged.
-// One viewport paints all lanes (decision 12); a transparent child above it shows what comes and goes:
-// dependency arrows, the drop preview and its explanation. A drag never touches the Document before
-// release: it evaluates the candidate design, shows that prediction (preview()), and release calls one
-// edit of the Document. Charts that share the time axis use axis(): the same x for the same time.
+// One viewport paints all lanes, so a paint costs pixels and not widgets; a transparent child above it shows what comes
+// and goes: dependency arrows, the drop preview and its explanation. A drag never touches the Document before release:
+// it evaluates the candidate design, shows that prediction (preview()), and release calls one edit of the Document.
+// Charts that share the time axis use axis(): the same x for the same time.
 #pragma once
 
-#include "gui/document.h"
-#include "gui/timeline/timecoordinates.h"
+#include "gui/document/document.h"
+#include "gui/widgets/timecoordinates.h"
 
 #include <QAbstractScrollArea>
 

@@ -4,7 +4,7 @@
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include "gui/timeline/wheelstep.h"
+#include "gui/widgets/wheelstep.h"
 
 #include <QAction>
 #include <QHelpEvent>
@@ -302,10 +302,10 @@ std::optional<Block> TimelineView::Private::neighbour(int direction) const
     const std::optional<TimelineLayout::Place> place =
         document.selection() ? layout.find(*document.selection()) : std::nullopt;
     if (place) {
-        const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
+        const std::vector<LaneBlock>& blocks = layout.lanes()[place->device].blocks();
         const auto index = static_cast<std::ptrdiff_t>(place->index) + direction;
         if (index >= 0 && index < static_cast<std::ptrdiff_t>(blocks.size()))
-            return blocks[static_cast<std::size_t>(index)].block;
+            return blocks[index].block;
         return std::nullopt;
     }
     // Without a selection the first block in sight begins.
@@ -364,7 +364,7 @@ void TimelineView::explainIdleBefore()
         d->document.selection() ? layout.find(*d->document.selection()) : std::nullopt;
     if (!place)
         return;
-    const std::vector<LaneBlock>& blocks = layout.lanes()[static_cast<std::size_t>(place->device)].blocks();
+    const std::vector<LaneBlock>& blocks = layout.lanes()[place->device].blocks();
     const Nanoseconds start = place->index > 0 ? blocks[place->index - 1].end : 0;
     const Nanoseconds end = blocks[place->index].start;
     if (end > start)
@@ -382,8 +382,7 @@ void TimelineView::moveSelection(int places)
     if (position.device < 0 || d->drag || d->moveGroup(places))
         return;
     // "Before the block at index": to get behind the next block, one more.
-    const int last =
-        static_cast<int>(d->document.design().schedule.order[static_cast<std::size_t>(position.device)].size());
+    const int last = static_cast<int>(d->document.design().schedule.order[position.device].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
     d->refuse(d->document.moveBlock(*selected, index));
     ensureVisible(*selected);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Dragging in TimelineView: the plan of a drop while the cursor moves, what the overlay shows of it, and
 // its one edit at the end. Blocks dragged here and blocks from the tray take the same way.
+#include "core/schedule/warmup.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include "gui/timeline/warmup.h"
 
 #include <QAction>
 #include <QApplication>
@@ -154,8 +154,8 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
     const std::optional<Block> block = blockAt(position);
     if (const std::optional<int> device = d->warmUpEdgeAt(position); device && event->modifiers() == Qt::NoModifier) {
         // Its last forward is selected, so that numbers and memory are of this device.
-        const std::vector<Block>& order = d->document.design().schedule.order[static_cast<std::size_t>(*device)];
-        d->document.select(order[static_cast<std::size_t>(warmUp(order)) - 1]);
+        const std::vector<Block>& order = d->document.design().schedule.order[*device];
+        d->document.select(order[warmUp(order) - 1]);
         d->warmUpDrag = device;
         return;
     }
@@ -186,7 +186,7 @@ std::optional<TimelineView::Private::Idle> TimelineView::Private::idleAt(QPoint 
     const int lane = laneAt(position.y());
     if (lane < 0 || !plotRect().contains(position))
         return std::nullopt;
-    const Lane& filled = shown().lanes()[static_cast<std::size_t>(lane)];
+    const Lane& filled = shown().lanes()[lane];
     const std::vector<LaneBlock>& blocks = filled.blocks();
     const std::size_t next = filled.firstEndingAfter(view.m_axis.timeAt(position.x() + 0.5));
     const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
@@ -272,7 +272,7 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event)
                                                        : Qt::ArrowCursor);
     if (edge)
         Q_EMIT hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
-                           .arg(warmUp(d->document.design().schedule.order[static_cast<std::size_t>(*edge)]))
+                           .arg(warmUp(d->document.design().schedule.order[*edge]))
                            .arg(deviceLabel(d->document.design(), *edge)));
     else if (block && lane >= 0)
         Q_EMIT hovered(blockName(d->document.design(), *d->shown().blockOf(*block), lane));

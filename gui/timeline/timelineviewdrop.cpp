@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The drop that a drag would make now: planned while hovering, shown, committed or refused.
+#include "core/schedule/warmup.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include "gui/timeline/warmup.h"
 #include <QAction>
 #include <QApplication>
 #include <QMouseEvent>
@@ -20,7 +20,7 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * view.m_axis.nsPerPixel;
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
         // In the lanes as they are: the preview has moved what is under the cursor.
-        const Lane& lane = layout().lanes()[static_cast<std::size_t>(target.device)];
+        const Lane& lane = layout().lanes()[target.device];
         if (const auto under = lane.at(target.time);
             under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
             target.exchange = lane.blocks()[*under].block;

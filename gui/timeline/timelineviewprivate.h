@@ -4,9 +4,9 @@
 #pragma once
 
 #include "core/program/transferorder.h"
+#include "gui/document/timelinelayout.h"
 #include "gui/timeline/dropplanner.h"
 #include "gui/timeline/lanestrip.h"
-#include "gui/timeline/timelinelayout.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelineview.h"

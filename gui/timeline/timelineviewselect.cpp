@@ -2,8 +2,8 @@
 // Several blocks at once in TimelineView: chosen by a rubber band, by what they have in common, or one by one;
 // and what is done with them together. The Document knows the one block that was chosen last; the others are
 // the view's own and go when another block is selected elsewhere.
+#include "core/schedule/warmup.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include "gui/timeline/warmup.h"
 
 #include <QAction>
 
@@ -112,7 +112,7 @@ void TimelineView::Private::extendTo(const Block& block)
         document.select(block);
         return;
     }
-    const std::vector<LaneBlock>& blocks = shown().lanes()[static_cast<std::size_t>(to->device)].blocks();
+    const std::vector<LaneBlock>& blocks = shown().lanes()[to->device].blocks();
     std::vector<Block> chosen;
     for (std::size_t i = std::min(from->index, to->index); i <= std::max(from->index, to->index); ++i)
         chosen.push_back(blocks[i].block);
@@ -127,7 +127,7 @@ void TimelineView::Private::selectInBand()
     for (int device = 0; device < static_cast<int>(shown().lanes().size()); ++device) {
         if (!blockArea(device).intersects(rect))
             continue;
-        const Lane& lane = shown().lanes()[static_cast<std::size_t>(device)];
+        const Lane& lane = shown().lanes()[device];
         const std::vector<LaneBlock>& all = lane.blocks();
         for (std::size_t i = lane.firstEndingAfter(from); i < all.size() && static_cast<double>(all[i].start) < to; ++i)
             if (isPass(all[i].block.op))
@@ -164,9 +164,8 @@ void TimelineView::exchange(const Block& first, const Block& second)
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
     }
-    std::vector<std::uint32_t> positions =
-        presentPositions(schedule.order[static_cast<std::size_t>(one.device)].size());
-    std::swap(positions[static_cast<std::size_t>(one.index)], positions[static_cast<std::size_t>(other.index)]);
+    std::vector<std::uint32_t> positions = presentPositions(schedule.order[one.device].size());
+    std::swap(positions[one.index], positions[other.index]);
     d->commitOrder(one.device, positions,
                    tr("Exchange %1 and %2 on %3")
                        .arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
@@ -186,7 +185,7 @@ bool TimelineView::Private::moveGroup(int places)
     if (moved.size() < 2)
         return false;
     std::sort(moved.begin(), moved.end());
-    const std::size_t size = document.design().schedule.order[static_cast<std::size_t>(place.device)].size();
+    const std::size_t size = document.design().schedule.order[place.device].size();
     commitOrder(place.device, shiftedPositions(size, moved, places),
                 tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(document.design(), place.device)));
     return true;
@@ -201,7 +200,7 @@ void TimelineView::changeWarmUp(int forwards)
         Q_EMIT editRefused(tr("Select a block of the device whose warm-up is to change"));
         return;
     }
-    const std::vector<Block>& order = schedule.order[static_cast<std::size_t>(device)];
+    const std::vector<Block>& order = schedule.order[device];
     d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards),
                    d->warmUpText(device, warmUp(order) + forwards));
 }
@@ -225,8 +224,8 @@ std::optional<int> TimelineView::Private::warmUpEdgeAt(QPoint position) const
     const int device = laneAt(position.y());
     if (device < 0 || measured || !plotRect().contains(position))
         return std::nullopt;
-    const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
-    const std::vector<LaneBlock>& blocks = layout().lanes()[static_cast<std::size_t>(device)].blocks();
+    const std::vector<Block>& order = document.design().schedule.order[device];
+    const std::vector<LaneBlock>& blocks = layout().lanes()[device].blocks();
     const int forwards = warmUp(order);
     if (forwards == 0 || forwards >= longestWarmUp(order) || blocks.size() < order.size())
         return std::nullopt;
@@ -241,8 +240,8 @@ void TimelineView::Private::dragWarmUp(QPoint position)
 {
     cursor = position;
     const int device = *warmUpDrag;
-    const std::vector<Block>& order = document.design().schedule.order[static_cast<std::size_t>(device)];
-    const std::vector<LaneBlock>& blocks = layout().lanes()[static_cast<std::size_t>(device)].blocks();
+    const std::vector<Block>& order = document.design().schedule.order[device];
+    const std::vector<LaneBlock>& blocks = layout().lanes()[device].blocks();
     // As many forwards as would end by the cursor if they ran one after the other.
     const double time = view.m_axis.timeAt(position.x());
     double end = static_cast<double>(blocks.front().start);

@@ -40,7 +40,7 @@ const std::vector<IssuedTransfer>& TimelineView::Private::transfers(int device) 
     if (!prediction || device < 0 || device >= lanes())
         return nothing;
     transferLists.resize(static_cast<std::size_t>(lanes()));
-    std::optional<std::vector<IssuedTransfer>>& list = transferLists[static_cast<std::size_t>(device)];
+    std::optional<std::vector<IssuedTransfer>>& list = transferLists[device];
     if (!list)
         list = transfersOf(prediction->program, device);
     return *list;
@@ -249,7 +249,7 @@ void TimelineView::Private::planTransfer(int to)
         return;
     }
     const std::vector<IssuedTransfer>& list = transfers(held.device);
-    const Transfer& moved = list[static_cast<std::size_t>(held.from)].transfer;
+    const Transfer& moved = list[held.from].transfer;
     const auto neighbour = static_cast<std::size_t>(to);
     const QString title =
         to == held.from ? transferName(moved)
@@ -276,7 +276,7 @@ void TimelineView::Private::addTransferOverlay(OverlayContent& content) const
 void TimelineView::Private::releaseTransfer()
 {
     const bool moving = transferDrag->moving;
-    const Transfer held = transfers(transferDrag->device)[static_cast<std::size_t>(transferDrag->from)].transfer;
+    const Transfer held = transfers(transferDrag->device)[transferDrag->from].transfer;
     const int device = transferDrag->device;
     if (moving)
         commitPlan();

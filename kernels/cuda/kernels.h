@@ -70,7 +70,7 @@ void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<con
                         std::span<float> queryKeyValueGrad, std::span<float> dots, const EarlierPieces& earlier = {},
                         std::span<float> sequenceGradient = {});
 
-/// One operation of tensors.h. False: it is not known.
+/// One operation of kernels/tensors.h. False: it is not known.
 bool tensor(cudaStream_t stream, const TensorCall& call);
 
 /// One thread that looks at the GPU's clock: the stream is busy for so long, its multiprocessor nearly free.

@@ -3,7 +3,7 @@
 // nothing but the variables that torchrun sets.
 #include "app/program.h"
 #include "testmain.h"
-#include "traces/tracereader.h"
+#include "traces/store/tracereader.h"
 
 #include <QTest>
 

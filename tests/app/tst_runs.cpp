@@ -2,7 +2,7 @@
 // Runs as a person does them, from a design to a calibrated one, and runs that end before they are done.
 #include "app/program.h"
 #include "testmain.h"
-#include "traces/tracereader.h"
+#include "traces/store/tracereader.h"
 
 #include <QDir>
 #include <QFileInfo>

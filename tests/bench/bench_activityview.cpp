@@ -5,11 +5,11 @@
 // million records, tables and times of the devices included, leaves the process below 1 GB.
 #include "bench/frames.h"
 #include "core/base/freedmemory.h"
-#include "gui/theme.h"
-#include "gui/timeline/activityview.h"
-#include "traces/activities.h"
-#include "traces/activitysummary.h"
-#include "traces/devicetime.h"
+#include "gui/trace/activityview.h"
+#include "gui/widgets/theme.h"
+#include "traces/analysis/activitysummary.h"
+#include "traces/analysis/devicetime.h"
+#include "traces/store/activities.h"
 
 #include <QApplication>
 #include <QTemporaryDir>

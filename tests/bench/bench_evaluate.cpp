@@ -2,10 +2,10 @@
 // The bounds on the predictor: 196,608 blocks (64 devices x 1,024 microbatches x F, I, W) and the
 // transfers between them, re-evaluated in at most 1.5 ms and from design to Timeline in at most 60 ms.
 #include "core/base/freedmemory.h"
+#include "core/families/family.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "core/schedule/families/family.h"
 
 #include <benchmark/benchmark.h>
 

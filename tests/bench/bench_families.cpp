@@ -4,8 +4,8 @@
 // one is of real time: compiling takes a second processor to it. "Kept" ones have activations to keep as well as times,
 // and "BlockByBlock" is what compiling takes where nothing repeats itself.
 #include "core/base/freedmemory.h"
+#include "core/families/family.h"
 #include "core/program/compile.h"
-#include "core/schedule/families/family.h"
 
 #include <benchmark/benchmark.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the runtime itself costs: blocks that do nothing, so all the time is hand-off. Reported per block, as
 // elapsed time and as processor time of all threads (which other work on the machine disturbs less).
+#include "core/families/family.h"
 #include "core/program/compile.h"
-#include "core/schedule/families/family.h"
 #include "executor/host/hostbackend.h"
-#include "executor/runtime.h"
-#include "executor/timedwork.h"
+#include "executor/runtime/runtime.h"
+#include "executor/runtime/timedwork.h"
 
 #include <benchmark/benchmark.h>
 

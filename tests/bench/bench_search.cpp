@@ -11,12 +11,12 @@
 // each search says. The tables are in resources/experiments/search-against-published.md.
 #include "bench/publishedrates.h"
 
-#include "core/formats/presets.h"
-#include "core/predict/designbuilder.h"
-#include "core/predict/newdesign.h"
+#include "core/design/designbuilder.h"
+#include "core/design/newdesign.h"
 #include "core/predict/predict.h"
-#include "core/predict/tradeoffs.h"
+#include "core/presets/presets.h"
 #include "core/search/partition.h"
+#include "core/search/tradeoffs.h"
 #include "core/search/variants.h"
 
 #include <fmt/format.h>

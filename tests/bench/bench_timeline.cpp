@@ -6,13 +6,13 @@
 // frame (bench/frames.h).
 #include "bench/frames.h"
 #include "core/base/freedmemory.h"
+#include "core/families/family.h"
 #include "core/predict/orderpreview.h"
-#include "core/schedule/families/family.h"
-#include "gui/dialogs/modelwindow.h"
-#include "gui/dialogs/tradeoffwindow.h"
-#include "gui/mainwindow.h"
-#include "gui/theme.h"
+#include "gui/designer/mainwindow.h"
+#include "gui/model/modelwindow.h"
+#include "gui/search/tradeoffwindow.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/theme.h"
 
 #include <QApplication>
 #include <QEvent>
@@ -326,7 +326,7 @@ void committing(benchmark::State& state)
     OrderPreview preview(document.design(), *document.prediction());
     for (auto position = static_cast<int>(order.size() / 2);; ++position)
         if (const OrderPreview::Range range = preview.legalRange(2, position); range.last > position) {
-            document.select(order[static_cast<std::size_t>(position)]);
+            document.select(order[position]);
             break;
         }
     view.frameSelection();
@@ -365,12 +365,12 @@ void dragging(benchmark::State& state, const char* family)
     const std::vector<Block>& order = window.document().design().schedule.order[2];
     OrderPreview preview(window.document().design(), *window.document().prediction());
     const int middle = static_cast<int>(order.size() / 2);
-    Block held = order[static_cast<std::size_t>(middle)];
+    Block held = order[middle];
     int farthest = 0;
     for (int position = middle; preview.possible() && position < middle + 100; ++position)
         if (const OrderPreview::Range range = preview.legalRange(2, position); range.last - range.first > farthest) {
             farthest = range.last - range.first;
-            held = order[static_cast<std::size_t>(position)];
+            held = order[position];
         }
     window.document().select(held);
     view.frameSelection();

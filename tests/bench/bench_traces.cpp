@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How fast records become rows, commits included, and how fast a step is read back; how fast another tool's slices go
 // into the store and how soon ten million of them are there to be painted, with the memory that takes.
-#include "core/predict/designbuilder.h"
+#include "core/design/designbuilder.h"
 #include "core/predict/predict.h"
-#include "traces/activities.h"
-#include "traces/activitystore.h"
-#include "traces/chromejson.h"
-#include "traces/tracereader.h"
+#include "traces/import/chromejson.h"
+#include "traces/store/activities.h"
+#include "traces/store/activitystore.h"
+#include "traces/store/tracereader.h"
 
 #include <benchmark/benchmark.h>
 

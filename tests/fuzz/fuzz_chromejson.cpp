@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A Chrome trace that is accepted has slices with ends behind their starts on lanes that exist, and can be laid out.
 #include "survive.h"
-#include "traces/actions.h"
-#include "traces/chromejson.h"
-#include "traces/tracks.h"
+#include "traces/import/chromejson.h"
+#include "traces/import/recognisedblocks.h"
+#include "traces/store/tracks.h"
 
 using namespace pipewright;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design file that is accepted is the same after writing and reading it.
-#include "core/formats/designfile.h"
+#include "core/files/designfile.h"
 #include "survive.h"
 
 using namespace pipewright;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A layout that is accepted is the same after writing and reading it.
-#include "core/formats/megatronlayout.h"
+#include "core/exchange/megatronlayout.h"
 #include "survive.h"
 
 using namespace pipewright;

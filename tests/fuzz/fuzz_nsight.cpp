@@ -2,9 +2,9 @@
 // A database that is accepted as an export of Nsight Systems has slices with ends behind their starts, and can be laid
 // out.
 #include "survive.h"
-#include "traces/actions.h"
-#include "traces/nsight.h"
-#include "traces/tracks.h"
+#include "traces/import/nsight.h"
+#include "traces/import/recognisedblocks.h"
+#include "traces/store/tracks.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A PyTorch CSV that is accepted gives a valid schedule that is the same after writing and reading it.
-#include "core/formats/pytorchcsv.h"
+#include "core/exchange/pytorchcsv.h"
 #include "core/schedule/validate.h"
 #include "survive.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lines of the zero-bubble tools that are accepted give a valid schedule.
-#include "core/formats/saillines.h"
+#include "core/exchange/saillines.h"
 #include "core/schedule/validate.h"
 #include "survive.h"
 

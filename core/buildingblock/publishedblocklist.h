@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The published building blocks by the name of the family they unroll to: what a person starts from when
+// drawing one. A table over publishedblocks.h.
+#pragma once
+
+#include "core/buildingblock/buildingblock.h"
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace pipewright {
+
+struct BlockForm {
+    std::string_view family; ///< the name of a family
+    std::string_view title;  ///< as in the papers
+    BuildingBlock (*make)(int devices, int microbatches);
+};
+
+std::span<const BlockForm> blockForms();
+
+/// The block that a family repeats; nothing for families that are not made of one.
+std::optional<BuildingBlock> blockOfFamily(std::string_view family, int devices, int microbatches);
+
+} // namespace pipewright

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/buildingblock/publishedblocks.h"
+
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+/// Stage r on device r; forward(r) and gradient(r) start a full backward of two units, or I with W at
+/// weightGrad(r).
+template<typename Forward, typename Gradient>
+BuildingBlock linearFull(std::string name, int devices, Forward forward, Gradient gradient)
+{
+    BuildingBlock block;
+    block.name = std::move(name);
+    block.backward = BackwardStyle::Full;
+    block.interval = 3;
+    for (int r = 0; r < devices; ++r) {
+        block.deviceOfStage.push_back(r);
+        block.passes.push_back({Op::F, r, forward(r), 1});
+        block.passes.push_back({Op::B, r, gradient(r), 2});
+    }
+    return block;
+}
+
+template<typename Forward, typename Gradient, typename WeightGrad>
+BuildingBlock linearSplit(std::string name, int devices, Forward forward, Gradient gradient, WeightGrad weightGrad)
+{
+    BuildingBlock block = linearFull(std::move(name), devices, forward, gradient);
+    block.backward = BackwardStyle::Split;
+    for (BuildingBlock::Pass& pass : block.passes)
+        if (pass.op == Op::B) {
+            pass.op = Op::I;
+            pass.length = 1;
+        }
+    for (int r = 0; r < devices; ++r)
+        block.passes.push_back({Op::W, r, weightGrad(r), 1});
+    return block;
+}
+
+BuildingBlock named(BuildingBlock block, std::string name)
+{
+    block.name = std::move(name);
+    return block;
+}
+
+} // namespace
+
+BuildingBlock oneF1BBlock(int devices)
+{
+    return linearFull(
+        "1F1B", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; });
+}
+
+BuildingBlock eagerBlock(int devices)
+{
+    return linearFull(
+        "eager 1F1B", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; });
+}
+
+BuildingBlock gpipeBlock(int devices, int microbatches)
+{
+    return linearFull(
+        "GPipe", devices, [](int r) { return r; },
+        [=](int r) { return 3 * (microbatches - 1) + 3 * devices - 2 - 2 * r; });
+}
+
+BuildingBlock zeroBubbleH1Block(int devices)
+{
+    return linearSplit(
+        "ZB-H1", devices, [](int r) { return r; }, [=](int r) { return 3 * devices - 2 - 2 * r; },
+        [=](int r) { return 3 * devices - 1 + r; });
+}
+
+BuildingBlock zeroBubbleH2Block(int devices)
+{
+    return linearSplit(
+        "ZB-H2", devices, [](int r) { return 4 * r; }, [=](int r) { return 6 * devices - 5 - 2 * r; },
+        [=](int r) { return 6 * devices - 4 + 4 * r; });
+}
+
+BuildingBlock interleavedBlock(int devices)
+{
+    BuildingBlock block;
+    block.name = "interleaved 1F1B";
+    block.backward = BackwardStyle::Full;
+    block.interval = 6;
+    // The second forward comes half an interval out of step with the first, so do the two backwards.
+    const int second = devices + (9 - devices % 6) % 6;
+    const int gradient = devices + second;
+    const int firstChunk = gradient + 3 + 6 * ((2 * devices - 3 + 5) / 6);
+    for (int stage = 0; stage < 2 * devices; ++stage) {
+        const int device = stage % devices, chunk = stage / devices;
+        block.deviceOfStage.push_back(device);
+        block.passes.push_back({Op::F, stage, device + chunk * second, 1});
+        block.passes.push_back({Op::B, stage, (chunk == 1 ? gradient : firstChunk) + 2 * (devices - 1 - device), 2});
+    }
+    return block;
+}
+
+BuildingBlock vMinBlock(int devices)
+{
+    const int p = devices, gap = p % 3 == 0 ? 2 : 0;
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {i, 2 * p - 1 - i, 2 * p + gap + i, 4 * p + gap - 1 - i};
+                            return starts[leg];
+                        }),
+                 "V-Min");
+}
+
+BuildingBlock vHalfBlock(int devices)
+{
+    const int p = devices, gap = p % 2 == 0 ? 3 : 0;
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {2 * i, 3 * p - 2 - i, 3 * p + gap + 2 * i - 1, 6 * p + gap - 2 - i};
+                            return starts[leg];
+                        }),
+                 "V-Half");
+}
+
+BuildingBlock vZeroBubbleBlock(int devices)
+{
+    const int p = devices;
+    return named(vBlock(p,
+                        [=](int leg, int i) {
+                            const int starts[] = {4 * i, 6 * p - 5 - 2 * i, 6 * p - 4 + 4 * i, 12 * p - 9 - 2 * i};
+                            return starts[leg];
+                        }),
+                 "V-ZB");
+}
+
+BuildingBlock oneF1BVBlock(int devices)
+{
+    BuildingBlock block;
+    block.name = "1F1B-V";
+    block.backward = BackwardStyle::Full;
+    block.interval = 6;
+    block.deviceOfStage.resize(2 * static_cast<std::size_t>(devices));
+    for (int stage = 0; stage < 2 * devices; ++stage) {
+        block.deviceOfStage[stage] = stage < devices ? stage : 2 * devices - 1 - stage;
+        block.passes.push_back({Op::F, stage, stage, 1});
+    }
+    // Backwards follow each other; after every third the two units of a pair of forwards are left out.
+    int now = 2 * devices + (devices % 3 == 0 ? 3 : 0);
+    int dataParallelDevices = (3 - (devices + 2) % 3) % 3;
+    for (int stage = 2 * devices; stage-- > 0;) {
+        block.passes.push_back({Op::B, stage, now, 2});
+        now += 2;
+        if (++dataParallelDevices == 3) {
+            dataParallelDevices = 0;
+            now += 3;
+        }
+    }
+    return block;
+}
+
+} // namespace pipewright

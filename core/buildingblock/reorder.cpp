@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/buildingblock/reorder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "which passes take and free an activation is said here");
+
+namespace {
+
+constexpr std::int16_t idle = -1;
+
+/// A lane as cells, with what is alive while each of them runs. In a lane without W an idle cell stands for
+/// one if any is owed. `alive[t]` and `owed[t]` are the counts after cell t.
+struct CellLane {
+    std::vector<std::int16_t> cells; ///< as moved so far
+    std::vector<int>
+        nextIdle; ///< counting only passes that have been looked at: some cell from here on, itself when idle
+    std::vector<int> alive, owed; ///< `owed` only counts, and is only kept, without W
+    std::vector<Op> opOfRow;
+    std::vector<int> gradientTimes; ///< sorted starts of the I that have been looked at
+    bool hasWeightGrads = false;
+    int peak = 0;
+
+    explicit CellLane(const UnitGrid::Lane& lane) : cells(cellsOf(lane)), nextIdle(cells.size() + 1)
+    {
+        std::iota(nextIdle.begin(), nextIdle.end(), 0);
+        for (const UnitGrid::Row& row : lane.rows)
+            opOfRow.push_back(row.op);
+        hasWeightGrads = lane.holds(Op::W);
+        alive.resize(cells.size());
+        owed.resize(cells.size());
+        recount(0);
+        peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
+    }
+
+    /// The first cell from this one on that no pass looked at has taken. Shortens the way for the next time.
+    int idleFrom(int time)
+    {
+        const auto next = [&](int t) -> int& { return nextIdle[t]; };
+        while (next(time) != time)
+            time = next(time) = next(next(time));
+        return time;
+    }
+    void take(int time) { nextIdle[time] = time + 1; }
+
+    /// Most come in order of time.
+    void noteGradient(int time)
+    {
+        const bool last = gradientTimes.empty() || gradientTimes.back() < time;
+        gradientTimes.insert(
+            last ? gradientTimes.end() : std::upper_bound(gradientTimes.begin(), gradientTimes.end(), time), time);
+    }
+
+    void step(std::int16_t cell, int& live, int& owing) const
+    {
+        if (cell == idle) {
+            if (!hasWeightGrads && owing > 0)
+                --owing, --live;
+            return;
+        }
+        const Op op = opOfRow[cell];
+        live += op == Op::F ? 1 : op == Op::W ? -1 : 0;
+        owing += op == Op::I ? 1 : op == Op::W ? -1 : 0;
+    }
+
+    void recount(int from)
+    {
+        int live = from > 0 ? alive[from - 1] : 0;
+        int owing = from > 0 ? owed[from - 1] : 0;
+        for (std::size_t t = static_cast<std::size_t>(from); t < cells.size(); ++t) {
+            step(cells[t], live, owing);
+            alive[t] = live;
+            owed[t] = owing;
+        }
+    }
+
+    Op opAt(int time) const { return opOfRow[cells[time]]; }
+
+    /// The first cell, no earlier than `begin`, from which on to the pass at `from` the peak stays within `limit`
+    /// whatever idle cell the pass moves to. Further back it is to be counted, where idle cells stand for W, or does
+    /// not.
+    int safeFrom(int from, int begin, int limit) const
+    {
+        // Meanwhile a forward adds itself, and where idle cells stand for W the one that it takes may add another.
+        const int most = (opAt(from) == Op::F) + !hasWeightGrads;
+        if (most == 0)
+            return begin;
+        int safe = from;
+        while (safe > begin && alive[safe - 1] + most <= limit)
+            --safe;
+        return safe;
+    }
+
+    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it? Where idle
+    /// cells stand for W.
+    bool fitsCounted(int from, int to, int limit) const
+    {
+        int live = to > 0 ? alive[to - 1] : 0;
+        int owing = to > 0 ? owed[to - 1] : 0;
+        for (int t = to; t < static_cast<int>(cells.size()); ++t) {
+            const auto at = static_cast<std::size_t>(t);
+            step(t == to ? cells[from] : t == from ? idle : cells[at], live, owing);
+            if (live > limit)
+                return false;
+            if (t >= from && live == alive[at] && owing == owed[at])
+                return true; // from here on nothing differs
+        }
+        return true;
+    }
+
+    /// Counts anew from `to` only until nothing differs any more, which is soon after `from`: to the end of the
+    /// lane it would be quadratic in the microbatches.
+    void move(int from, int to)
+    {
+        if (hasWeightGrads) { // idle cells stand for nothing: only the pass itself comes or goes earlier
+            const int more = opAt(from) == Op::F ? 1 : opAt(from) == Op::W ? -1 : 0;
+            for (int t = to; more != 0 && t < from; ++t)
+                alive[t] += more;
+            std::swap(cells[from], cells[to]);
+            return;
+        }
+        std::swap(cells[from], cells[to]);
+        int live = to > 0 ? alive[to - 1] : 0;
+        int owing = to > 0 ? owed[to - 1] : 0;
+        for (std::size_t t = static_cast<std::size_t>(to); t < cells.size(); ++t) {
+            step(cells[t], live, owing);
+            if (t >= static_cast<std::size_t>(from) && live == alive[t] && owing == owed[t])
+                return;
+            alive[t] = live;
+            owed[t] = owing;
+        }
+    }
+};
+
+/// One sweep over all passes by time. Warm-up lasts until the first gradient reaches stage 0; cool-down begins
+/// behind the next last forward of a device's first chunk. Between the two nothing moves, so that part is only noted.
+class Sweep {
+public:
+    Sweep(UnitGrid& grid, bool sharePeak) : m_grid(grid)
+    {
+        int peak = 0;
+        for (const UnitGrid::Lane& lane : grid.lanes) {
+            peak = std::max(peak, m_lanes.emplace_back(lane).peak);
+            m_next.emplace_back(lane.rows.size(), 0);
+        }
+        for (const CellLane& lane : m_lanes)
+            m_limit.push_back(sharePeak ? peak : lane.peak);
+    }
+
+    void run(bool moveWarmUp)
+    {
+        const Moment begin{0, 0}, end{longest(), 0};
+        const Moment steady = std::min(firstGradient(), end);
+        moveWarmUp ? move(begin, steady) : note(begin, steady);
+        const Moment last = std::min(nextLastForward(steady), end);
+        note(steady, last);
+        if (last == end)
+            return;
+        const Moment behind{last.time, last.device + 1};
+        note(last, behind);
+        move(behind, end);
+    }
+
+private:
+    /// Passes are visited by time, then device.
+    struct Moment {
+        int time, device;
+        auto operator<=>(const Moment&) const = default;
+    };
+
+    int longest() const
+    {
+        std::size_t cells = 0;
+        for (const CellLane& lane : m_lanes)
+            cells = std::max(cells, lane.cells.size());
+        return static_cast<int>(cells);
+    }
+
+    /// Of stage 0; behind everything when there is none.
+    Moment firstGradient() const
+    {
+        for (std::size_t d = 0; d < m_lanes.size(); ++d)
+            for (const UnitGrid::Row& row : m_grid.lanes[d].rows)
+                if (row.op == Op::I && row.stage == 0 && !row.start.empty())
+                    return {row.start.front(), static_cast<int>(d)};
+        return {longest(), 0};
+    }
+
+    /// From `from` on.
+    Moment nextLastForward(Moment from) const
+    {
+        Moment next{longest(), 0};
+        for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+            const std::vector<UnitGrid::Row>& rows = m_grid.lanes[d].rows;
+            if (rows.empty() || rows.front().start.empty())
+                continue;
+            const Moment last{rows.front().start.back(), static_cast<int>(d)};
+            if (last >= from)
+                next = std::min(next, last);
+        }
+        return next;
+    }
+
+    /// The cells of a device from one moment to another.
+    std::pair<int, int> cellsBetween(Moment from, Moment to, std::size_t device) const
+    {
+        const auto at = [&](Moment m) {
+            return std::min(m.time + (static_cast<int>(device) < m.device),
+                            static_cast<int>(m_lanes[device].cells.size()));
+        };
+        return {at(from), at(to)};
+    }
+
+    void note(Moment from, Moment to)
+    {
+        for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+            CellLane& lane = m_lanes[d];
+            for (auto [t, end] = cellsBetween(from, to, d); t < end; ++t) {
+                const std::int16_t row = lane.cells[t];
+                if (row == idle)
+                    continue;
+                lane.take(t);
+                ++m_next[d][row];
+                if (lane.opOfRow[row] == Op::I)
+                    lane.noteGradient(t);
+            }
+        }
+    }
+
+    /// Puts each pass where it fits earliest.
+    void move(Moment from, Moment to)
+    {
+        for (int time = from.time; time <= to.time; ++time)
+            for (std::size_t d = 0; d < m_lanes.size(); ++d) {
+                const auto [begin, end] = cellsBetween(from, to, d);
+                if (time < begin || time >= end)
+                    continue;
+                const int row = m_lanes[d].cells[time];
+                if (row == idle)
+                    continue;
+                const UnitGrid::Place place{time, static_cast<int>(d), row, m_next[d][row]++};
+                settle(place, earliest(place));
+            }
+    }
+
+    UnitGrid::Row& rowAt(const UnitGrid::Place& place) { return m_grid.lanes[place.device].rows[place.row]; }
+
+    int earliest(const UnitGrid::Place& place)
+    {
+        const auto d = static_cast<std::size_t>(place.device);
+        const auto m = static_cast<std::size_t>(place.microbatch);
+        const UnitGrid::Row& row = rowAt(place);
+        CellLane& lane = m_lanes[d];
+        int after = -1;
+        if (row.op == Op::W)
+            after = lane.gradientTimes[m];
+        else if (row.sourceDevice >= 0)
+            after = m_grid.lanes[row.sourceDevice].rows[row.sourceRow].start[m];
+        if (m > 0)
+            after = std::max(after, row.start[m - 1]);
+        int t = lane.idleFrom(after + 1);
+        if (t >= place.time)
+            return place.time;
+        const int safe = lane.safeFrom(place.time, t, m_limit[d]);
+        for (; t < safe; t = lane.idleFrom(lane.hasWeightGrads ? safe : t + 1))
+            if (!lane.hasWeightGrads && lane.fitsCounted(place.time, t, m_limit[d]))
+                return t;
+        return std::min(t, place.time);
+    }
+
+    void settle(const UnitGrid::Place& place, int time)
+    {
+        CellLane& lane = m_lanes[place.device];
+        UnitGrid::Row& row = rowAt(place);
+        if (time != place.time) {
+            lane.move(place.time, time);
+            row.start[place.microbatch] = time;
+        }
+        lane.take(time);
+        if (row.op == Op::I)
+            lane.noteGradient(time);
+    }
+
+    UnitGrid& m_grid;
+    std::vector<CellLane> m_lanes;
+    std::vector<int> m_limit;
+    std::vector<std::vector<int>> m_next; ///< per device and row: the microbatch that comes next
+};
+
+} // namespace
+
+UnitGrid reorderSplit(UnitGrid grid, bool sharePeak)
+{
+    grid.removeWeightGrads();
+    grid.fillWeightGrads(false);
+    Sweep(grid, sharePeak).run(true);
+    grid.squeeze();
+    grid.removeWeightGrads();
+    Sweep(grid, sharePeak).run(false);
+    grid.fillWeightGrads(false);
+    grid.squeeze();
+    grid.removeWeightGrads();
+    grid.fillWeightGrads(true);
+    return grid;
+}
+
+} // namespace pipewright

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/buildingblock/reorder.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "a row is a forward or a full backward");
+
+namespace {
+
+/// A lane as cells that are taken or not, with the activations alive after each.
+struct Occupancy {
+    std::vector<char> taken;
+    std::vector<int> alive;
+    int peak = 0;
+
+    explicit Occupancy(const UnitGrid::Lane& lane)
+    {
+        const std::vector<std::int16_t> cells = cellsOf(lane);
+        alive.resize(cells.size());
+        for (const std::int16_t cell : cells)
+            taken.push_back(cell >= 0);
+        for (const UnitGrid::Row& row : lane.rows)
+            for (const int start : row.start)
+                row.op == Op::F ? ++alive[start] : --alive[start + row.length - 1];
+        for (std::size_t t = 1; t < alive.size(); ++t)
+            alive[t] += alive[t - 1];
+        peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
+    }
+
+    bool isFree(int from, int length) const
+    {
+        return std::none_of(taken.begin() + from, taken.begin() + from + length, [](char c) { return c != 0; });
+    }
+    void set(int from, int length, char value) { std::fill_n(taken.begin() + from, length, value); }
+};
+
+} // namespace
+
+UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
+{
+    std::vector<Occupancy> lanes;
+    int peak = 0;
+    for (const UnitGrid::Lane& lane : grid.lanes)
+        peak = std::max(peak, lanes.emplace_back(lane).peak);
+
+    grid.eachByTime([&](const UnitGrid::Place& place) {
+        const auto d = static_cast<std::size_t>(place.device);
+        const auto m = static_cast<std::size_t>(place.microbatch);
+        UnitGrid::Row& row = grid.lanes[d].rows[place.row];
+        Occupancy& lane = lanes[d];
+        int from = 0;
+        if (m > 0)
+            from = row.start[m - 1] + row.length;
+        if (row.sourceDevice >= 0) {
+            const UnitGrid::Row& source = grid.lanes[row.sourceDevice].rows[row.sourceRow];
+            from = std::max(from, source.start[m] + source.length);
+        }
+        if (row.op == Op::F) {
+            const int limit = sharePeak ? peak : lane.peak;
+            int reach = place.time;
+            while (reach > from && lane.alive[reach - 1] < limit)
+                --reach;
+            from = reach;
+        }
+        while (from < place.time && !lane.isFree(from, row.length)) // its own cells count as taken
+            ++from;
+        if (from >= place.time)
+            return;
+        lane.set(from, row.length, 1);
+        lane.set(place.time, row.length, 0);
+        const int begin = row.op == Op::F ? from : from + row.length - 1;
+        const int end = row.op == Op::F ? place.time : place.time + row.length - 1;
+        for (int t = begin; t < end; ++t)
+            lane.alive[t] += row.op == Op::F ? 1 : -1;
+        row.start[m] = from;
+    });
+    return grid;
+}
+
+} // namespace pipewright

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/buildingblock/unitgrid.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "forwards go down, gradients up, and weight gradients nowhere");
+
+namespace {
+
+} // namespace
+
+int UnitGrid::Lane::end() const
+{
+    int last = 0;
+    for (const Row& row : rows)
+        if (!row.start.empty())
+            last = std::max(last, row.start.back() + row.length);
+    return last;
+}
+
+bool UnitGrid::Lane::holds(Op op) const
+{
+    return std::any_of(rows.begin(), rows.end(), [op](const Row& row) { return row.op == op; });
+}
+
+UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_cast<std::size_t>(block.devices()))
+{
+    std::vector<BuildingBlock::Pass> passes = block.passes;
+    std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
+        return passRank(a.op) != passRank(b.op) ? passRank(a.op) < passRank(b.op)
+               : a.op == Op::F                  ? a.stage < b.stage
+                                                : a.stage > b.stage;
+    });
+    for (const BuildingBlock::Pass& pass : passes) {
+        Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};
+        for (std::size_t m = 0; m < row.start.size(); ++m)
+            row.start[m] = pass.start + static_cast<int>(m) * block.interval;
+        lanes[block.deviceOfStage[pass.stage]].rows.push_back(std::move(row));
+    }
+    linkInputs();
+}
+
+void UnitGrid::linkInputs()
+{
+    std::size_t stages = 0;
+    for (const Lane& lane : lanes)
+        for (const Row& row : lane.rows)
+            stages = std::max(stages, static_cast<std::size_t>(row.stage) + 1);
+    std::vector<std::pair<int, int>> forward(stages, {-1, -1}), gradient(stages, {-1, -1});
+    for (std::size_t d = 0; d < lanes.size(); ++d)
+        for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
+            const Row& row = lanes[d].rows[r];
+            if (row.op != Op::W)
+                (row.op == Op::F ? forward : gradient)[row.stage] = {static_cast<int>(d), static_cast<int>(r)};
+        }
+    for (Lane& lane : lanes)
+        for (Row& row : lane.rows) {
+            const auto s = static_cast<std::size_t>(row.stage);
+            std::pair<int, int> source{-1, -1};
+            if (row.op == Op::W)
+                source = gradient[s];
+            else if (row.op == Op::F && s > 0)
+                source = forward[s - 1];
+            else if (row.op != Op::F)
+                source = s + 1 < stages ? gradient[s + 1] : forward[s];
+            std::tie(row.sourceDevice, row.sourceRow) = source;
+        }
+}
+
+void UnitGrid::squeeze()
+{
+    std::vector<int> free(lanes.size(), 0);
+    eachByTime([&](const Place& place) {
+        const auto d = static_cast<std::size_t>(place.device);
+        const auto m = static_cast<std::size_t>(place.microbatch);
+        Row& row = lanes[d].rows[place.row];
+        int start = free[d];
+        if (row.sourceDevice >= 0) {
+            const Row& source = lanes[row.sourceDevice].rows[row.sourceRow];
+            start = std::max(start, source.start[m] + source.length);
+        }
+        row.start[m] = start;
+        free[d] = start + row.length;
+    });
+}
+
+int UnitGrid::span() const
+{
+    int longest = 0;
+    for (const Lane& lane : lanes) {
+        int begin = lane.end();
+        for (const Row& row : lane.rows)
+            begin = std::min(begin, row.start.empty() ? begin : row.start.front());
+        longest = std::max(longest, lane.end() - begin);
+    }
+    return longest;
+}
+
+void UnitGrid::removeWeightGrads()
+{
+    for (Lane& lane : lanes)
+        std::erase_if(lane.rows, [](const Row& row) { return row.op == Op::W; });
+}
+
+void UnitGrid::fillWeightGrads(bool dealByRow)
+{
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        Lane& lane = lanes[d];
+        const std::vector<std::int16_t> cells = cellsOf(lane);
+        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, the W row that it owes to
+        std::vector<Row> owing;
+        std::vector<int> owed;
+        for (std::size_t r = 0; r < lane.rows.size(); ++r) {
+            if (lane.rows[r].op != Op::I)
+                continue;
+            if (owing.empty() || dealByRow) {
+                // All in one row: its microbatches are the gradients of the lane counted through, no one row's.
+                owing.push_back({Op::W,
+                                 lane.rows[r].stage,
+                                 1,
+                                 dealByRow ? static_cast<int>(d) : -1,
+                                 dealByRow ? static_cast<int>(r) : -1,
+                                 {}});
+                owed.push_back(0);
+            }
+            rowOf[r] = static_cast<int>(owing.size()) - 1;
+        }
+        int time = 0;
+        for (; time < static_cast<int>(cells.size()); ++time) {
+            const int row = cells[time];
+            if (row >= 0) {
+                if (rowOf[row] >= 0)
+                    ++owed[rowOf[row]];
+                continue;
+            }
+            const auto oldest = std::find_if(owed.begin(), owed.end(), [](int n) { return n > 0; });
+            if (oldest == owed.end())
+                continue;
+            --*oldest;
+            owing[oldest - owed.begin()].start.push_back(time);
+        }
+        for (std::size_t k = 0; k < owing.size(); ++k)
+            for (; owed[k] > 0; --owed[k])
+                owing[k].start.push_back(time++);
+        lane.rows.insert(lane.rows.end(), owing.begin(), owing.end());
+    }
+}
+
+std::vector<std::vector<Block>> UnitGrid::order() const
+{
+    std::vector<std::vector<Block>> order(lanes.size());
+    for (std::size_t d = 0; d < lanes.size(); ++d) {
+        std::size_t passes = 0;
+        for (const Row& row : lanes[d].rows)
+            passes += row.start.size();
+        order[d].reserve(passes);
+        std::vector<int> next(lanes[d].rows.size(), 0); // the passes of a row run in order
+        const std::vector<std::int16_t> cells = cellsOf(lanes[d]);
+        for (std::size_t t = 0; t < cells.size();) {
+            if (cells[t] < 0) {
+                ++t;
+                continue;
+            }
+            const auto r = static_cast<std::size_t>(cells[t]);
+            order[d].push_back({lanes[d].rows[r].op, lanes[d].rows[r].stage, next[r]++});
+            t += static_cast<std::size_t>(lanes[d].rows[r].length);
+        }
+    }
+    return order;
+}
+
+std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
+{
+    std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
+    std::int16_t* const first = cells.data();
+    for (std::size_t r = 0; r < lane.rows.size(); ++r)
+        for (int i = 0; i < lane.rows[r].length; ++i)
+            for (const int start : lane.rows[r].start)
+                first[start + i] = static_cast<std::int16_t>(r);
+    return cells;
+}
+
+} // namespace pipewright

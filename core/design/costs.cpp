@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/costs.h"
+
+#include <cmath>
+
+namespace pipewright {
+
+Nanoseconds LinkCosts::wireTime(Bytes bytes) const
+{
+    if (bytesPerSecond <= 0 || bytes <= 0)
+        return 0;
+    return std::llround(static_cast<double>(bytes) / bytesPerSecond * 1e9);
+}
+
+Nanoseconds Costs::duration(Op op, int stage) const
+{
+    return stages[stage].*timeField(op);
+}
+
+Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
+{
+    const Nanoseconds usual = duration(op, stage);
+    if (microbatches.empty() || op == Op::U)
+        return usual;
+    return std::llround(static_cast<double>(usual) * microbatches[microbatch].time);
+}
+
+Nanoseconds Costs::overlapped(Nanoseconds first, Nanoseconds second) const
+{
+    return std::llround(static_cast<double>(first + second) * overlapFactor);
+}
+
+Bytes Costs::scaled(Bytes bytes, int microbatch) const
+{
+    if (microbatches.empty())
+        return bytes;
+    return std::llround(static_cast<double>(bytes) * microbatches[microbatch].bytes);
+}
+
+const LinkCosts& Costs::linkBetween(int fromDevice, int toDevice) const
+{
+    const auto pair = linkOfPair.find({fromDevice, toDevice});
+    return pair == linkOfPair.end() ? link : pair->second;
+}
+
+Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
+{
+    const Nanoseconds share = (worth.perChunk ? 1 : chunks) * Nanoseconds{worth.pieces};
+    StageCosts stage;
+    stage.forward = worth.forward / share;
+    stage.inputGrad = worth.inputGrad / share;
+    stage.weightGrad = worth.weightGrad / share;
+    stage.backward = stage.inputGrad + stage.weightGrad;
+    static_assert(opCount == 6, "the times of all operations are filled in here");
+    stage.recompute = stage.forward;
+    stage.savedUntilWeightGrad = worth.savedForWeightGrad / (chunks * worth.pieces);
+    stage.savedUntilInputGrad = worth.saved / (chunks * worth.pieces) - stage.savedUntilWeightGrad;
+    Costs costs;
+    costs.stages.assign(static_cast<std::size_t>(stages), stage);
+    costs.link.latency = worth.transfer;
+    return costs;
+}
+
+} // namespace pipewright

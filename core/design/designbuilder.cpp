@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/designbuilder.h"
+
+#include "core/base/diagnostic.h"
+#include "core/design/stagecosts.h"
+#include "core/families/workers.h"
+#include "core/presets/presets.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+void checkRequest(const DesignRequest& request)
+{
+    if (request.savedForWeightGrad && !request.saved)
+        throw Error("--saved-for-weight-grad", "says what part of --saved stays, and --saved is missing",
+                    "give --saved SIZE too");
+    if (request.saved && request.savedForWeightGrad.value_or(0) > *request.saved)
+        throw Error("--saved-for-weight-grad",
+                    fmt::format("{} is more than what is saved, {}", exactSize(*request.savedForWeightGrad),
+                                exactSize(*request.saved)),
+                    "it is a part of --saved");
+    const bool modelOption = request.model || request.device || request.cluster || request.sequence
+                             || request.microbatchSize || !request.layersPerStage.empty();
+    if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
+        throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
+                    "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
+    if (request.saved && modelOption)
+        throw Error("--saved", "given bytes stand in for a model, and a model's option is given too",
+                    "leave out --saved, or --model and what belongs to it");
+}
+
+/// Data parallel workers may hold all stages on a device.
+int stagesPerDevice(const DesignRequest& request)
+{
+    switch (request.layout) {
+    case WorkerLayout::Workers:
+    case WorkerLayout::Sharded: return request.devices;
+    case WorkerLayout::Single: return std::max(1, request.workers.value_or(1));
+    case WorkerLayout::Pipeline:
+    case WorkerLayout::Triangle: break;
+    }
+    return 1;
+}
+
+/// What a family needs to know before there is a schedule: the stages it will have, when they can be told.
+int expectedStages(const DesignRequest& request)
+{
+    const Family* family = findFamily(request.family);
+    if (family != nullptr && family->dataParallel) {
+        FamilyParameters parameters;
+        parameters.devices = request.devices;
+        parameters.layout = request.layout;
+        parameters.workers = request.workers;
+        return std::max(1, workersOf(parameters, family->cyclic));
+    }
+    return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
+}
+
+FamilyParameters familyParameters(const DesignRequest& request)
+{
+    FamilyParameters parameters;
+    parameters.devices = request.devices;
+    parameters.microbatches = request.microbatches;
+    parameters.chunks = request.chunks;
+    parameters.group = request.group;
+    parameters.pieces = request.pieces;
+    parameters.memoryLimit = request.memoryLimit;
+    parameters.weights = request.weights;
+    parameters.optimizer = request.optimizer;
+    parameters.accumulate = request.accumulate;
+    parameters.workers = request.workers;
+    parameters.layout = request.layout;
+    parameters.saved = request.saved.value_or(0);
+    parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
+    const Family* family = findFamily(request.family);
+    const int factor = !request.perChunk || request.devices <= 0   ? 1
+                       : family != nullptr && family->dataParallel ? stagesPerDevice(request)
+                                                                   : expectedStages(request) / request.devices;
+    parameters.forward = request.forward.value_or(parameters.forward) * factor;
+    parameters.inputGrad = request.inputGrad.value_or(parameters.inputGrad) * factor;
+    parameters.weightGrad = request.weightGrad.value_or(parameters.weightGrad) * factor;
+    parameters.transfer = request.transfer.value_or(parameters.transfer);
+    return parameters;
+}
+
+Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
+{
+    DeviceWorth worth;
+    worth.forward = request.forward.value_or(worth.forward);
+    worth.inputGrad = request.inputGrad.value_or(worth.inputGrad);
+    worth.weightGrad = request.weightGrad.value_or(worth.weightGrad);
+    worth.transfer = request.transfer.value_or(worth.transfer);
+    worth.perChunk = request.perChunk;
+    worth.saved = request.saved.value_or(0);
+    worth.savedForWeightGrad = request.savedForWeightGrad.value_or(worth.saved);
+    worth.pieces = schedule.sequencePieces;
+    return uniformCosts(worth, schedule.stages(), schedule.chunks());
+}
+
+/// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
+Workload workloadOf(const DesignRequest& request, int stages, int pieces)
+{
+    const Family* family = findFamily(request.family);
+    const bool updates = family != nullptr && family->updates;
+    ModelShape shape; // byte-gpt
+    std::string source = "built in: " + shape.name;
+    if (request.model) {
+        shape = PresetLibrary().model(*request.model);
+        source = "preset " + *request.model;
+    } else {
+        shape.layers = std::max(shape.layers, stages);
+        shape.tiedHead = !updates; // two stages that are updated at different times cannot share a matrix
+    }
+    if (request.sequence)
+        shape.sequence = *request.sequence;
+    if (request.microbatchSize)
+        shape.microbatchSize = *request.microbatchSize;
+    if (shape.sequence % pieces != 0)
+        throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
+                    "use a divisor of --sequence");
+    shape.sequencePieces = pieces;
+    return makeWorkload(shape, updates ? inModel(request.optimizer.value_or(family->usualOptimizer)) : Optimizer::AdamW,
+                        source);
+}
+
+/// A device alone stands in the cluster preset that is made of it, for its links.
+Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
+{
+    const PresetLibrary library;
+    if (request.cluster && request.device)
+        throw Error("--device", "a cluster names its devices, and --cluster is given too", "leave one of the two out");
+    if (request.cluster)
+        return library.cluster(*request.cluster, request.devices);
+    if (!request.device)
+        return library.cluster(isRunnable(shape) ? "host" : "h200-node", request.devices);
+    const DeviceSpec device = library.device(*request.device);
+    for (const Preset& preset : library.list(PresetKind::Cluster))
+        if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
+            return cluster;
+    if (!request.transfer)
+        throw Error("--device", "no cluster preset has links for " + device.name,
+                    "give --transfer T, or --cluster PRESET");
+    Cluster cluster;
+    cluster.name = device.name;
+    cluster.devices.assign(static_cast<std::size_t>(request.devices), device);
+    return cluster;
+}
+
+/// The partition that was asked for, embedding and head added to the ends when it counts only the rest.
+std::vector<int> partitionOf(const DesignRequest& request, const Workload& workload, int stages)
+{
+    if (request.layersPerStage.empty())
+        return evenPartition(workload, stages);
+    std::vector<int> partition = request.layersPerStage;
+    if (static_cast<int>(partition.size()) != stages)
+        throw Error("--layers-per-stage", fmt::format("{} numbers for {} stages", partition.size(), stages),
+                    "give one number per stage");
+    const int sum = std::accumulate(partition.begin(), partition.end(), 0);
+    const int all = static_cast<int>(workload.layers.size());
+    if (sum == workload.shape.layers) {
+        ++partition.front();
+        ++partition.back();
+    } else if (sum != all) {
+        throw Error(
+            "--layers-per-stage", fmt::format("{} layers, the model has {}", sum, workload.shape.layers),
+            fmt::format("the numbers add up to {}, or to {} with embedding and head", workload.shape.layers, all));
+    }
+    if (*std::min_element(partition.begin(), partition.end()) < 1)
+        throw Error("--layers-per-stage", "a stage without a layer", "give every stage at least one");
+    return partition;
+}
+
+std::string defaultName(const DesignRequest& request)
+{
+    return fmt::format("{}, {} devices, {} microbatches", request.family, request.devices, request.microbatches);
+}
+
+/// The formula's times where none were given.
+void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& design)
+{
+    Costs& costs = design.costs;
+    for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+        StageCosts& cost = costs.stages[stage];
+        if (request.forward)
+            cost.forward = cost.recompute = given.stages[stage].forward;
+        if (request.inputGrad)
+            cost.inputGrad = given.stages[stage].inputGrad;
+        if (request.weightGrad)
+            cost.weightGrad = given.stages[stage].weightGrad;
+        if (request.inputGrad || request.weightGrad)
+            cost.backward = cost.inputGrad + cost.weightGrad;
+    }
+    if (request.transfer) {
+        costs.link = given.link;
+        costs.linkOfPair.clear();
+    }
+    if (request.forward || request.inputGrad || request.weightGrad || request.transfer)
+        costs.source += ", times given";
+}
+
+/// Families that search look at times before there is a schedule: the mean stage of an even partition.
+void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters)
+{
+    const int stages = expectedStages(request);
+    if (request.devices < 1 || stages > maxDevices)
+        return; // makeSchedule() says what is wrong
+    const Workload workload = workloadOf(request, stages, 1);
+    std::vector<int> deviceOfStage;
+    for (int stage = 0; stage < stages; ++stage)
+        deviceOfStage.push_back(stage % request.devices);
+    const Costs costs =
+        formulaCosts(workload, evenPartition(workload, stages), clusterOf(request, workload.shape), deviceOfStage);
+    const auto perDevice = [&](Nanoseconds StageCosts::*time) {
+        Nanoseconds sum = 0;
+        for (const StageCosts& stage : costs.stages)
+            sum += stage.*time;
+        return sum / request.devices;
+    };
+    if (!request.forward)
+        parameters.forward = perDevice(&StageCosts::forward);
+    if (!request.inputGrad)
+        parameters.inputGrad = perDevice(&StageCosts::inputGrad);
+    if (!request.weightGrad)
+        parameters.weightGrad = perDevice(&StageCosts::weightGrad);
+    if (!request.transfer)
+        parameters.transfer = costs.link.transferTime(costs.stages.front().output);
+}
+
+} // namespace
+
+Design makeDesign(const DesignRequest& request)
+{
+    checkRequest(request);
+    const bool byFormula = request.model || request.device || request.cluster;
+    FamilyParameters parameters = familyParameters(request);
+    if (byFormula)
+        takeFormulaTimes(request, parameters);
+    Design design;
+    design.name = request.name.empty() ? defaultName(request) : request.name;
+    design.schedule = makeSchedule(request.family, parameters);
+    const Costs given = givenCosts(request, design.schedule);
+    design.costs = given;
+    if (!request.saved) {
+        design.workload = workloadOf(request, design.schedule.stages(), design.schedule.sequencePieces);
+        design.layersPerStage = partitionOf(request, *design.workload, design.schedule.stages());
+    }
+    if (byFormula) {
+        design.cluster = clusterOf(request, design.workload->shape);
+        design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster,
+                                    design.schedule.deviceOfStage, &design.dataflow);
+        takeGivenTimes(request, given, design);
+        design.costs.overlapFactor = request.overlapFactor.value_or(1);
+        return design;
+    }
+    design.costs.overlapFactor = request.overlapFactor.value_or(1);
+    design.cluster.name = "given";
+    design.cluster.devices.resize(static_cast<std::size_t>(design.schedule.devices()), DeviceSpec{.name = "device"});
+    design.cluster.link.name = "given";
+    design.cluster.link.latency = design.costs.link.latency;
+    if (design.workload) {
+        design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+        applyBytes(*design.workload, design.layersPerStage, design.costs);
+    }
+    return design;
+}
+
+} // namespace pipewright

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/groupcosts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+/// Per member, the share of the whole that stands there.
+struct Shares {
+    std::vector<double> state, kept;
+};
+
+Shares sharesOnMembers(const sharding::SharedStage& shared)
+{
+    const sharding::TensorGraph& graph = shared.graph;
+    double wholeState = 0, wholeKept = 0;
+    for (int t = 0; t < graph.size(); ++t)
+        if (graph.node(t).leaf == sharding::Leaf::Parameter)
+            wholeState += graph.node(t).elements() * graph.stateBytesPerParameter;
+        else
+            wholeKept += graph.bytesOf(t);
+    const auto members = static_cast<std::size_t>(shared.machine.devices());
+    Shares shares{std::vector<double>(members, 0.0), std::vector<double>(members, 0.0)};
+    for (const sharding::ShardingInstruction& instruction : shared.plan.program.instructions) {
+        const bool state = !instruction.computes() && instruction.action == sharding::Action::Load
+                           && graph.node(instruction.tensor).leaf == sharding::Leaf::Parameter;
+        const auto& ratios = shared.plan.ratios[instruction.after.relation.segment];
+        for (std::size_t d = 0; d < members; ++d)
+            (state ? shares.state : shares.kept)[d] += (instruction.heldWhole + instruction.heldSplit * ratios[d])
+                                                       / std::max(1.0, state ? wholeState : wholeKept);
+    }
+    return shares;
+}
+
+/// Of the fullest member, in terms of the smallest memory.
+double fullest(const std::vector<double>& shares, const DeviceSpec& group)
+{
+    const std::vector<DeviceSpec>& members = group.group->devices;
+    double most = 0;
+    for (std::size_t d = 0; d < shares.size(); ++d)
+        most = std::max(most, group.memory > 0 ? shares[d] * static_cast<double>(group.memory)
+                                                     / static_cast<double>(members[d].memory)
+                                               : shares[d]);
+    return most;
+}
+
+} // namespace
+
+void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& group, StageCosts& stage)
+{
+    const sharding::CostParts parts = sharding::costParts(shared.plan.program, shared.machine, shared.plan.ratios);
+    const auto nanoseconds = [](double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); };
+    stage.forward = stage.recompute = nanoseconds(parts.forward);
+    stage.inputGrad = nanoseconds(parts.inputGrad);
+    stage.weightGrad = nanoseconds(parts.weightGrad);
+    stage.backward = stage.inputGrad + stage.weightGrad;
+
+    const Shares shares = sharesOnMembers(shared);
+    const auto touched = static_cast<double>(2 * (stage.parameters + stage.optimizerState) + stage.gradients);
+    double update = 0;
+    for (std::size_t d = 0; d < shares.state.size(); ++d)
+        if (const double bandwidth = shared.machine.memoryBandwidth[d]; bandwidth > 0)
+            update = std::max(update, shares.state[d] * touched / bandwidth);
+    stage.update = nanoseconds(update);
+    const auto scale = [](double share, std::initializer_list<Bytes*> sizes) {
+        for (Bytes* size : sizes)
+            *size = std::llround(share * static_cast<double>(*size));
+    };
+    scale(fullest(shares.state, group), {&stage.parameters, &stage.gradients, &stage.optimizerState});
+    scale(fullest(shares.kept, group),
+          {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.sequenceGradient,
+           &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward});
+}
+
+} // namespace pipewright

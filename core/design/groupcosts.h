@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a stage costs that a group of devices holds together: the costs that the pipeline sees instead of a single
+// device's. Times are those of the synthesised program (sharding/sharedstage.h). Bytes are the workload's own, times
+// the share that the program leaves on a device; the lane of a group shows its fullest member in terms of the smallest
+// memory, separately for what stays all the time and for activations: with members of one size that is a member's
+// bytes, otherwise no less than any member needs.
+#pragma once
+
+#include "core/design/costs.h"
+#include "core/sharding/sharedstage.h"
+
+namespace pipewright {
+
+/// `stage` holds the bytes of a single device; its times and bytes become those of the group's lane. O(instructions).
+void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& group, StageCosts& stage);
+
+} // namespace pipewright

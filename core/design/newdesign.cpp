@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/newdesign.h"
+
+#include "core/design/redesign.h"
+#include "core/design/stagecosts.h"
+#include "core/schedule/weightplan.h"
+
+namespace pipewright {
+
+namespace {
+
+/// Partition, costs and shared parameters of the design's schedule from its workload and cluster.
+void applyFormula(Design& design)
+{
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    design.dataflow = {};
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
+                                &design.dataflow);
+}
+
+} // namespace
+
+Design makeDesign(const NewDesign& choice)
+{
+    Design design;
+    design.workload = choice.workload;
+    design.cluster = choice.cluster;
+    const int devices = static_cast<int>(choice.cluster.devices.size());
+
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = choice.microbatches;
+    parameters.chunks = choice.chunks;
+    parameters.group = choice.group;
+    parameters.pieces = choice.pieces;
+    parameters.memoryLimit = choice.memoryLimit;
+    parameters.layout = choice.layout;
+    parameters.workers = choice.workers;
+    // Families that search want the times of a device; the plain split over the devices gives them.
+    if (devices > 0 && devices <= choice.workload.shape.layers) {
+        std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
+        for (int d = 0; d < devices; ++d)
+            deviceOfStage[d] = d;
+        const Costs plain =
+            formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
+        takeWork(parameters, plain);
+    }
+    Schedule schedule = makeSchedule(choice.family, parameters);
+    design = withSequencePieces(design, schedule.sequencePieces);
+    if (hasUpdates(schedule))
+        design = withOwnHead(design);
+    design.schedule = std::move(schedule);
+    applyFormula(design);
+    design.name = titleOf(design);
+    return design;
+}
+
+std::string titleOf(const Design& design)
+{
+    const Family* family = findFamily(design.schedule.family);
+    const std::string model = design.workload ? design.workload->shape.name : "schedule";
+    const int stages = design.schedule.stages();
+    return model + " · " + std::to_string(stages) + (stages == 1 ? " stage" : " stages") + " · "
+           + (family ? std::string(family->title) : design.schedule.family);
+}
+
+} // namespace pipewright

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design under one changed premise: another order of the same work, another family, another cut into
+// stages, another cluster. What the change does not touch stays; costs follow it as far as is known about
+// them: those of a formula are computed anew, given or measured ones are kept where the stages stay and
+// shared out by layer where they do not. Every function throws Error with what is impossible.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/families/family.h"
+
+#include <optional>
+#include <vector>
+
+namespace pipewright {
+
+/// Gives families that search the pass times of one device on average, and the time of one transfer.
+void takeWork(FamilyParameters& parameters, const Costs& costs);
+
+/// The same work with every microbatch in so many pieces of its sequence: times and activations are shared out
+/// evenly, and the model's bytes are those of a piece. The schedule stays as it was.
+Design withSequencePieces(const Design& base, int pieces);
+
+/// The same with an output head of its own where it shares the embedding's matrix: two stages that are updated at
+/// different times cannot share one.
+Design withOwnHead(const Design& base);
+
+/// Another schedule of the same model on the same cluster. Without a model, costs of another cut are the
+/// present ones split evenly.
+Design withSchedule(const Design& base, Schedule schedule);
+
+/// What a family lets a person choose; unset: its own default.
+struct FamilyChoice {
+    std::optional<int> chunks;
+    std::optional<double> memoryLimit; ///< x devices microbatches of activations, for families that search
+    bool operator==(const FamilyChoice&) const = default;
+};
+
+/// The same model, cluster and microbatch count under another family. `stop` ends a family's search early, with the
+/// best it has so far.
+Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {},
+                  std::function<bool()> stop = {});
+
+/// Another cut of the model's layers into as many stages as there are. Needs a model.
+Design withPartition(const Design& base, std::vector<int> layersPerStage);
+
+/// The cut with the border between stage `border` and the next moved by `layers` (positive: to later layers), as
+/// far as it goes: every stage keeps a layer. For drags, which know no error.
+std::vector<int> withBorderMoved(std::vector<int> layersPerStage, std::size_t border, int layers);
+
+/// Other rates, memories and links of the same number of devices. Times that were given or measured stay;
+/// links are taken over where they differ from the base's.
+Design withCluster(const Design& base, Cluster cluster);
+
+} // namespace pipewright

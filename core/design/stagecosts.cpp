@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/stagecosts.h"
+
+#include "core/base/diagnostic.h"
+#include "core/design/groupcosts.h"
+#include "core/workload/gptworkspace.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace pipewright {
+
+namespace {
+
+std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, const std::vector<int>& layersPerStage)
+{
+    std::vector<std::span<const Layer>> stages;
+    std::size_t begin = 0;
+    for (const int count : layersPerStage) {
+        if (count < 1)
+            throw Error("layers_per_stage", fmt::format("a stage has {} layers", count),
+                        "give every stage at least one");
+        if (begin + static_cast<std::size_t>(count) > workload.layers.size())
+            break;
+        stages.push_back(std::span(workload.layers).subspan(begin, static_cast<std::size_t>(count)));
+        begin += static_cast<std::size_t>(count);
+    }
+    if (begin != workload.layers.size() || stages.size() != layersPerStage.size()) {
+        std::int64_t sum = 0;
+        for (const int count : layersPerStage)
+            sum += count;
+        throw Error("layers_per_stage",
+                    fmt::format("the stages hold {} layers but the model has {}", sum, workload.layers.size()),
+                    "embedding and head count as one layer each");
+    }
+    return stages;
+}
+
+int stageOfLayer(const std::vector<std::span<const Layer>>& stages, const std::string& name)
+{
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        for (const Layer& layer : stages[stage])
+            if (layer.name == name)
+                return static_cast<int>(stage);
+    return -1;
+}
+
+// A tied head holds a copy of its own on its embedding's stage too: the two gradients are summed apart and
+// then added, which keeps results equal to the bit for every cut into stages.
+std::int64_t parametersOf(std::span<const Layer> layers)
+{
+    std::int64_t count = 0;
+    for (const Layer& layer : layers)
+        count += layer.parameters;
+    return count;
+}
+
+void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
+{
+    stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = 0;
+    for (const Layer& layer : layers) {
+        for (const SavedTensor& tensor : layer.saved) {
+            switch (tensor.lifetime) {
+            case Lifetime::UntilInputGrad: stage.savedUntilInputGrad += tensor.bytes(); break;
+            case Lifetime::UntilWeightGrad: stage.savedUntilWeightGrad += tensor.bytes(); break;
+            case Lifetime::FromInputGrad: stage.savedFromInputGrad += tensor.bytes(); break;
+            }
+        }
+    }
+    const auto attentions =
+        std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
+    stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
+    stage.output = layers.back().outputBytes;
+    stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
+    stage.workspaceInputGrad = stageWorkspace(workload.shape, layers, Pass::InputGrad);
+    stage.workspaceWeightGrad = stageWorkspace(workload.shape, layers, Pass::WeightGrad);
+    stage.workspaceBackward = stageWorkspace(workload.shape, layers, Pass::Backward);
+    const std::int64_t parameters = parametersOf(layers);
+    stage.parameters = parameters * workload.state.parameter;
+    stage.gradients = parameters * workload.state.gradient;
+    stage.optimizerState = parameters * workload.state.optimizer;
+}
+
+void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCosts& stage)
+{
+    const double rate = device.peakFlops * device.efficiency;
+    double forward = 0, inputGrad = 0, weightGrad = 0;
+    for (const Layer& layer : layers) {
+        forward += layer.forwardFlops / rate;
+        inputGrad += layer.inputGradFlops / rate;
+        weightGrad += layer.weightGradFlops / rate;
+        if (layer.kind == LayerKind::Embedding && device.memoryBandwidth > 0) {
+            // Gathering rows is traffic, not arithmetic: read and write the output, and the same back.
+            const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
+            forward += traffic;
+            weightGrad += traffic;
+        }
+    }
+    stage.forward = toNanoseconds(forward);
+    stage.inputGrad = toNanoseconds(inputGrad);
+    stage.weightGrad = toNanoseconds(weightGrad);
+    stage.backward = stage.inputGrad + stage.weightGrad;
+    static_assert(opCount == 6, "the times of all operations are filled in here");
+    stage.recompute = stage.forward;
+    const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
+    stage.update =
+        device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
+}
+
+const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
+{
+    const int device = deviceOfStage[stage];
+    if (device < 0 || static_cast<std::size_t>(device) >= cluster.devices.size())
+        throw Error(fmt::format("stage {}", stage),
+                    fmt::format("is placed on device {} of a cluster with {} devices", device, cluster.devices.size()),
+                    "place it on an existing device");
+    const DeviceSpec& spec = cluster.devices[device];
+    if (!(spec.peakFlops > 0) || !(spec.efficiency > 0))
+        throw Error(fmt::format("device {}", device), "no rate is known, so no time can be computed",
+                    "set peak_flops and efficiency");
+    return spec;
+}
+
+/// Its places are of the group alone; the person's file has the group in a device.
+void shareOut(const Workload& workload, int first, int count, const DeviceSpec& group, int device,
+              sharding::SharedStages& known, StageCosts& stage)
+{
+    try {
+        applyGroupCosts(known.plan(workload, first, count, group), group, stage);
+    } catch (const Error& error) {
+        Diagnostics found = error.diagnostics();
+        for (Diagnostic& diagnostic : found)
+            if (diagnostic.where.starts_with("cluster."))
+                diagnostic.where =
+                    fmt::format("cluster.devices.{}.group{}", device, diagnostic.where.substr(sizeof("cluster") - 1));
+        throw Error(std::move(found));
+    }
+}
+
+std::string describeSource(const Cluster& cluster, const std::vector<int>& deviceOfStage)
+{
+    const auto describe = [](const DeviceSpec& device) {
+        return fmt::format("{} at {:.0f} % of peak", device.name, device.efficiency * 100);
+    };
+    const std::string first = describe(cluster.devices[deviceOfStage.front()]);
+    for (const int device : deviceOfStage)
+        if (describe(cluster.devices[device]) != first)
+            return "formula: " + first + " and others";
+    return "formula: " + first;
+}
+
+} // namespace
+
+LinkCosts linkCosts(const LinkSpec& link)
+{
+    return {link.latency, link.bandwidth, link.bus};
+}
+
+std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage)
+{
+    const auto stages = layersOfStages(workload, layersPerStage);
+    std::vector<SharedParameter> shared;
+    for (const Layer& layer : workload.layers) {
+        if (layer.sharedParameters == 0)
+            continue;
+        const int root = stageOfLayer(stages, layer.tiedTo);
+        const int other = stageOfLayer(stages, layer.name);
+        if (root >= 0 && root != other)
+            shared.push_back({root, other, layer.sharedParameters * workload.state.gradient});
+    }
+    return shared;
+}
+
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs)
+{
+    const auto stages = layersOfStages(workload, layersPerStage);
+    costs.stages.resize(stages.size());
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        fillBytes(workload, stages[stage], costs.stages[stage]);
+}
+
+namespace {
+
+/// Per layer, its share of `time` of the stage it stands in, in proportion to `flops`.
+std::vector<double> timePerLayer(const std::vector<std::span<const Layer>>& stages, const Costs& costs,
+                                 Nanoseconds StageCosts::*time, double Layer::*flops)
+{
+    std::vector<double> times;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        double all = 0;
+        for (const Layer& layer : stages[s])
+            all += layer.*flops;
+        for (const Layer& layer : stages[s])
+            times.push_back(static_cast<double>(costs.stages[s].*time)
+                            * (all > 0 ? layer.*flops / all : 1.0 / static_cast<double>(stages[s].size())));
+    }
+    return times;
+}
+
+} // namespace
+
+Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector<int>& fromLayersPerStage,
+                 const std::vector<int>& toLayersPerStage)
+{
+    const auto from = layersOfStages(workload, fromLayersPerStage);
+    const auto to = layersOfStages(workload, toLayersPerStage);
+    if (from.size() != costs.stages.size())
+        throw Error("costs.stages",
+                    fmt::format("costs of {} stages for a cut into {}", costs.stages.size(), from.size()),
+                    "give one entry per stage");
+    Costs recut = costs;
+    recut.linkOfPair.clear();
+    recut.stages.assign(to.size(), {});
+    const auto share = [&](Nanoseconds StageCosts::*time, double Layer::*flops) {
+        const std::vector<double> perLayer = timePerLayer(from, costs, time, flops);
+        std::size_t layer = 0;
+        for (std::size_t s = 0; s < to.size(); ++s) {
+            double sum = 0;
+            for (std::size_t i = 0; i < to[s].size(); ++i)
+                sum += perLayer[layer++];
+            recut.stages[s].*time = std::llround(sum);
+        }
+    };
+    share(&StageCosts::forward, &Layer::forwardFlops);
+    share(&StageCosts::inputGrad, &Layer::inputGradFlops);
+    share(&StageCosts::weightGrad, &Layer::weightGradFlops);
+    share(&StageCosts::backward, &Layer::inputGradFlops);
+    share(&StageCosts::recompute, &Layer::forwardFlops);
+    share(&StageCosts::update, &Layer::weightGradFlops);
+    applyBytes(workload, toLayersPerStage, recut);
+    return recut;
+}
+
+Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow, sharding::SharedStages* known)
+{
+    const auto stages = layersOfStages(workload, layersPerStage);
+    if (stages.empty() || stages.size() != deviceOfStage.size())
+        throw Error(
+            "layers_per_stage",
+            fmt::format("the model is cut into {} stages but {} are placed", stages.size(), deviceOfStage.size()),
+            "give one number per stage");
+    Costs costs;
+    applyBytes(workload, layersPerStage, costs);
+    sharding::SharedStages own;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+        const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
+        if (!device.group)
+            fillTimes(stages[stage], device, costs.stages[stage]);
+        else
+            shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
+                     device, deviceOfStage[stage], known ? *known : own, costs.stages[stage]);
+    }
+
+    costs.link = linkCosts(cluster.link);
+    for (const auto& [pair, link] : cluster.linkOfPair)
+        costs.linkOfPair[pair] = linkCosts(link);
+
+    const std::vector<SharedParameter> shared = sharedParametersOf(workload, layersPerStage);
+    for (const SharedParameter& parameter : shared) {
+        const std::pair<int, int> pair{deviceOfStage[parameter.otherStage], deviceOfStage[parameter.rootStage]};
+        const auto found = cluster.linkOfPair.find(pair);
+        const LinkSpec& link = found == cluster.linkOfPair.end() ? cluster.link : found->second;
+        const double oneWay = static_cast<double>(link.latency) / 1e9
+                              + (link.bandwidth > 0 ? static_cast<double>(parameter.bytes) / link.bandwidth : 0);
+        // There and back again; on one device there is nothing to carry.
+        if (pair.first != pair.second)
+            costs.reduce = std::max(costs.reduce, toNanoseconds(2 * oneWay));
+    }
+    if (dataflow)
+        dataflow->shared = shared;
+    costs.source = describeSource(cluster, deviceOfStage);
+    return costs;
+}
+
+} // namespace pipewright

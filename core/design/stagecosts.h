@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Workload x partition x cluster -> the costs of every stage. Times are FLOPs over the device's sustained
+// rate, good for shape rather than for the last percent: calibration replaces them by measured ones. Bytes
+// are sums over the layers' kept tensors and are exact for what the executor allocates.
+//
+// Throughout: `layersPerStage` cuts the layers, in order, into stages; Error when it does not fit them.
+#pragma once
+
+#include "core/cluster/cluster.h"
+#include "core/design/costs.h"
+#include "core/design/dataflow.h"
+#include "core/workload/workload.h"
+
+namespace pipewright {
+
+namespace sharding {
+class SharedStages;
+}
+
+/// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that stands on
+/// another stage than its embedding (and loses any it had). The optimizer reads and writes its state and
+/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output.
+/// Reducing a shared gradient is two transfers. A stage of a group of devices costs what its synthesised program
+/// does (sharding/sharedstage.h); `known` keeps those for further calls. Throws Error, also when a stage's device does
+/// not exist or has no rate.
+Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
+                   sharding::SharedStages* known = nullptr);
+
+/// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
+/// gets as many stages as the partition has; existing times stay.
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs);
+
+/// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
+/// they have none) and added up again; bytes are the model's; links stay unless they were given per pair,
+/// which another placement has no use for. Good while layers of a kind take alike. Throws Error.
+Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector<int>& fromLayersPerStage,
+                 const std::vector<int>& toLayersPerStage);
+
+/// The shared parameter of a tied head, when the partition separates it from its embedding.
+std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);
+
+LinkCosts linkCosts(const LinkSpec& link);
+
+} // namespace pipewright

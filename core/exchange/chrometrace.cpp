@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/exchange/chrometrace.h"
+
+#include "core/exchange/tracetracks.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int computeThread = 0;
+
+class TraceText {
+public:
+    /// `first`: of the processes' numbers; `note` stands behind every process's name.
+    TraceText(const Program& program, const Timeline& timeline, int first, std::string note)
+        : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note))
+    {
+    }
+
+    static std::string head(const std::string& name)
+    {
+        return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":"
+               + nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
+               + "},\"traceEvents\":[";
+    }
+
+    /// The events, with commas between them; one in front unless `first`.
+    std::string write(bool first)
+    {
+        m_first = first;
+        assignThreads();
+        writeNames();
+        m_consumer = firstConsumers(m_program);
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (wasRun(t)) {
+                writeSlice(t);
+                if (m_program.tasks[t].kind == TaskKind::Transfer)
+                    writeFlow(t);
+            }
+        writeMemory();
+        return std::move(m_text);
+    }
+
+private:
+    bool wasRun(TaskId t) const { return m_timeline.start[t] != notRun; }
+
+    /// A transfer is drawn where it arrives, like its receive; a reduction at its root.
+    int deviceOf(TaskId t) const
+    {
+        const Task& task = m_program.tasks[t];
+        return task.kind == TaskKind::Transfer ? task.peer : task.device;
+    }
+
+    void assignThreads()
+    {
+        m_thread.assign(m_program.tasks.size(), computeThread);
+        m_rows.resize(m_program.devices.size());
+        std::vector<TaskId> moving;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (wasRun(t) && (m_program.tasks[t].kind == TaskKind::Transfer || isReduction(m_program.tasks[t].kind)))
+                moving.push_back(t);
+        std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
+            return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
+        });
+        for (const TaskId t : moving)
+            m_thread[t] = 1 + static_cast<int>(m_rows[deviceOf(t)].rowFor(m_timeline.start[t], m_timeline.end[t]));
+    }
+
+    std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }
+
+    void beginEvent()
+    {
+        m_text += m_first ? "\n" : ",\n";
+        m_first = false;
+    }
+
+    void time(std::string_view key, Nanoseconds value)
+    {
+        fmt::format_to(out(), "\"{}\":{}.{:03}", key, value / 1000, value % 1000);
+    }
+
+    void writeName(std::string_view kind, int device, int thread, const std::string& name)
+    {
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind,
+                       process(device), thread, name);
+    }
+
+    void writeNames()
+    {
+        for (int device = 0; device < static_cast<int>(m_program.devices.size()); ++device) {
+            writeName("process_name", device, 0, fmt::format("device {}{}", device, m_note));
+            beginEvent();
+            fmt::format_to(out(),
+                           R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",
+                           process(device), m_note.empty() ? device : 2 * device + (m_firstProcess > 0 ? 1 : 0));
+            writeName("thread_name", device, computeThread, "compute");
+            const int lanes = std::max(1, static_cast<int>(m_rows[device].count()));
+            for (int lane = 0; lane < lanes; ++lane)
+                writeName("thread_name", device, 1 + lane,
+                          lane == 0 ? "transfers" : fmt::format("transfers {}", lane + 1));
+        }
+    }
+
+    void writeSlice(TaskId t)
+    {
+        const Task& task = m_program.tasks[t];
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
+                       categoryOf(task), process(deviceOf(t)), m_thread[t]);
+        time("ts", m_timeline.start[t]);
+        m_text += ',';
+        time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
+        fmt::format_to(out(), R"(,"args":{{"task":{},"stage":{})", t, task.stage);
+        if (task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer)
+            fmt::format_to(out(), R"(,"microbatch":{})", task.microbatch);
+        m_text += "}}";
+    }
+
+    void writeFlowEvent(char phase, TaskId transfer, TaskId slice, Nanoseconds at)
+    {
+        beginEvent();
+        fmt::format_to(out(), R"({{"ph":"{}","name":"{}","cat":"flow","id":{},"pid":{},"tid":{},)", phase,
+                       m_program.tasks[transfer].op == Op::F ? "activation" : "gradient",
+                       transfer + (m_firstProcess > 0 ? m_program.tasks.size() : 0), process(deviceOf(slice)),
+                       m_thread[slice]);
+        time("ts", at);
+        m_text += phase == 's' ? "}" : R"(,"bp":"e"})";
+    }
+
+    /// Producer, transfer, consumer. An arrow belongs to the slice that covers its time, so it leaves the
+    /// producer one nanosecond before its end.
+    void writeFlow(TaskId t)
+    {
+        const TaskId producer = m_program.afterData[t], consumer = m_consumer[t];
+        const bool begins = producer != none && wasRun(producer);
+        const bool ends = consumer != none && wasRun(consumer);
+        if (!begins && !ends)
+            return;
+        if (begins)
+            writeFlowEvent('s', t, producer, std::max(m_timeline.start[producer], m_timeline.end[producer] - 1));
+        writeFlowEvent(!begins ? 's' : ends ? 't' : 'f', t, t, m_timeline.start[t]);
+        if (ends)
+            writeFlowEvent('f', t, consumer, m_timeline.start[consumer]);
+    }
+
+    void writeMemory()
+    {
+        for (std::size_t device = 0; device < m_timeline.memory.size(); ++device)
+            for (const MemorySample& sample : m_timeline.memory[device]) {
+                beginEvent();
+                fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)",
+                               process(static_cast<int>(device)));
+                time("ts", std::max<Nanoseconds>(0, sample.time));
+                fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
+            }
+    }
+
+    int process(int device) const { return m_firstProcess + device; }
+
+    const Program& m_program;
+    const Timeline& m_timeline;
+    int m_firstProcess;
+    std::string m_note;
+    std::vector<int> m_thread;      ///< per task
+    std::vector<FreeRows> m_rows;   ///< of transfers, per device
+    std::vector<TaskId> m_consumer; ///< per transfer
+    std::string m_text;
+    bool m_first = true;
+};
+
+} // namespace
+
+std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name,
+                        const Timeline* measured)
+{
+    std::string text =
+        TraceText::head(name) + TraceText(program, timeline, 0, measured ? ", predicted" : "").write(true);
+    if (measured)
+        text += TraceText(program, *measured, static_cast<int>(program.devices.size()), ", measured").write(false);
+    return text + "\n]}\n";
+}
+
+} // namespace pipewright

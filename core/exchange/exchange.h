@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// All formats that designs are exchanged in, by name: what `export` and `import` and the designer's menus
+// offer. Adding a format means adding its file to this folder and a line to the tables in exchange.cpp.
+#pragma once
+
+#include "core/exchange/exportedtext.h"
+#include "core/exchange/importedorder.h"
+#include "core/exchange/pytorchaction.h"
+#include "core/predict/timeline.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+struct ExportOptions {
+    std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the fragment names
+    const Timeline* measured =
+        nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
+};
+
+struct ExportFormat {
+    std::string_view name;        ///< as on the command line: "pytorch-csv"
+    std::string_view title;       ///< "PyTorch schedule, computations only"
+    std::string_view extension;   ///< "csv"
+    std::string_view description; ///< one sentence
+    ExportedText (*write)(const Design&, const ExportOptions&);
+    bool times = false; ///< takes ExportOptions::measured
+};
+
+std::span<const ExportFormat> exportFormats();
+/// Throws Error listing the known formats.
+const ExportFormat& exportFormat(std::string_view name);
+
+struct ImportOptions {
+    std::string format; ///< empty: found out from the text
+    PytorchLetters letters = PytorchLetters::Current;
+};
+
+struct ImportFormat {
+    std::string_view name, title;
+    Imported (*read)(std::string_view text, const std::string& source, const ImportOptions&);
+};
+
+std::span<const ImportFormat> importFormats();
+
+/// `source` names the text in diagnostics. Throws Error naming line and cell.
+Imported importDesign(std::string_view text, const std::string& source, const ImportOptions& options = {});
+
+} // namespace pipewright

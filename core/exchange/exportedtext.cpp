@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/exchange/exportedtext.h"
+
+#include "core/schedule/validate.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+void requireKnownBlocks(const Schedule& schedule)
+{
+    for (std::size_t device = 0; device < schedule.order.size(); ++device)
+        for (const Block& block : schedule.order[device])
+            if (!isPass(block.op) && block.op != Op::U) // updates are dropped below
+                throw Error(fmt::format("device {} ({})", device, toString(block)),
+                            fmt::format("the other tools have no {} in their schedules", describe(block.op)),
+                            "export a schedule of forwards and backwards");
+}
+
+/// Takes the update blocks out, and what is said about the weights that blocks read.
+void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
+{
+    std::vector<Block> dropped;
+    for (std::vector<Block>& lane : schedule.order)
+        std::erase_if(lane, [&](const Block& block) { return block.op == Op::U && (dropped.push_back(block), true); });
+    if (dropped.empty())
+        return;
+    if (!schedule.dataParallelDevices.empty())
+        throw Error(
+            "schedule.in_turn",
+            "a stage whose microbatches several devices work on in turn has no place in the other tools' schedules",
+            "export a schedule with one device for each stage (for workers: --layout pipeline or single)");
+    schedule.weights = {};
+    diagnostics.push_back(
+        {Severity::Warning, "schedule.order",
+         fmt::format("{} update blocks ({}{}) and the weight versions between them are left out", dropped.size(),
+                     toString(dropped.front()), dropped.size() > 1 ? ", …" : ""),
+         "the other tool updates every stage once, after the step's last microbatch: the order is the same, "
+         "the training is not"});
+}
+
+} // namespace
+
+Design exportable(const Design& design, Diagnostics& diagnostics)
+{
+    requireKnownBlocks(design.schedule);
+    Diagnostics faults = validate(design.schedule, design.dataflow.skips);
+    if (hasErrors(faults))
+        throw Error(std::move(faults));
+    Design result = design;
+    dropUpdates(result.schedule, diagnostics);
+    if (!design.schedule.pins.empty())
+        diagnostics.push_back({Severity::Warning, "schedule.pins", "pinned start times are left out",
+                               "the other tool starts every block as early as it can"});
+    result.schedule.pins.clear();
+    if (!design.dataflow.skips.empty())
+        diagnostics.push_back({Severity::Warning, "dataflow.skips", "skip connections are left out",
+                               "the other tool hands values only from one stage to the next"});
+    if (!design.dataflow.shared.empty())
+        diagnostics.push_back({Severity::Warning, "dataflow.shared",
+                               "the reduction of gradients of shared parameters is left out",
+                               "add it to the training loop, after the step's last microbatch"});
+    if (design.schedule.sequencePieces > 1)
+        diagnostics.push_back({Severity::Warning, "schedule.sequence_pieces",
+                               fmt::format("the {} pieces of a sequence are written as microbatches of their own",
+                                           design.schedule.sequencePieces),
+                               "the other tool's stages must keep the keys and values of earlier pieces"});
+    return result;
+}
+
+void requireOneReplica(const Design& design, std::string_view tool)
+{
+    if (design.schedule.replicas() > 1)
+        throw Error(
+            "schedule.replica_placements",
+            fmt::format("{} has no word for the {} replicas of this schedule", tool, design.schedule.replicas()),
+            "export a schedule of one replica, or pytorch-csv for the order alone");
+}
+
+} // namespace pipewright

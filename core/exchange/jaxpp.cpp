@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/exchange/jaxpp.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "how each pass is written is said here");
+
+namespace {
+
+bool isAlphanumeric(char c)
+{
+    return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80;
+}
+
+std::string classNameOf(const std::string& name)
+{
+    std::string result = "Pipewright"; // so that no name is a keyword, or a class of JaxPP's
+    bool wordBegins = true;
+    for (const char c : name) {
+        if (!isAlphanumeric(c)) {
+            wordBegins = true;
+            continue;
+        }
+        result += wordBegins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+        wordBegins = false;
+    }
+    return result;
+}
+
+/// The text of a docstring: printable ASCII, and without what could end it.
+std::string plain(const std::string& text)
+{
+    std::string result;
+    for (const char c : text)
+        result += c >= ' ' && c <= '~' && c != '"' && c != '\\' ? c : ' ';
+    return result;
+}
+
+bool isSplit(const Schedule& schedule)
+{
+    return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Block>& order) {
+        return std::any_of(order.begin(), order.end(), [](const Block& b) { return b.op == Op::I; });
+    });
+}
+
+/// A task of JaxPP's, which may be fused with the one behind it: both run as one dispatched unit.
+struct JaxppTask {
+    Block block;
+    bool fusedWithNext = false;
+};
+
+/// The device's blocks with every I of stage 0 directly before its W, and in a schedule with split backwards every B
+/// as I and W, since JaxPP splits all stages or none. The tasks of an overlapped pair are fused, whatever they became.
+std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vector<Overlap>& overlaps, bool split,
+                               int& moved)
+{
+    std::vector<JaxppTask> tasks;
+    tasks.reserve(order.size());
+    std::size_t pairBegin = order.size(); // where in `tasks` the present pair begins
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const Block& block = order[i];
+        const bool second = pairBegin < order.size();
+        const bool first = !second && i + 1 < order.size()
+                           && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{block, order[i + 1]});
+        if (first)
+            pairBegin = tasks.size();
+        if (split && block.op == Op::B) {
+            tasks.push_back({{Op::I, block.stage, block.microbatch}});
+            tasks.push_back({{Op::W, block.stage, block.microbatch}});
+        } else if (block.stage == 0 && block.op == Op::I) {
+            const bool together = i + 1 < order.size() && order[i + 1] == Block{Op::W, 0, block.microbatch};
+            moved += !together;
+            if (together && second) { // the pair's second task is both halves
+                tasks.push_back({block});
+                tasks.push_back({order[i + 1]});
+            }
+        } else if (block.stage == 0 && block.op == Op::W) {
+            const bool written = !tasks.empty() && tasks.back().block == block;
+            if (!written) {
+                tasks.push_back({{Op::I, 0, block.microbatch}});
+                tasks.push_back({block});
+            }
+        } else {
+            tasks.push_back({block});
+        }
+        if (second) {
+            for (std::size_t t = pairBegin; t + 1 < tasks.size(); ++t)
+                tasks[t].fusedWithNext = true;
+            pairBegin = order.size();
+        }
+    }
+    return tasks;
+}
+
+/// The tasks of one actor as one Python string over several lines; the tasks of a unit are joined by "&".
+void addActor(std::string& text, const std::vector<JaxppTask>& tasks)
+{
+    constexpr std::size_t perLine = 16;
+    text += tasks.empty() ? "    (\n        \"\"\n" : "    (\n";
+    for (std::size_t i = 0; i < tasks.size();) {
+        text += "        \"";
+        const std::size_t lineEnd = i + perLine;
+        while (i < tasks.size() && (i < lineEnd || tasks[i - 1].fusedWithNext)) {
+            text += toString(tasks[i].block);
+            text += tasks[i++].fusedWithNext ? '&' : ' ';
+        }
+        text += "\"\n";
+    }
+    text += "    ),\n";
+}
+
+} // namespace
+
+ExportedText jaxppSchedule(const Design& given)
+{
+    requireOneReplica(given, "JaxPP");
+    ExportedText result;
+    const Design design = exportable(given, result.diagnostics);
+    const Schedule& schedule = design.schedule;
+    const bool split = isSplit(schedule);
+    int moved = 0;
+    std::string actors;
+    for (const std::vector<Block>& order : schedule.order)
+        addActor(actors, tasksOf(order, schedule.overlaps, split, moved));
+    if (moved > 0)
+        result.diagnostics.push_back(
+            {Severity::Warning, "stage 0",
+             fmt::format("{} input gradients are written next to their weight gradients", moved),
+             "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them"});
+    const bool fused = !schedule.overlaps.empty();
+    const std::string className = classNameOf(design.name);
+    std::string& text = result.text;
+    text += fmt::format("\"\"\"Pipewright schedule {}: {} stages on {} actors, {} microbatches.\"\"\"\n\n",
+                        plain(design.name), schedule.stages(), schedule.devices(), schedule.microbatches);
+    text += "from dataclasses import dataclass, field\n\n";
+    text += fmt::format("from jaxpp.schedules import BaseSchedule, {}Task, TaskType\n\n", fused ? "FusedTask, " : "");
+    text += fmt::format("MICROBATCHES = {}\n", schedule.microbatches);
+    text += fmt::format("ACTOR_OF_STAGE = ({},)\n\n", fmt::join(schedule.deviceOfStage, ", "));
+    text += "TYPES = {\n    \"F\": TaskType.FWD,\n    \"B\": TaskType.BWD,\n";
+    if (split)
+        text += "    \"I\": TaskType.BWD_I,\n    \"W\": TaskType.BWD_W,\n";
+    text += "}\n\n# One entry per actor: its tasks in order, each as type, stage and microbatch.\n";
+    if (fused)
+        text += "# Tasks joined by & are one unit: they are dispatched together, and XLA overlaps what it can.\n";
+    text += "TASKS_OF_ACTOR = (\n" + actors + ")\n\n\n";
+    text += "def _task(text):\n    stage, microbatch = text[1:].split(\".\")\n";
+    text += "    return Task.make(int(stage), int(microbatch), TYPES[text[0]])\n\n\n";
+    if (fused) {
+        text += "def _unit(text):\n    tasks = [_task(task) for task in text.split(\"&\")]\n";
+        text += "    return FusedTask(tasks) if len(tasks) > 1 else tasks[0]\n\n\n";
+    }
+    text += "@dataclass(eq=True, frozen=True)\n";
+    text += fmt::format("class {}(BaseSchedule):\n", className);
+    text += fmt::format("    num_stages: int = {}\n", schedule.stages());
+    text += fmt::format("    is_partial_bwd: bool = field(default={}, init=False)\n\n", split ? "True" : "False");
+    text += "    def __post_init__(self):\n";
+    text += fmt::format(
+        "        if self.num_stages != {0}:\n            raise ValueError(\"this schedule has {0} stages\")\n\n",
+        schedule.stages());
+    text += "    @staticmethod\n    def get_num_stages(num_tasks):\n        return len(ACTOR_OF_STAGE)\n\n";
+    text += "    def get_mpmd_idx(self, stage_id):\n        return ACTOR_OF_STAGE[stage_id]\n\n";
+    text += "    def tasks(self, n_mubatches):\n        if n_mubatches != MICROBATCHES:\n";
+    text += "            raise ValueError(f\"this schedule is for {MICROBATCHES} microbatches, not {n_mubatches}\")\n";
+    text += fmt::format("        return [[{}(text) for text in tasks.split()] for tasks in TASKS_OF_ACTOR]\n",
+                        fused ? "_unit" : "_task");
+    return result;
+}
+
+} // namespace pipewright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A JaxPP schedule class as a Python file: a subclass of BaseSchedule whose tasks() lists, per actor, the
+// tasks of this design in their order. JaxPP infers the transfers itself.
+#pragma once
+
+#include "core/exchange/exportedtext.h"
+
+namespace pipewright {
+
+/// The class is named after the design ("zb-h1 on 4" gives PipewrightZbH1On4). JaxPP runs I and W of stage 0 as one
+/// task and rejects a list that separates them; where the design does, I is written next to its W and a warning says
+/// so. An overlapped pair becomes a FusedTask. Throws Error when the schedule cannot run.
+ExportedText jaxppSchedule(const Design& design);
+
+} // namespace pipewright

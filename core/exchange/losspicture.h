@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Loss against updates, a curve per design, as SVG: the mean over its seeds, and behind it what the seeds spread
+// over. Curves are smoothed by a moving average whose width the picture states, and told apart by colour, dashes and
+// order in the legend, which is the order of their ends. O(points).
+#pragma once
+
+#include "core/exchange/picturetheme.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct LossSeries {
+    std::string name;
+    std::vector<std::vector<double>> seeds; ///< per seed, the loss of each update
+    bool reference = false;                 ///< drawn thick, in the colour of text
+};
+
+/// `window`: updates of the moving average, 1 or more; 0: a thirtieth of the longest curve.
+std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves,
+                        const PictureTheme& theme = lightTheme, int window = 0);
+
+/// values[i] averaged with up to window - 1 values before it.
+std::vector<double> movingAverage(const std::vector<double>& values, int window);
+
+} // namespace pipewright

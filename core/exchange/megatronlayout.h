@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Megatron-LM's --pipeline-model-parallel-layout: which layers each (virtual) stage holds, as a string such as
+// "Et*3|(tt|)*29,m|L". E embedding, t transformer layer, m multi-token prediction, L loss; "|" between
+// stages, "x*n" and "(…)*n" repeat, commas are cosmetic. The order is not in the string: Megatron runs 1F1B
+// or its interleaved form, whatever was designed.
+#pragma once
+
+#include "core/exchange/exportedtext.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+/// The layers of each stage without abbreviations: {"Ettt", "tt", …, "L"}. Throws Error (where = `source`)
+/// naming the character at fault. At most 65,536 stages and layers.
+std::vector<std::string> parseMegatronLayout(std::string_view layout, const std::string& source);
+
+/// The shortest way to write these stages with "x*n" and repeated stages as "(…|)*n".
+std::string megatronLayoutText(const std::vector<std::string>& stages);
+
+/// The arguments that state a design's partition, one per line. Warns when the
+/// design's order or placement is not the one that Megatron will run. Throws Error without a model.
+ExportedText megatronLayout(const Design& design);
+
+/// Is this the order that Megatron runs for its placement: 1F1B, or interleaved 1F1B with some group size
+/// (returned; 0 for 1F1B)? Nothing when it is not.
+std::optional<int> megatronGroup(const Schedule& schedule);
+
+} // namespace pipewright

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The cells around sends and receives that PyTorch's compute_comms asks for, and which versions know them.
+// Waits for sends and for reductions exist since 2.15, which refuses files without them; 2.10 to 2.14 know
+// REDUCE_GRAD alone, and 2.9 and before not even that, where the last backward scales the gradients.
+#pragma once
+
+#include "core/exchange/pytorchcomms.h"
+
+namespace pipewright {
+
+enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each grammar
+
+/// Completes rows of computations, sends and receives:
+/// - UNSHARD of every stage of the row at its front, in the order of their use, and RESHARD when the stage is
+///   done: parameters that FSDP shards are gathered once and held; PyTorch skips both for other stages;
+/// - REDUCE_GRAD behind a stage's last backward and the gradient that this one sends, so that nobody waits for
+///   the reduction, and WAIT_REDUCE_GRAD behind it, since a rank may have one reduction under way;
+/// - WAIT_SEND_F behind the stage's own backward of the microbatch, for which the value must have arrived, and
+///   WAIT_SEND_B at the end: in both places no rank is held up. O(actions).
+void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);
+
+/// Checks what the file says of waits: each send has one behind it and each reduction one before the next
+/// reduction, or, as in files from before 2.15, none has. `cells` and `lines` as in checkTransfers().
+void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,
+                CellFaults& faults);
+
+} // namespace pipewright

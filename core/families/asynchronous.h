@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the asynchronous families share: 1F1B in one long run that is filled once and drained once, with an update
+// of each stage behind every `accumulate` backwards. They differ in the weights their blocks read.
+#pragma once
+
+#include "core/families/orders.h"
+
+namespace pipewright {
+
+/// The settings that were given, with the family's rule and an optimizer that suits it.
+WeightPolicy policyOf(const FamilyParameters& p, WeightRule rule);
+
+/// Device r keeps p - r microbatches in flight, as in 1F1B.
+Schedule makeAsynchronous(const FamilyParameters& p, WeightRule rule, int accumulate);
+
+/// The settings of the rule, and whether the microbatches make up whole updates of `accumulate`.
+Diagnostics checkAsynchronous(const FamilyParameters& p, WeightRule rule, int accumulate);
+
+} // namespace pipewright

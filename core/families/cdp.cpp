@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Cyclic Data Parallelism (arXiv 2403.08837): each worker two time steps behind the one before, so that a stage is
+// used by one worker at a time, activations add up to a constant and gradients pass from worker to worker. Version
+// 1 reads theta_{t-1} everywhere, version 2 theta_t where it is there in time.
+#include "core/families/workers.h"
+
+namespace pipewright {
+
+Family cyclicV1()
+{
+    return {.name = "cdp-v1",
+            .title = "CDP-v1",
+            .description =
+                "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.",
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+            .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV1); },
+            .dataParallel = true,
+            .cyclic = true,
+            .updates = true};
+}
+
+Family cyclicV2()
+{
+    return {.name = "cdp-v2",
+            .title = "CDP-v2",
+            .description = "Cyclic Data Parallelism with the freshest weights that are there in time.",
+            .defaultChunks = 1,
+            .chunksSelectable = false,
+            .backward = BackwardStyle::Full,
+            .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
+            .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV2); },
+            .dataParallel = true,
+            .cyclic = true,
+            .updates = true};
+}
+
+} // namespace pipewright

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The published schedules. A family is a name, its preconditions and a function that writes the order;
+// adding one means adding a file to this folder and a line to the table in families.cpp.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/base/units.h"
+#include "core/schedule/schedule.h"
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+/// Pass times of one stage.
+struct StageTimes {
+    Nanoseconds forward = 0, inputGrad = 0, weightGrad = 0;
+    bool operator==(const StageTimes&) const = default;
+};
+
+inline constexpr int defaultSequencePieces = 4;
+
+/// N workers' microbatches on N stages, in one of the ways of arXiv 2403.08837.
+enum class WorkerLayout : std::uint8_t {
+    Pipeline, ///< stage j on device j, for all workers
+    Workers,  ///< worker i on device i, with all stages
+    Single,   ///< all on one device
+    Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N
+              ///< * N
+    Sharded,  ///< as Workers, but a stage's states are on one device and hop to whoever works on the stage next
+};
+inline constexpr int workerLayoutCount = 5;
+std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle", "sharded"
+std::optional<WorkerLayout> workerLayoutNamed(std::string_view name);
+
+struct FamilyParameters {
+    int devices = 4;
+    int microbatches = 8;
+    std::optional<int> chunks; ///< stages per device; the family's own default when unset
+    std::optional<int>
+        pieces; ///< of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset
+    std::optional<int> group; ///< interleaving: microbatches per group, default = devices
+    /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
+    Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
+    std::vector<StageTimes> stageTimes; ///< times of every stage, in place of the three above, when not empty
+    std::optional<double> memoryLimit;  ///< x devices microbatches of activations
+    /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
+    /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
+    Bytes saved = 0, savedForWeightGrad = 0;
+    /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
+    /// update where the family lets them be chosen.
+    WeightPolicy weights{};
+    std::optional<Optimizer> optimizer; ///< the family's usual one when unset
+    std::optional<int> accumulate;
+    /// Data parallel training: where the workers' blocks run, and how many workers, when that does not follow from
+    /// the devices.
+    WorkerLayout layout = WorkerLayout::Pipeline;
+    std::optional<int> workers;
+    /// Asked now and then by the family that tries thousands of orders (v-auto): true ends it with the best so far.
+    std::function<bool()> stop{};
+};
+
+/// How a family finds its order, by growing effort. All that search look at times and at the memory limit.
+enum class FamilySearch : std::uint8_t {
+    None,   ///< a rule writes it
+    Few,    ///< a few tries of a heuristic, or none where a written order fits (zb-v)
+    Placed, ///< block by block, over many settings of a heuristic (zb-auto)
+    Tried,  ///< thousands of orders (v-auto); asks FamilyParameters::stop
+};
+
+struct Family {
+    std::string_view name;        ///< as on the command line: "zb-h1"
+    std::string_view title;       ///< as in the papers: "ZB-H1"
+    std::string_view description; ///< one sentence
+    int defaultChunks;
+    bool chunksSelectable;
+    BackwardStyle backward;
+    /// Family-specific preconditions. The common ones (positive counts, size limits) are checked before.
+    Diagnostics (*check)(const FamilyParameters&);
+    /// Called only with parameters that passed the checks.
+    Schedule (*make)(const FamilyParameters&);
+    // What only some families have; set by name in their lines.
+    FamilySearch search = FamilySearch::None;
+    bool cutsSequences = false;                        ///< takes FamilyParameters::pieces
+    bool accumulates = false;                          ///< takes FamilyParameters::accumulate
+    bool dataParallel = false;                         ///< takes FamilyParameters::layout and workers
+    bool cyclic = false;                               ///< its workers start one after the other
+    bool updates = false;                              ///< has U blocks, and takes FamilyParameters::weights
+    Optimizer usualOptimizer = Optimizer::SgdMomentum; ///< where none is asked for
+    bool anyOptimizer = true;                          ///< its rule can follow whatever optimizer trains
+};
+
+std::span<const Family> families();
+const Family* findFamily(std::string_view name); ///< nullptr when unknown
+
+/// Checks the parameters and makes the schedule. Throws Error naming the option at fault, or listing
+/// the known families when `name` is none of them.
+Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters);
+
+} // namespace pipewright

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the searching families read from their parameters: pass times per stage and the memory that every
+// pass takes or gives back. The zero-bubble papers count memory in steps: F takes M_B, I gives back what W
+// does not need, and W gives back the rest, M_W.
+#pragma once
+
+#include "core/families/family.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright {
+
+/// Times per stage, in whole nanoseconds exactly as uniformCosts() splits them. O(stages).
+std::vector<StageTimes> passTimes(const FamilyParameters& parameters, int chunks);
+
+/// Memory of one stage's passes in an arbitrary unit; forward + inputGrad + weightGrad = 0.
+struct ActivationSteps {
+    std::int64_t forward = 0, inputGrad = 0, weightGrad = 0;
+    std::int64_t limit = 0; ///< per device
+
+    /// From the limit and the saved bytes of the parameters. Where those are 0 the unit is 1/37 of a forward,
+    /// of which W gives back 16: M_W / M_B = 32h / (34h + 5as) with heads of 128 and a sequence of 1,024, the
+    /// models of arXiv 2401.10241 and 2405.15362, whose bubble rates per limit it reproduces.
+    ActivationSteps(const FamilyParameters& parameters, int chunks);
+};
+
+/// The parameters must give one time per stage or none, sensible bytes, and a limit of at least
+/// `leastMicrobatches` on a device.
+Diagnostics checkSearchInputs(const FamilyParameters& parameters, int chunks, double leastMicrobatches);
+
+/// How many chunk activations the limit allows a device, released by W; unlimited: `most`.
+int chunkLimit(const FamilyParameters& parameters, int chunks, int most);
+
+} // namespace pipewright

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A V schedule under construction by the adaptive search: per device the passes in order, each known by its
+// leg alone, since every leg takes the microbatches in turn. One byte per pass, so that thousands of
+// candidates can be made and judged. Squeezing is a longest path, O(passes).
+#pragma once
+
+#include "core/families/family.h"
+#include "core/schedule/block.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace pipewright {
+
+/// Legs of a microbatch in the order of its data, and the two weight gradients. On device i the first forward,
+/// the last gradient and its W belong to stage i, the others to stage 2p - 1 - i.
+enum VPass : std::uint8_t {
+    forwardFirst,
+    forwardBack,
+    gradientFirst,
+    gradientBack,
+    weightFirst,
+    weightBack,
+    vPasses,
+    vIdle = vPasses
+};
+
+/// Durations by pass and device.
+using VTimes = std::array<std::vector<Nanoseconds>, vPasses>;
+
+struct VLanes {
+    using Lane = std::vector<std::uint8_t>;
+    int devices = 0, microbatches = 0;
+    std::vector<Lane> lanes;
+
+    int peak(int device) const; ///< chunk activations alive at once, released by W
+    int peak() const;
+    std::vector<std::vector<Block>> blocks() const;
+};
+
+/// Runs the lanes against each other. Gives the longest span of a device, and nothing when they block each other
+/// or a pass stands before its data. `start`, if given, takes the start of every pass, lane after lane.
+class VClock {
+public:
+    std::optional<Nanoseconds> run(const VLanes& lanes, const VTimes& times, Nanoseconds transfer,
+                                   std::vector<std::vector<int>>* start = nullptr);
+
+private:
+    std::array<std::vector<Nanoseconds>, gradientBack + 1> m_end; ///< [leg][device x microbatches]
+    struct Device {
+        std::size_t next = 0;                     ///< in its lane
+        std::array<std::size_t, vPasses> count{}; ///< how many of each pass are done
+        Nanoseconds free = 0, first = 0;          ///< the end of its last pass, the start of its first
+        const Nanoseconds* waitsFor = nullptr;
+        std::array<const Nanoseconds*, vPasses> source{}; ///< per microbatch, the end that a pass waits for …
+        std::array<Nanoseconds, vPasses> delay{};         ///< … and how long its result is under way
+        std::array<Nanoseconds, vPasses> duration{};
+        std::array<Nanoseconds*, gradientBack + 1> end{}; ///< its own part of m_end
+    };
+    std::vector<Device> m_devices;
+};
+
+/// Every pass takes one unit.
+VTimes unitTimes(int devices);
+
+/// Fewest microbatches of a construction; surplus ones are left out afterwards.
+inline int constructed(int devices, int microbatches)
+{
+    return microbatches > 2 * devices ? microbatches : 2 * devices;
+}
+
+/// From a block stamped in order to a schedule (arXiv 2405.15362, section 4): reorder warm-up, leave surplus
+/// microbatches out, reorder cool-down, fill the holes, deal W out anew. Nothing when the block does not lend
+/// itself to it or needs more than `limit` chunk activations.
+class VReorder {
+public:
+    VReorder(int devices, int microbatches, int limit);
+    std::optional<VLanes> run(VLanes stamped, int stampedPeak);
+
+private:
+    using Cells = std::vector<VLanes::Lane>; ///< lanes with their holes
+
+    void reorderWarmUp(VLanes& lanes, int peak) const;
+    void leaveSurplusOut(VLanes& lanes, int peak) const;
+    bool reorderCoolDown(VLanes& lanes);
+    std::optional<Cells> cellsOf(const VLanes& lanes);
+    void fillHoles(Cells& cells, int peak) const;
+    void toLanes(const Cells& cells, VLanes& lanes) const;
+    void dealWeightGrads(VLanes& lanes) const;
+
+    int m_devices, m_microbatches, m_limit;
+    VTimes m_unit;
+    VClock m_clock;
+    std::vector<std::vector<int>> m_start;
+};
+
+} // namespace pipewright

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Design -> JSON, and designs as files. Values at their default are left out.
+#include "core/files/designfile.h"
+
+#include "core/base/textfile.h"
+#include "core/files/locateddesign.h"
+#include "core/json/prettyjson.h"
+#include "core/presets/modeljson.h"
+#include "core/workload/transformer.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace pipewright {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson modelToJson(const Workload& workload)
+{
+    OrderedJson json = shapeToJson(workload.shape);
+    json["optimizer"] = nameInModel(workload.optimizer);
+    if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer)))
+        json["state_bytes_per_parameter"] = {{"parameter", workload.state.parameter},
+                                             {"gradient", workload.state.gradient},
+                                             {"optimizer", workload.state.optimizer}};
+    json["source"] = workload.source;
+    return json;
+}
+
+// Passes by operation and stage; lengths only where one differs from the usual.
+OrderedJson blockToJson(const RepeatedBlock& repeated)
+{
+    const BuildingBlock& block = repeated.block;
+    OrderedJson json;
+    if (!block.name.empty())
+        json["name"] = block.name;
+    json["interval"] = block.interval;
+    json["microbatches"] = repeated.microbatches;
+    json["placement"] = block.deviceOfStage;
+    json["backward"] = block.backward == BackwardStyle::Full ? "full" : "split";
+    if (!repeated.reorder)
+        json["reorder"] = false;
+    OrderedJson lengths;
+    for (const PassKey& key : passKeys) {
+        std::vector<int> starts(block.deviceOfStage.size(), 0), length(block.deviceOfStage.size(), key.length);
+        bool found = false, unusual = false;
+        for (const BuildingBlock::Pass& pass : block.passes) {
+            if (pass.op != key.op)
+                continue;
+            starts.at(static_cast<std::size_t>(pass.stage)) = pass.start;
+            length.at(static_cast<std::size_t>(pass.stage)) = pass.length;
+            found = true;
+            unusual = unusual || pass.length != key.length;
+        }
+        if (found)
+            json[key.key] = starts;
+        if (unusual)
+            lengths[key.key] = length;
+    }
+    if (!lengths.empty())
+        json["lengths"] = std::move(lengths);
+    return json;
+}
+
+/// One string per block; the two of an overlapped pair in one, joined by "&".
+OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap>& overlaps)
+{
+    OrderedJson blocks = OrderedJson::array();
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        std::string text = toString(line[i]);
+        if (i + 1 < line.size() && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{line[i], line[i + 1]}))
+            text += "&" + toString(line[++i]);
+        blocks.push_back(std::move(text));
+    }
+    return blocks;
+}
+
+OrderedJson weightsToJson(const WeightPolicy& weights)
+{
+    OrderedJson json;
+    json["rule"] = nameOf(weights.rule);
+    json["optimizer"] = nameOf(weights.optimizer);
+    if (weights.verticalSync)
+        json["vertical_sync"] = true;
+    if (weights.steps != PredictionSteps::Paper)
+        json["prediction_steps"] = nameOf(weights.steps);
+    if (weights.rounding != StepRounding::HalfEven)
+        json["rounding"] = nameOf(weights.rounding);
+    if (weights.specTrain != 1)
+        json["spectrain"] = weights.specTrain;
+    return json;
+}
+
+/// What the block says by itself is left out; `unrolled` is null when there is none, or none that unrolls.
+OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
+{
+    OrderedJson json;
+    if (unrolled == nullptr || schedule.family != unrolled->family)
+        json["family"] = schedule.family;
+    if (unrolled == nullptr || schedule.microbatches != unrolled->microbatches)
+        json["microbatches"] = schedule.microbatches;
+    if (unrolled == nullptr || schedule.deviceOfStage != unrolled->deviceOfStage)
+        json["placement"] = schedule.deviceOfStage;
+    if (!schedule.replicaPlacements.empty())
+        json["replica_placements"] = schedule.replicaPlacements;
+    if (!schedule.dataParallelDevices.empty())
+        json["in_turn"] = schedule.dataParallelDevices;
+    if (schedule.shardedStates)
+        json["sharded_states"] = true;
+    if (!(schedule.weights == WeightPolicy{}))
+        json["weights"] = weightsToJson(schedule.weights);
+    if (schedule.sequencePieces != 1)
+        json["sequence_pieces"] = schedule.sequencePieces;
+    if (unrolled == nullptr || schedule.backward != unrolled->backward)
+        json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
+    if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))
+        json["first_stage_may_split"] = schedule.firstStageMaySplit;
+    if (unrolled == nullptr || schedule.order != unrolled->order || !schedule.overlaps.empty()) {
+        json["order"] = OrderedJson::array();
+        for (const std::vector<Block>& line : schedule.order)
+            json["order"].push_back(lineToJson(line, schedule.overlaps));
+    }
+    for (const Pin& pin : schedule.pins)
+        json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
+    for (const TransferPrecedence& pair : schedule.transferOrder)
+        json["transfer_order"].push_back({{"transfer", textOf(pair.first)}, {"before", textOf(pair.second)}});
+    return json;
+}
+
+/// Nothing when there is no block, or one that cannot be unrolled, which is then not worth keeping.
+std::optional<Schedule> unrolledBlock(const Design& design)
+{
+    try {
+        if (design.buildingBlock)
+            return unroll(*design.buildingBlock);
+    } catch (const Error&) {
+    }
+    return std::nullopt;
+}
+
+void addLinkCosts(const LinkCosts& link, OrderedJson& json)
+{
+    json["latency"] = exactDuration(link.latency);
+    json["bytes_per_second"] = plainNumber(link.bytesPerSecond);
+    if (!link.bus.empty())
+        json["bus"] = link.bus;
+}
+
+OrderedJson stageCostsToJson(const StageCosts& stage)
+{
+    OrderedJson json;
+    json["forward"] = exactDuration(stage.forward);
+    json["input_grad"] = exactDuration(stage.inputGrad);
+    json["weight_grad"] = exactDuration(stage.weightGrad);
+    if (stage.backward != stage.inputGrad + stage.weightGrad)
+        json["backward"] = exactDuration(stage.backward);
+    if (stage.update != 0)
+        json["update"] = exactDuration(stage.update);
+    static_assert(opCount == 6, "the times of all operations are written here");
+    if (stage.recompute != 0)
+        json["recompute"] = exactDuration(stage.recompute);
+    forEachByteField(stage, [&json](std::string_view key, Bytes bytes) {
+        if (bytes != 0)
+            json[std::string(key)] = exactSize(bytes);
+    });
+    return json;
+}
+
+OrderedJson costsToJson(const Costs& costs)
+{
+    OrderedJson json;
+    json["source"] = costs.source;
+    addLinkCosts(costs.link, json["link"]);
+    for (const auto& [pair, link] : costs.linkOfPair) {
+        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        addLinkCosts(link, entry);
+        json["links"].push_back(std::move(entry));
+    }
+    if (costs.blockingTransfers)
+        json["blocking_transfers"] = true;
+    if (costs.overlapFactor != 1)
+        json["overlap_factor"] = plainNumber(costs.overlapFactor);
+    for (const MicrobatchScale& scale : costs.microbatches)
+        json["microbatches"].push_back({{"time", plainNumber(scale.time)}, {"bytes", plainNumber(scale.bytes)}});
+    if (costs.reduce != 0)
+        json["reduce"] = exactDuration(costs.reduce);
+    json["stages"] = OrderedJson::array();
+    for (const StageCosts& stage : costs.stages)
+        json["stages"].push_back(stageCostsToJson(stage));
+    return json;
+}
+
+OrderedJson dataflowToJson(const Dataflow& dataflow)
+{
+    OrderedJson json;
+    for (const SkipConnection& skip : dataflow.skips)
+        json["skips"].push_back(
+            {{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
+    for (const SharedParameter& shared : dataflow.shared)
+        json["shared"].push_back(
+            {{"root_stage", shared.rootStage}, {"other_stage", shared.otherStage}, {"bytes", exactSize(shared.bytes)}});
+    return json;
+}
+
+// The number after `word` in a place such as "device 12, position 3"; -1 when it does not begin so.
+int numberAtFront(std::string_view place, std::string_view word)
+{
+    if (!place.starts_with(word))
+        return -1;
+    place.remove_prefix(word.size());
+    int number = -1;
+    const auto result = std::from_chars(place.data(), place.data() + place.size(), number);
+    return result.ec == std::errc() ? number : -1;
+}
+
+} // namespace
+
+std::string designToJson(const Design& design)
+{
+    OrderedJson json;
+    json["pipewright"] = 1;
+    json["name"] = design.name;
+    if (design.workload)
+        json["model"] = modelToJson(*design.workload);
+    if (!design.layersPerStage.empty())
+        json["layers_per_stage"] = design.layersPerStage;
+    if (!(design.cluster == Cluster{}))
+        json["cluster"] = clusterToJson(design.cluster);
+    const std::optional<Schedule> unrolled = unrolledBlock(design);
+    if (unrolled)
+        json["building_block"] = blockToJson(*design.buildingBlock);
+    if (OrderedJson schedule = scheduleToJson(design.schedule, unrolled ? &*unrolled : nullptr); !schedule.empty())
+        json["schedule"] = std::move(schedule);
+    json["costs"] = costsToJson(design.costs);
+    if (!(design.dataflow == Dataflow{}))
+        json["dataflow"] = dataflowToJson(design.dataflow);
+    return prettyJson(json);
+}
+
+int LocatedDesign::lineOf(std::string_view where) const
+{
+    if (const int device = numberAtFront(where, "device ");
+        device >= 0 && device < static_cast<int>(lineOfDevice.size()))
+        return lineOfDevice[device];
+    if (where.starts_with("stage"))
+        return lineOfPlacement;
+    if (where.starts_with("cost"))
+        return lineOfCosts;
+    if (where.starts_with("model"))
+        return lineOfModel;
+    if (where.starts_with("device") || where.starts_with("schedule") || where.starts_with("pin") || where.empty())
+        return lineOfSchedule;
+    return 0;
+}
+
+Diagnostics LocatedDesign::locate(Diagnostics diagnostics) const
+{
+    for (Diagnostic& diagnostic : diagnostics) {
+        const int line = lineOf(diagnostic.where);
+        if (!diagnostic.where.empty())
+            diagnostic.what = diagnostic.where + ": " + diagnostic.what;
+        diagnostic.where = line > 0 ? source + ":" + std::to_string(line) : source;
+    }
+    return diagnostics;
+}
+
+LocatedDesign readLocatedDesign(const std::string& path)
+{
+    return locatedDesignFromJson(readTextFile(path), path);
+}
+
+Design readDesign(const std::string& path)
+{
+    return readLocatedDesign(path).design;
+}
+
+void writeDesign(const Design& design, const std::string& path, bool overwrite)
+{
+    writeFileAtomically(path, designToJson(design), overwrite);
+}
+
+} // namespace pipewright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Designs as JSON files. Reading is strict: an unknown key, a wrong type or an impossible value is a
+// diagnostic that names file and line. Writing is atomic (a temporary file in the same folder, renamed).
+//
+// A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
+//
+//   "building_block": {
+//     "name": "…",                 optional
+//     "interval": 6,               a new microbatch starts every 6 units
+//     "microbatches": 8,
+//     "placement": [0, 1, 1, 0],   stage -> device
+//     "backward": "split",         or "full", the default
+//     "reorder": true,             false: repeat and squeeze only
+//     "F": [0, 2, 5, 7],           start of every stage's pass, in units, in the first microbatch
+//     "I": […], "W": […],          of a split backward, one unit each; without "W" every W takes the first free cell
+//     "B": […],                    of a full one
+//     "lengths": {"F": […], "B": […]}   of a full one; 1 and 2 units when left out
+//   }
+//
+// Then "schedule" may be left out, and each of its keys; what is not there is taken from the unrolled block. An
+// "order" that is there counts, and the block is only kept.
+#pragma once
+
+#include "core/design/design.h"
+
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+std::string designToJson(const Design& design);
+/// `where` names the text in diagnostics ("design.json" gives "design.json:12"). Throws Error. Checks form
+/// and ranges only; whether the schedule can run is validate()'s business.
+Design designFromJson(std::string_view text, const std::string& where);
+
+Design readDesign(const std::string& path);
+/// Throws Error when the file exists and `overwrite` is false, or cannot be written.
+void writeDesign(const Design& design, const std::string& path, bool overwrite);
+} // namespace pipewright

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// JSON -> Design, strictly. One section of the file, one function.
+#include "core/files/buildingblockreader.h"
+#include "core/files/designfile.h"
+#include "core/files/locateddesign.h"
+#include "core/presets/modeljson.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int version = 1;
+
+struct Reading {
+    const LocatedJson& document;
+    Diagnostics diagnostics;
+
+    ObjectReader object(const Json& value, std::string pointer)
+    {
+        return ObjectReader(document, value, std::move(pointer), diagnostics);
+    }
+    void fault(const std::string& pointer, std::string what, std::string hint)
+    {
+        addBounded(diagnostics, {Severity::Error, document.placeOf(pointer), std::move(what), std::move(hint)});
+    }
+};
+
+std::vector<int> readIntegers(Reading& reading, const Json& list, const std::string& pointer, int low, int high)
+{
+    return readIntegers(reading.document, list, pointer, low, high, reading.diagnostics);
+}
+
+std::optional<Workload> readModel(Reading& reading, const Json& value)
+{
+    const std::size_t faultsBefore = reading.diagnostics.size();
+    ObjectReader reader = reading.object(value, "/model");
+    const ModelShape shape = readShape(reader);
+    Optimizer optimizer = Optimizer::AdamW;
+    readOptimizer(reader, "optimizer", optimizer);
+    StateBytesPerParameter state = stateBytes(shape.dataType, optimizer);
+    if (const Json* bytes = reader.object("state_bytes_per_parameter")) {
+        ObjectReader stateReader = reading.object(*bytes, "/model/state_bytes_per_parameter");
+        stateReader.read("parameter", state.parameter, 0, 64, Presence::Required);
+        stateReader.read("gradient", state.gradient, 0, 64, Presence::Required);
+        stateReader.read("optimizer", state.optimizer, 0, 64, Presence::Required);
+        stateReader.finish();
+    }
+    std::string source = "design file";
+    reader.read("source", source);
+    reader.finish();
+    if (reading.diagnostics.size() != faultsBefore)
+        return std::nullopt;
+    for (const Diagnostic& wrong : checkShape(shape)) {
+        // "model.hidden" stands at /model/hidden
+        std::string pointer = "/" + wrong.where;
+        std::replace(pointer.begin(), pointer.end(), '.', '/');
+        reading.fault(pointer, fmt::format("{}: {}", wrong.where, wrong.what), wrong.hint);
+    }
+    if (reading.diagnostics.size() != faultsBefore)
+        return std::nullopt;
+    Workload workload = makeWorkload(shape, optimizer, std::move(source));
+    workload.state = state;
+    return workload;
+}
+
+void readOrder(Reading& reading, const Json& order, Schedule& schedule)
+{
+    if (order.size() > static_cast<std::size_t>(maxDevices)) {
+        reading.fault("/schedule/order", fmt::format("{} devices", order.size()),
+                      fmt::format("at most {}", maxDevices));
+        return;
+    }
+    std::int64_t blocks = 0;
+    for (std::size_t device = 0; device < order.size(); ++device) {
+        const std::string pointer = fmt::format("/schedule/order/{}", device);
+        std::vector<Block>& line = schedule.order.emplace_back();
+        if (!order[device].is_array()) {
+            reading.fault(pointer, fmt::format("the order of device {} is not a list", device),
+                          "write [\"F0.0\", \"B0.0\"]");
+            continue;
+        }
+        blocks += static_cast<std::int64_t>(order[device].size());
+        if (blocks > maxBlocks) {
+            reading.fault(pointer, fmt::format("more than {} blocks", maxBlocks), "use fewer microbatches or stages");
+            return;
+        }
+        line.reserve(order[device].size());
+        for (std::size_t i = 0; i < order[device].size(); ++i) {
+            const Json& element = order[device][i];
+            const std::string_view text =
+                element.is_string() ? std::string_view(element.get_ref<const std::string&>()) : "";
+            const std::size_t joint = std::min(text.find('&'), text.size());
+            const auto block = parseBlock(text.substr(0, joint));
+            const auto partner = joint < text.size() ? parseBlock(text.substr(joint + 1)) : block;
+            const auto fault = [&](std::string what, std::string hint) {
+                reading.fault(fmt::format("{}/{}", pointer, i),
+                              fmt::format("device {}, position {}: {}", device, i, what), std::move(hint));
+            };
+            if (!block || !partner) {
+                fault(fmt::format("{} is not a block",
+                                  element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
+                      "write operation, stage, dot, microbatch: \"F0.3\"; two that overlap: \"F0.3&B7.1\"");
+                continue;
+            }
+            for (const Block& found : {*block, *partner})
+                if (found.stage >= schedule.stages())
+                    fault(fmt::format("{} is of stage {}, but there are {} stages", toString(found), found.stage,
+                                      schedule.stages()),
+                          "add the stage to \"placement\"");
+            line.push_back(*block);
+            if (joint < text.size()) {
+                line.push_back(*partner);
+                schedule.overlaps.push_back({*block, *partner});
+            }
+        }
+    }
+    std::sort(schedule.overlaps.begin(), schedule.overlaps.end());
+}
+
+void readPins(Reading& reading, const Json& pins, Schedule& schedule)
+{
+    for (std::size_t i = 0; i < pins.size(); ++i) {
+        ObjectReader reader = reading.object(pins[i], fmt::format("/schedule/pins/{}", i));
+        std::string text;
+        Pin pin;
+        reader.read("block", text, Presence::Required);
+        reader.readDuration("earliest_start", pin.earliestStart, Presence::Required);
+        if (const auto block = parseBlock(text))
+            pin.block = *block;
+        else if (!text.empty())
+            reader.fault("block", "this is not a block", "write operation, stage, dot, microbatch: \"F0.3\"");
+        reader.finish();
+        schedule.pins.push_back(pin);
+    }
+}
+
+void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
+{
+    if (pairs.size() > static_cast<std::size_t>(maxBlocks)) {
+        reading.fault("/schedule/transfer_order", fmt::format("{} pairs", pairs.size()),
+                      fmt::format("at most {}", maxBlocks));
+        return;
+    }
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        ObjectReader reader = reading.object(pairs[i], fmt::format("/schedule/transfer_order/{}", i));
+        const auto readTransfer = [&](std::string_view key, Transfer& transfer) {
+            std::string text;
+            reader.read(key, text, Presence::Required);
+            const auto read = parseTransfer(text);
+            if (read)
+                transfer = *read;
+            else if (!text.empty())
+                reader.fault(key, "this is not a transfer",
+                             "write the block that makes the value and the device it goes to: \"F0.3 to 1\"");
+            if (read && (read->producer.stage >= schedule.stages() || read->destination >= schedule.devices()))
+                reader.fault(
+                    key, fmt::format("the schedule has {} stages on {} devices", schedule.stages(), schedule.devices()),
+                    "name a block of it and one of its devices, counted from 0");
+        };
+        TransferPrecedence pair;
+        readTransfer("transfer", pair.first);
+        readTransfer("before", pair.second);
+        reader.finish();
+        schedule.transferOrder.push_back(pair);
+    }
+}
+
+/// A further replica has every stage on a device of the design, so that nobody need ask before looking a block's up.
+void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size_t index)
+{
+    const std::vector<int>& placement = schedule.replicaPlacements[index];
+    const std::string pointer = fmt::format("/schedule/replica_placements/{}", index);
+    if (placement.size() != schedule.deviceOfStage.size())
+        reading.fault(
+            pointer,
+            fmt::format("{} stages are placed, \"placement\" has {}", placement.size(), schedule.deviceOfStage.size()),
+            "every replica has all stages");
+    for (std::size_t stage = 0; stage < placement.size(); ++stage)
+        if (placement[stage] >= schedule.devices())
+            reading.fault(fmt::format("{}/{}", pointer, stage),
+                          fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
+                                      placement[stage], schedule.devices()),
+                          "add the device's list to \"order\"");
+}
+
+WeightPolicy readWeights(Reading& reading, const Json& value)
+{
+    WeightPolicy weights;
+    ObjectReader reader = reading.object(value, "/schedule/weights");
+    reader.readName("rule", weights.rule);
+    reader.readName("optimizer", weights.optimizer);
+    reader.read("vertical_sync", weights.verticalSync);
+    reader.readName("prediction_steps", weights.steps);
+    reader.readName("rounding", weights.rounding);
+    reader.read("spectrain", weights.specTrain, 1, 2);
+    reader.finish();
+    return weights;
+}
+
+/// Which devices work on a stage; every microbatch's device exists, so that nobody need ask.
+void readTurns(Reading& reading, const Json& value, Schedule& schedule)
+{
+    if (value.size() != schedule.deviceOfStage.size()) {
+        reading.fault("/schedule/in_turn",
+                      fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
+                      "list the devices of every stage");
+        return;
+    }
+    for (std::size_t stage = 0; stage < value.size(); ++stage) {
+        const std::string pointer = fmt::format("/schedule/in_turn/{}", stage);
+        std::vector<int> devices;
+        if (value[stage].is_array())
+            devices = readIntegers(reading, value[stage], pointer, 0, maxDevices - 1);
+        if (devices.empty())
+            reading.fault(pointer, "no device works on this stage", "list one or more: [0, 1]");
+        for (const int device : devices)
+            if (device >= schedule.devices())
+                reading.fault(pointer,
+                              fmt::format("device {}, but \"order\" has {} devices", device, schedule.devices()),
+                              "add the device's list to \"order\"");
+        schedule.dataParallelDevices.push_back(devices.empty() ? std::vector<int>{0} : std::move(devices));
+    }
+}
+
+/// `schedule` comes with what a building block said, or empty, and then more is required.
+void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
+{
+    const Presence presence = unrolled ? Presence::Optional : Presence::Required;
+    const Schedule ofBlock = unrolled ? schedule : Schedule{};
+    ObjectReader reader = reading.object(value, "/schedule");
+    reader.read("family", schedule.family);
+    reader.read("microbatches", schedule.microbatches, 1, maxMicrobatches, presence);
+    if (const Json* placement = reader.array("placement", presence))
+        schedule.deviceOfStage = readIntegers(reading, *placement, "/schedule/placement", 0, maxDevices - 1);
+    if (const Json* placements = reader.array("replica_placements")) {
+        if (placements->size() > static_cast<std::size_t>(maxDevices))
+            reader.fault("replica_placements", fmt::format("{} replicas", placements->size()),
+                         fmt::format("at most {}", maxDevices));
+        else
+            for (std::size_t i = 0; i < placements->size(); ++i) {
+                const std::string pointer = fmt::format("/schedule/replica_placements/{}", i);
+                if ((*placements)[i].is_array())
+                    schedule.replicaPlacements.push_back(
+                        readIntegers(reading, (*placements)[i], pointer, 0, maxDevices - 1));
+                else
+                    reading.fault(pointer, "this is not a placement", "write the device of each stage: [3, 2, 1, 0]");
+            }
+    }
+    reader.read("sequence_pieces", schedule.sequencePieces, 1, maxMicrobatches);
+    reader.readName<BackwardStyle>("backward", schedule.backward,
+                                   {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
+    reader.read("first_stage_may_split", schedule.firstStageMaySplit);
+    if (const Json* order = reader.array("order", presence)) {
+        schedule.order.clear();
+        schedule.overlaps.clear();
+        readOrder(reading, *order, schedule);
+        for (std::size_t stage = 0; stage < schedule.deviceOfStage.size(); ++stage)
+            if (schedule.deviceOfStage[stage] >= schedule.devices())
+                reading.fault(fmt::format("/schedule/placement/{}", stage),
+                              fmt::format("stage {} is placed on device {}, but \"order\" has {} devices", stage,
+                                          schedule.deviceOfStage[stage], schedule.devices()),
+                              "add the device's list to \"order\"");
+        for (std::size_t i = 0; i < schedule.replicaPlacements.size(); ++i)
+            checkReplicaPlacement(reading, schedule, i);
+        if (const Json* turns = reader.array("in_turn"))
+            readTurns(reading, *turns, schedule);
+        reader.read("sharded_states", schedule.shardedStates);
+    } else if (unrolled) {
+        const auto mustAgree = [&reader](bool agrees, std::string_view key) {
+            if (!agrees)
+                reader.fault(key,
+                             fmt::format("\"{}\" is not that of the building block, and there is no \"order\"", key),
+                             "leave it out, or change the building block");
+        };
+        mustAgree(schedule.microbatches == ofBlock.microbatches, "microbatches");
+        mustAgree(schedule.deviceOfStage == ofBlock.deviceOfStage, "placement");
+        mustAgree(schedule.backward == ofBlock.backward, "backward");
+        mustAgree(schedule.replicaPlacements.empty(), "replica_placements");
+    }
+    if (const Json* pins = reader.array("pins"))
+        readPins(reading, *pins, schedule);
+    if (const Json* pairs = reader.array("transfer_order"))
+        readTransferOrder(reading, *pairs, schedule);
+    if (const Json* weights = reader.object("weights"))
+        schedule.weights = readWeights(reading, *weights);
+    reader.finish();
+}
+
+LinkCosts readLinkCosts(ObjectReader& reader)
+{
+    LinkCosts link;
+    reader.readDuration("latency", link.latency);
+    reader.readRate("bytes_per_second", link.bytesPerSecond);
+    reader.read("bus", link.bus);
+    return link;
+}
+
+StageCosts readStageCosts(ObjectReader& reader)
+{
+    StageCosts stage;
+    reader.readDuration("forward", stage.forward, Presence::Required);
+    reader.readDuration("input_grad", stage.inputGrad, Presence::Required);
+    reader.readDuration("weight_grad", stage.weightGrad, Presence::Required);
+    stage.backward = stage.inputGrad + stage.weightGrad;
+    reader.readDuration("backward", stage.backward);
+    reader.readDuration("update", stage.update);
+    static_assert(opCount == 6, "the times of all operations are read here");
+    reader.readDuration("recompute", stage.recompute);
+    forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
+    return stage;
+}
+
+Costs readCosts(Reading& reading, const Json& value, int stages)
+{
+    Costs costs;
+    ObjectReader reader = reading.object(value, "/costs");
+    reader.read("source", costs.source);
+    reader.readDuration("reduce", costs.reduce);
+    if (const Json* link = reader.object("link")) {
+        ObjectReader linkReader = reading.object(*link, "/costs/link");
+        costs.link = readLinkCosts(linkReader);
+        linkReader.finish();
+    }
+    if (const Json* links = reader.array("links")) {
+        for (std::size_t i = 0; i < links->size(); ++i) {
+            ObjectReader entry = reading.object((*links)[i], fmt::format("/costs/links/{}", i));
+            std::pair<int, int> pair{0, 0};
+            entry.read("from", pair.first, 0, maxDevices - 1, Presence::Required);
+            entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
+            if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
+                            "keep one of them");
+            entry.finish();
+        }
+    }
+    reader.read("blocking_transfers", costs.blockingTransfers);
+    reader.readRate("overlap_factor", costs.overlapFactor);
+    if (const Json* list = reader.array("microbatches")) {
+        if (list->size() > static_cast<std::size_t>(maxMicrobatches))
+            reader.fault("microbatches", fmt::format("{} microbatches", list->size()),
+                         fmt::format("at most {}", maxMicrobatches));
+        for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxMicrobatches)); ++i) {
+            ObjectReader entry = reading.object((*list)[i], fmt::format("/costs/microbatches/{}", i));
+            MicrobatchScale& scale = costs.microbatches.emplace_back();
+            entry.readRate("time", scale.time);
+            entry.readRate("bytes", scale.bytes);
+            entry.finish();
+        }
+    }
+    if (const Json* list = reader.array("stages", Presence::Required)) {
+        for (std::size_t i = 0; i < list->size(); ++i) {
+            ObjectReader stage = reading.object((*list)[i], fmt::format("/costs/stages/{}", i));
+            costs.stages.push_back(readStageCosts(stage));
+            stage.finish();
+        }
+        if (static_cast<int>(list->size()) != stages)
+            reading.fault("/costs/stages",
+                          fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
+                          "give one entry per stage of \"placement\"");
+    }
+    reader.finish();
+    return costs;
+}
+
+Dataflow readDataflow(Reading& reading, const Json& value, int stages)
+{
+    Dataflow dataflow;
+    ObjectReader reader = reading.object(value, "/dataflow");
+    const int last = std::max(stages - 1, 0);
+    if (const Json* skips = reader.array("skips")) {
+        for (std::size_t i = 0; i < skips->size(); ++i) {
+            ObjectReader entry = reading.object((*skips)[i], fmt::format("/dataflow/skips/{}", i));
+            SkipConnection skip;
+            entry.read("from_stage", skip.fromStage, 0, last, Presence::Required);
+            entry.read("to_stage", skip.toStage, 0, last, Presence::Required);
+            entry.readSize("bytes", skip.bytes, Presence::Required);
+            entry.finish();
+            dataflow.skips.push_back(skip);
+        }
+    }
+    if (const Json* shared = reader.array("shared")) {
+        for (std::size_t i = 0; i < shared->size(); ++i) {
+            ObjectReader entry = reading.object((*shared)[i], fmt::format("/dataflow/shared/{}", i));
+            SharedParameter parameter;
+            entry.read("root_stage", parameter.rootStage, 0, last, Presence::Required);
+            entry.read("other_stage", parameter.otherStage, 0, last, Presence::Required);
+            entry.readSize("bytes", parameter.bytes, Presence::Required);
+            entry.finish();
+            dataflow.shared.push_back(parameter);
+        }
+    }
+    reader.finish();
+    return dataflow;
+}
+
+void checkPartition(Reading& reading, const Design& design, bool modelGiven)
+{
+    const std::string pointer = "/layers_per_stage";
+    if (!modelGiven) {
+        reading.fault(pointer, "the model's layers are cut into stages, but no model is given",
+                      "add \"model\" or remove this");
+        return;
+    }
+    if (static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
+        reading.fault(
+            pointer,
+            fmt::format("{} stages here, but {} are placed", design.layersPerStage.size(), design.schedule.stages()),
+            "give one number per stage of \"placement\"");
+    if (!design.workload)
+        return; // its own faults are reported already
+    const std::int64_t sum =
+        std::accumulate(design.layersPerStage.begin(), design.layersPerStage.end(), std::int64_t(0));
+    const auto layers = static_cast<std::int64_t>(design.workload->layers.size());
+    if (sum != layers)
+        reading.fault(pointer, fmt::format("the stages hold {} layers, but the model has {}", sum, layers),
+                      "embedding and head count as one layer each");
+}
+
+// Before anything else: a file of another version, or of another kind, gets one clear answer.
+void checkVersion(const LocatedJson& document)
+{
+    const auto fail = [&document](std::string_view pointer, std::string what, std::string hint) {
+        throw Error(document.placeOf(pointer), std::move(what), std::move(hint));
+    };
+    if (!document.value.is_object() || !document.value.contains("pipewright"))
+        fail("", "this is not a Pipewright design", "a design begins with { \"pipewright\": 1 }");
+    const Json& found = document.value["pipewright"];
+    if (found.is_number_integer() && found > version)
+        fail("/pipewright",
+             fmt::format("a newer Pipewright wrote this file: design version {}",
+                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("this program reads version {}: update it, or save an older version where the file was made",
+                         version));
+    if (!found.is_number_integer() || found != version)
+        fail("/pipewright",
+             fmt::format("design version {} is unknown",
+                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("this program reads version {}", version));
+}
+
+} // namespace
+
+LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& where)
+{
+    const LocatedJson document = parseLocatedJson(text, where);
+    checkVersion(document);
+    Reading reading{document, {}};
+    LocatedDesign result;
+    Design& design = result.design;
+
+    ObjectReader reader = reading.object(document.value, "");
+    int ignored = version;
+    reader.read("pipewright", ignored, version, version);
+    reader.read("name", design.name);
+    const Json* model = reader.object("model");
+    if (model)
+        design.workload = readModel(reading, *model);
+    const Json* partition = reader.array("layers_per_stage");
+    if (partition)
+        design.layersPerStage = readIntegers(reading, *partition, "/layers_per_stage", 1, 1'000'000);
+    if (const Json* cluster = reader.object("cluster"))
+        design.cluster = readCluster(document, *cluster, "/cluster", reading.diagnostics);
+    const Json* block = reader.object("building_block");
+    if (block) {
+        BlockReading found = readBuildingBlock(document, *block, "/building_block", reading.diagnostics);
+        design.buildingBlock = std::move(found.repeated);
+        design.schedule = std::move(found.schedule);
+    }
+    if (const Json* schedule = reader.object("schedule", block ? Presence::Optional : Presence::Required))
+        readSchedule(reading, *schedule, design.schedule, block != nullptr);
+    if (const Json* costs = reader.object("costs", Presence::Required))
+        design.costs = readCosts(reading, *costs, design.schedule.stages());
+    if (const Json* dataflow = reader.object("dataflow"))
+        design.dataflow = readDataflow(reading, *dataflow, design.schedule.stages());
+    if (partition && !partition->empty())
+        checkPartition(reading, design, model != nullptr);
+    reader.finish();
+    if (!reading.diagnostics.empty())
+        throw Error(std::move(reading.diagnostics));
+
+    result.source = where;
+    const auto given = [&document](const char* key) {
+        return document.value.contains("schedule") && document.value["schedule"].contains(key);
+    };
+    for (int device = 0; device < design.schedule.devices(); ++device)
+        result.lineOfDevice.push_back(
+            document.lineOf(given("order") ? fmt::format("/schedule/order/{}", device) : "/building_block"));
+    result.lineOfSchedule = document.lineOf(document.value.contains("schedule") ? "/schedule" : "/building_block");
+    result.lineOfPlacement = document.lineOf(given("placement") ? "/schedule/placement" : "/building_block/placement");
+    result.lineOfCosts = document.lineOf("/costs");
+    result.lineOfModel = document.lineOf("/model");
+    return result;
+}
+
+Design designFromJson(std::string_view text, const std::string& where)
+{
+    return locatedDesignFromJson(text, where).design;
+}
+
+} // namespace pipewright

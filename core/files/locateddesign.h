@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design together with the lines of its file, so that what validate() finds in a schedule is reported
+// at the line where that device's order stands.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/design/design.h"
+
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+struct LocatedDesign {
+    Design design;
+    std::string source;            ///< "design.json"
+    std::vector<int> lineOfDevice; ///< of each device's order, from 1
+    int lineOfSchedule = 1, lineOfPlacement = 1, lineOfCosts = 1, lineOfModel = 1;
+
+    /// "device 1, position 3 (B0.0): …" becomes "design.json:12: error: device 1, position 3 (B0.0): …".
+    /// Places that begin with device, stage, pin, schedule, costs or model are known; others get the file.
+    Diagnostics locate(Diagnostics diagnostics) const;
+    int lineOf(std::string_view where) const; ///< 0: unknown place
+};
+
+/// As designFromJson and readDesign. Throws Error.
+LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& where);
+LocatedDesign readLocatedDesign(const std::string& path);
+
+/// The passes of a block in files: key, operation, length when none is given.
+struct PassKey {
+    const char* key;
+    Op op;
+    int length;
+};
+inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", Op::I, 1}, {"W", Op::W, 1}};
+static_assert(std::size(passKeys) == passCount, "one key for each pass");
+
+/// The byte fields of a stage's costs under their names in files; one list for writing and reading.
+template<class Stage, class Visit>
+void forEachByteField(Stage& stage, Visit visit)
+{
+    visit("saved_until_input_grad", stage.savedUntilInputGrad);
+    visit("saved_until_weight_grad", stage.savedUntilWeightGrad);
+    visit("saved_from_input_grad", stage.savedFromInputGrad);
+    visit("sequence_gradient", stage.sequenceGradient);
+    visit("output", stage.output);
+    visit("workspace_forward", stage.workspaceForward);
+    visit("workspace_input_grad", stage.workspaceInputGrad);
+    visit("workspace_weight_grad", stage.workspaceWeightGrad);
+    visit("workspace_backward", stage.workspaceBackward);
+    visit("parameters", stage.parameters);
+    visit("gradients", stage.gradients);
+    visit("optimizer_state", stage.optimizerState);
+}
+
+} // namespace pipewright

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/json/locatedjson.h"
+
+#include <cstddef>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t deepest = 64;
+
+// How far the parser has read. Shared by all copies of the iterator that it makes.
+struct Progress {
+    int line = 1;
+    char last = '\0';
+};
+
+// Walks the text for the parser and counts the lines it passes.
+class CountingIterator {
+public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
+
+    CountingIterator(const char* at, Progress* progress) : m_at(at), m_progress(progress) {}
+    reference operator*() const { return *m_at; }
+    CountingIterator& operator++()
+    {
+        m_progress->last = *m_at;
+        m_progress->line += *m_at == '\n';
+        ++m_at;
+        return *this;
+    }
+    CountingIterator operator++(int)
+    {
+        CountingIterator before = *this;
+        ++*this;
+        return before;
+    }
+    bool operator==(const CountingIterator& other) const { return m_at == other.m_at; }
+    bool operator!=(const CountingIterator& other) const { return m_at != other.m_at; }
+
+private:
+    const char* m_at;
+    Progress* m_progress;
+};
+
+void appendEscaped(std::string& pointer, std::string_view key)
+{
+    for (const char c : key) {
+        if (c == '~')
+            pointer += "~0";
+        else if (c == '/')
+            pointer += "~1";
+        else
+            pointer += c;
+    }
+}
+
+// Builds the document and notes lines as the parser reports values.
+class Builder : public nlohmann::json_sax<Json> {
+public:
+    Builder(LocatedJson& result, const Progress& progress) : m_result(result), m_progress(progress) {}
+
+    bool null() override { return add(nullptr, m_progress.line); }
+    bool boolean(bool value) override { return add(value, m_progress.line); }
+    bool number_integer(number_integer_t value) override { return add(value, lineOfNumber()); }
+    bool number_unsigned(number_unsigned_t value) override { return add(value, lineOfNumber()); }
+    bool number_float(number_float_t value, const string_t&) override { return add(value, lineOfNumber()); }
+    bool string(string_t& value) override { return add(std::move(value), m_progress.line); }
+    bool binary(binary_t&) override { return false; } // not in text
+    bool start_object(std::size_t) override { return begin(Json::object()); }
+    bool end_object() override { return end(); }
+    bool start_array(std::size_t) override { return begin(Json::array()); }
+    bool end_array() override { return end(); }
+
+    bool key(string_t& name) override
+    {
+        Level& level = m_levels.back();
+        if (level.container->contains(name))
+            throw Error(place(m_progress.line), "the key \"" + name + "\" stands twice here", "keep one of them");
+        level.key = name;
+        return true;
+    }
+
+    bool parse_error(std::size_t, const std::string&, const Json::exception& exception) override
+    {
+        // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error …": the place is
+        // ours to say, the reason begins after the last position. A newline just read is the end of the line.
+        std::string reason = exception.what();
+        if (const std::size_t at = reason.find("syntax error"); at != std::string::npos)
+            reason = reason.substr(at);
+        else if (const std::size_t bracket = reason.find("] "); bracket != std::string::npos)
+            reason = reason.substr(bracket + 2);
+        std::string printable;
+        for (const char c : reason.substr(0, 200))
+            printable += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        throw Error(place(lineOfNumber()), "not valid JSON: " + printable, "see the character before the place named");
+    }
+
+private:
+    struct Level {
+        Json* container;
+        std::size_t pointerSize; // length of the container's own pointer
+        int line;
+        std::string key;
+    };
+
+    // A number ends with the character after it, which has been read by the time it is reported.
+    int lineOfNumber() const { return m_progress.line - (m_progress.last == '\n' ? 1 : 0); }
+    std::string place(int line) const { return m_result.source + ":" + std::to_string(line); }
+
+    Json* insert(Json&& value, int line, bool isContainer)
+    {
+        if (m_levels.empty()) {
+            m_result.value = std::move(value);
+            m_result.lines[""] = line;
+            return &m_result.value;
+        }
+        Level& level = m_levels.back();
+        m_pointer.resize(level.pointerSize);
+        if (level.container->is_object()) {
+            m_pointer += '/';
+            appendEscaped(m_pointer, level.key);
+            m_result.lines[m_pointer] = line;
+            return &((*level.container)[level.key] = std::move(value));
+        }
+        // Thousands of blocks on one line share their list's line; only what strays from it is noted.
+        if (isContainer || line != level.line) {
+            m_pointer += '/';
+            m_pointer += std::to_string(level.container->size());
+            if (line != level.line)
+                m_result.lines[m_pointer] = line;
+        }
+        level.container->push_back(std::move(value));
+        return &level.container->back();
+    }
+
+    template<class Value>
+    bool add(Value&& value, int line)
+    {
+        insert(Json(std::forward<Value>(value)), line, false);
+        return true;
+    }
+
+    bool begin(Json&& empty)
+    {
+        if (m_levels.size() == deepest)
+            throw Error(place(m_progress.line), "nested more than 64 levels deep", "this is no file of ours");
+        Json* container = insert(std::move(empty), m_progress.line, true);
+        m_levels.push_back({container, m_pointer.size(), m_progress.line, {}});
+        return true;
+    }
+
+    bool end()
+    {
+        m_levels.pop_back();
+        return true;
+    }
+
+    LocatedJson& m_result;
+    const Progress& m_progress;
+    std::vector<Level> m_levels; // containers are stable: their parent grows only after they are complete
+    std::string m_pointer;       // of the value inserted last
+};
+
+} // namespace
+
+int LocatedJson::lineOf(std::string_view pointer) const
+{
+    for (;;) {
+        if (const auto found = lines.find(std::string(pointer)); found != lines.end())
+            return found->second;
+        const std::size_t slash = pointer.rfind('/');
+        if (slash == std::string_view::npos)
+            return 1;
+        pointer = pointer.substr(0, slash);
+    }
+}
+
+std::string LocatedJson::placeOf(std::string_view pointer) const
+{
+    return source + ":" + std::to_string(lineOf(pointer));
+}
+
+LocatedJson parseLocatedJson(std::string_view text, std::string source)
+{
+    LocatedJson result;
+    result.source = std::move(source);
+    Progress progress;
+    Builder builder(result, progress);
+    Json::sax_parse(CountingIterator(text.data(), &progress), CountingIterator(text.data() + text.size(), &progress),
+                    &builder);
+    return result;
+}
+
+} // namespace pipewright

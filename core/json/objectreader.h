@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Strict reading of one JSON object, field by field. Every fault becomes a diagnostic with file and line
+// in the shared list, and reading goes on with the field left as it was, so that one pass reports them
+// all. finish() reports keys that nobody asked for, with the nearest known key as the hint.
+#pragma once
+
+#include "core/base/units.h"
+#include "core/json/locatedjson.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+enum class Presence { Required, Optional };
+
+template<class Value>
+struct NamedValue {
+    std::string_view name;
+    Value value;
+};
+
+class ObjectReader {
+public:
+    /// The value at `pointer` is a fault when it is not an object; every field then counts as missing
+    /// without being reported.
+    ObjectReader(const LocatedJson& document, const nlohmann::json& value, std::string pointer,
+                 Diagnostics& diagnostics);
+
+    void read(std::string_view key, std::string& field, Presence presence = Presence::Optional);
+    void read(std::string_view key, bool& field, Presence presence = Presence::Optional);
+    void read(std::string_view key, int& field, std::int64_t low, std::int64_t high,
+              Presence presence = Presence::Optional);
+    void read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,
+              Presence presence = Presence::Optional);
+    void readRate(std::string_view key, double& field,
+                  Presence presence = Presence::Optional); ///< finite, not negative
+    void readDuration(std::string_view key, Nanoseconds& field, Presence presence = Presence::Optional);
+    void readSize(std::string_view key, Bytes& field, Presence presence = Presence::Optional);
+    template<class Value>
+    void readName(std::string_view key, Value& field, std::initializer_list<NamedValue<Value>> names,
+                  Presence presence = Presence::Optional)
+    {
+        readName(key, field, std::span(names.begin(), names.size()), presence);
+    }
+    /// Any value of an enumeration, by nameOf(), which has no name for the number behind the last one.
+    template<class Value>
+    void readName(std::string_view key, Value& field)
+    {
+        std::vector<NamedValue<Value>> names;
+        for (int i = 0; !nameOf(static_cast<Value>(i)).empty(); ++i)
+            names.push_back({nameOf(static_cast<Value>(i)), static_cast<Value>(i)});
+        readName(key, field, std::span<const NamedValue<Value>>(names), Presence::Optional);
+    }
+    template<class Value>
+    void readName(std::string_view key, Value& field, std::span<const NamedValue<Value>> names, Presence presence)
+    {
+        std::vector<std::string_view> known;
+        for (const NamedValue<Value>& name : names)
+            known.push_back(name.name);
+        if (const int index = indexOfName(key, known, presence); index >= 0)
+            field = names[index].value;
+    }
+
+    /// The member, or nullptr when it is absent (reported when required) or not of that kind (reported).
+    const nlohmann::json* object(std::string_view key, Presence presence = Presence::Optional);
+    const nlohmann::json* array(std::string_view key, Presence presence = Presence::Optional);
+
+    std::string pointerTo(std::string_view key) const;
+    /// Adds an Error at the member's line; `key` empty: at the object's own.
+    void fault(std::string_view key, std::string what, std::string hint);
+    void finish();
+
+    const LocatedJson& document() const { return m_document; }
+    Diagnostics& diagnostics() { return m_diagnostics; }
+
+private:
+    const nlohmann::json* find(std::string_view key, Presence presence);
+    int indexOfName(std::string_view key, std::span<const std::string_view> known, Presence presence);
+    void wrongType(std::string_view key, const nlohmann::json& value, std::string_view expected);
+
+    const LocatedJson& m_document;
+    const nlohmann::json& m_value;
+    std::string m_pointer;
+    Diagnostics& m_diagnostics;
+    std::vector<std::string_view> m_known;
+};
+
+/// The one of `known` that `text` was probably meant to be; empty when none is near.
+std::string_view nearestName(std::string_view text, std::span<const std::string_view> known);
+
+/// At most 32 diagnostics are kept, so that a file of another kind does not fill the screen.
+void addBounded(Diagnostics& diagnostics, Diagnostic diagnostic);
+
+} // namespace pipewright

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/peakbreakdown.h"
+
+#include "core/program/overlaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+bool isSaved(BufferKind kind)
+{
+    return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
+           || kind == BufferKind::SavedFromInputGrad;
+}
+
+/// The buffers of a device that are live, summed by what they are for.
+class LiveParts {
+public:
+    LiveParts(const Program& program, MemoryPeak& peak) : m_program(program), m_peak(peak) {}
+
+    /// Sends define nothing; what a task writes on another device is that device's.
+    void define(const Instruction& instruction)
+    {
+        if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Free)
+            return;
+        const bool staysUntilFreed = overlapsWith(m_program, instruction.task) != none;
+        for (const BufferId id : m_program.writes(instruction.task)) {
+            const Buffer& buffer = m_program.buffers[id];
+            if (buffer.device != m_peak.device)
+                continue;
+            add(buffer, 1);
+            if (buffer.kind == BufferKind::Workspace && !staysUntilFreed)
+                m_passing += buffer.bytes;
+        }
+    }
+
+    /// After it ran: its workspace goes, and what a Free names.
+    void leave(const Instruction& instruction)
+    {
+        m_peak.workspace -= std::exchange(m_passing, 0);
+        if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
+            add(m_program.buffers[instruction.buffer], -1);
+    }
+
+    void sumUpStages()
+    {
+        std::map<std::pair<int, int>, std::pair<int, Bytes>> stages; // by stage and replica
+        for (const auto& [of, live] : m_saved)
+            if (live.first > 0) {
+                auto& sum = stages[{of.first, static_cast<int>(of.second & 0xffff)}];
+                ++sum.first;
+                sum.second += live.second;
+            }
+        for (const auto& [of, sum] : stages)
+            m_peak.saved.push_back({of.first, sum.first, sum.second, of.second});
+    }
+
+private:
+    void add(const Buffer& buffer, int sign)
+    {
+        const Bytes bytes = sign * buffer.bytes;
+        if (buffer.kind == BufferKind::Workspace)
+            m_peak.workspace += bytes;
+        else if (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient
+                 || buffer.kind == BufferKind::ReduceInbox || buffer.kind == BufferKind::ReceivedWeights
+                 || buffer.kind == BufferKind::ReceivedPartialGradient)
+            m_peak.received += bytes;
+        else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient
+                 || buffer.kind == BufferKind::SequenceGradient)
+            m_peak.made += bytes;
+        else if (buffer.kind == BufferKind::WeightVersion || buffer.kind == BufferKind::PredictedWeights)
+            m_peak.weights += bytes;
+        else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::PartialGradient)
+            m_peak.made += bytes;
+        else if (isSaved(buffer.kind)) {
+            auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
+            count += sign;
+            sum += bytes;
+        }
+    }
+
+    const Program& m_program;
+    MemoryPeak& m_peak;
+    Bytes m_passing = 0; ///< workspace of the instruction that runs
+    /// (stage, microbatch and replica) -> live buffers and their bytes
+    std::map<std::pair<int, std::int64_t>, std::pair<int, Bytes>> m_saved;
+};
+
+} // namespace
+
+Bytes MemoryPeak::savedBytes() const
+{
+    Bytes sum = 0;
+    for (const Saved& stage : saved)
+        sum += stage.bytes;
+    return sum;
+}
+
+int MemoryPeak::savedActivations() const
+{
+    int sum = 0;
+    for (const Saved& stage : saved)
+        sum += stage.microbatches;
+    return sum;
+}
+
+MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int device)
+{
+    const Program::Device& lane = program.devices[device];
+    MemoryPeak peak;
+    peak.device = device;
+    peak.peak = lane.peakBytes;
+    peak.persistent = lane.persistentBytes;
+    const auto highest = std::find(lane.liveBytes.begin(), lane.liveBytes.end(), lane.peakBytes);
+    if (highest == lane.liveBytes.end())
+        return peak; // nothing but what is there all the time
+    const auto last = static_cast<std::size_t>(highest - lane.liveBytes.begin());
+    LiveParts parts(program, peak);
+    IssueClock clock(program, timeline);
+    for (std::size_t i = 0; i <= last; ++i) {
+        const Instruction& instruction = lane.instructions[i];
+        parts.define(instruction);
+        peak.time = clock.next(instruction);
+        if (i == last) {
+            peak.during = instruction.task == none ? std::string() : program.label(instruction.task);
+            break;
+        }
+        parts.leave(instruction);
+    }
+    parts.sumUpStages();
+    return peak;
+}
+
+std::string describeParts(const MemoryPeak& peak)
+{
+    std::string text;
+    const auto part = [&text](Bytes bytes, std::string_view what) {
+        if (bytes > 0)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", formatSize(bytes), what);
+    };
+    part(peak.persistent, "all the time (parameters, gradients, optimizer)");
+    if (peak.savedBytes() > 0) {
+        std::string stages;
+        for (const MemoryPeak::Saved& saved : peak.saved)
+            stages += fmt::format("{}stage {}{}: {} of {} microbatch{}", stages.empty() ? "" : ", ", saved.stage,
+                                  saved.replica == 0 ? std::string() : fmt::format("/{}", saved.replica),
+                                  formatSize(saved.bytes), saved.microbatches, saved.microbatches == 1 ? "" : "es");
+        part(peak.savedBytes(), fmt::format("of saved activations ({})", stages));
+    }
+    part(peak.weights, "of further weight versions (older, or predicted)");
+    part(peak.received, "received");
+    part(peak.made, "made here and not yet sent or used");
+    part(peak.workspace, "of workspace");
+    return text;
+}
+
+std::string remedy(const MemoryPeak& peak)
+{
+    const std::string more = "spread the layers over more devices, or take devices with more memory";
+    if (peak.persistent >= peak.limit)
+        return "the weights and their state alone fill it: " + more;
+    const Bytes saved = peak.savedBytes(), others = peak.peak - peak.persistent - saved;
+    const Bytes room = peak.limit - peak.persistent - others; // for saved activations
+    if (saved >= others) {
+        // Activations differ in size where stages do; in proportion is as near as one number can be.
+        const auto fit =
+            room <= 0
+                ? 0
+                : static_cast<int>(static_cast<double>(room) / static_cast<double>(saved) * peak.savedActivations());
+        if (fit > 0)
+            return fmt::format(
+                "about {} of its {} saved activations fit: keep fewer microbatches alive (a family of lower peak, "
+                "--memory-limit), use smaller microbatches, or {}",
+                fit, peak.savedActivations(), more);
+    }
+    return "use smaller microbatches, or " + more;
+}
+
+} // namespace pipewright

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Models, devices, links and clusters as JSON objects, the same in presets and in design files.
+#pragma once
+
+#include "core/cluster/cluster.h"
+#include "core/json/objectreader.h"
+#include "core/workload/modelshape.h"
+#include "core/workload/workload.h"
+
+#include <nlohmann/json.hpp>
+
+namespace pipewright {
+
+/// Fields at their default are left out, the basic dimensions excepted.
+nlohmann::ordered_json shapeToJson(const ModelShape& shape);
+/// Reads the fields of a shape; key_value_heads is heads and head_size is hidden / heads when absent. The
+/// caller reads further keys of its own and calls finish().
+ModelShape readShape(ObjectReader& reader);
+
+nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
+/// Instead of numbers: "group", a cluster of the devices that stand for this one. A group holds none itself.
+DeviceSpec readDevice(ObjectReader& reader);
+/// "collectives" and "grouped_collectives".
+void readCollectives(ObjectReader& reader, Cluster& cluster);
+
+nlohmann::ordered_json linkToJson(const LinkSpec& link);
+LinkSpec readLink(ObjectReader& reader);
+
+/// What "gpus" of a cluster may name: GPUs 0 to this, and slices of at most so many multiprocessors.
+inline constexpr int highestGpu = 1 << 10, mostMultiprocessors = 1 << 10;
+
+nlohmann::ordered_json clusterToJson(const Cluster& cluster);
+/// `value` is the object at `pointer`; everything including unknown keys is checked.
+Cluster readCluster(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,
+                    Diagnostics& diagnostics);
+
+std::string_view nameInModel(Optimizer optimizer); ///< "adamw", "sgd-momentum"
+void readOptimizer(ObjectReader& reader, std::string_view key, Optimizer& optimizer);
+
+} // namespace pipewright

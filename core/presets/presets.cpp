@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/presets/presets.h"
+
+#include "core/base/limits.h"
+#include "core/base/textfile.h"
+#include "core/presets/modeljson.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace pipewright {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string_view folderOf(PresetKind kind)
+{
+    switch (kind) {
+    case PresetKind::Model: return "models";
+    case PresetKind::Device: return "devices";
+    case PresetKind::Cluster: break;
+    }
+    return "clusters";
+}
+
+std::vector<std::string> namesIn(const fs::path& folder)
+{
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().extension() == ".json")
+            names.push_back(entry->path().stem().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+LocatedJson readPreset(const std::string& directory, PresetKind kind, std::string_view name)
+{
+    const fs::path folder = fs::path(directory) / folderOf(kind);
+    const std::vector<std::string> names = namesIn(folder);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+        const std::vector<std::string_view> known(names.begin(), names.end());
+        const std::string_view nearest = nearestName(name, known);
+        const std::string_view all = folderOf(kind);
+        throw Error(fmt::format("{}", all), fmt::format("no preset is named \"{}\"", name.substr(0, 64)),
+                    nearest.empty() ? fmt::format("known: {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean \"{}\"?", nearest));
+    }
+    const std::string path = (folder / fmt::format("{}.json", name)).string();
+    return parseLocatedJson(readTextFile(path), path);
+}
+
+void throwIfAny(Diagnostics diagnostics)
+{
+    if (!diagnostics.empty())
+        throw Error(std::move(diagnostics));
+}
+
+// What every preset may say about itself; read so that it is known to finish().
+void readDescription(ObjectReader& reader, Preset& preset)
+{
+    reader.read("title", preset.title);
+    reader.read("origin", preset.origin);
+}
+
+} // namespace
+
+std::string findResourceDirectory()
+{
+    std::vector<fs::path> candidates;
+    if (const char* given = std::getenv("PIPEWRIGHT_RESOURCES"); given && *given) {
+        candidates.emplace_back(given); // and nothing else: a person who sets it means it
+    } else {
+        std::error_code error;
+        if (const fs::path program = fs::read_symlink("/proc/self/exe", error); !error)
+            candidates.push_back((program.parent_path() / "../share/pipewright").lexically_normal());
+        candidates.emplace_back(PIPEWRIGHT_RESOURCE_DIR);
+    }
+    std::string tried;
+    for (const fs::path& candidate : candidates) {
+        std::error_code error;
+        if (fs::is_directory(candidate / "models", error))
+            return candidate.string();
+        tried += (tried.empty() ? "" : ", ") + candidate.string();
+    }
+    throw Error("presets", "the resource folder was not found; tried " + tried,
+                "set PIPEWRIGHT_RESOURCES to the folder that holds models, devices and clusters");
+}
+
+PresetLibrary::PresetLibrary(std::string directory) : m_directory(std::move(directory)) {}
+
+std::vector<Preset> PresetLibrary::list(PresetKind kind) const
+{
+    std::vector<Preset> presets;
+    for (const std::string& name : namesIn(fs::path(m_directory) / folderOf(kind))) {
+        try {
+            const LocatedJson document = readPreset(m_directory, kind, name);
+            Diagnostics ignored;
+            ObjectReader reader(document, document.value, "", ignored);
+            Preset preset{name, name, {}};
+            reader.read("name", preset.title); // devices carry their title as their name
+            readDescription(reader, preset);
+            presets.push_back(std::move(preset));
+        } catch (const Error&) {
+            continue; // reported in full when somebody asks for it
+        }
+    }
+    return presets;
+}
+
+ModelShape PresetLibrary::model(std::string_view name) const
+{
+    const LocatedJson document = readPreset(m_directory, PresetKind::Model, name);
+    Diagnostics diagnostics;
+    ObjectReader reader(document, document.value, "", diagnostics);
+    Preset description;
+    readDescription(reader, description);
+    ModelShape shape = readShape(reader);
+    reader.finish();
+    throwIfAny(std::move(diagnostics));
+    throwIfAny(checkShape(shape));
+    return shape;
+}
+
+Workload PresetLibrary::workload(std::string_view modelName, Optimizer optimizer) const
+{
+    return makeWorkload(model(modelName), optimizer, fmt::format("preset {}", modelName));
+}
+
+DeviceSpec PresetLibrary::device(std::string_view name) const
+{
+    const LocatedJson document = readPreset(m_directory, PresetKind::Device, name);
+    Diagnostics diagnostics;
+    ObjectReader reader(document, document.value, "", diagnostics);
+    Preset description;
+    readDescription(reader, description);
+    DeviceSpec device = readDevice(reader);
+    reader.finish();
+    throwIfAny(std::move(diagnostics));
+    return device;
+}
+
+DeviceSpec PresetLibrary::groupOf(std::string_view name, std::string_view within) const
+{
+    if (name == within)
+        throw Error("clusters", fmt::format("the preset \"{}\" is a group of itself", name), "name another cluster");
+    Cluster members = cluster(name);
+    for (const DeviceSpec& member : members.devices)
+        if (member.group)
+            throw Error("clusters", fmt::format("the preset \"{}\" is made of groups itself", name),
+                        "a group's devices are single ones");
+    return asOneDevice(std::move(members));
+}
+
+Cluster PresetLibrary::cluster(std::string_view name, int devices) const
+{
+    if (devices < 0 || devices > maxDevices)
+        throw Error("devices", fmt::format("{} devices", devices), fmt::format("between 1 and {}", maxDevices));
+    const LocatedJson document = readPreset(m_directory, PresetKind::Cluster, name);
+    Diagnostics diagnostics;
+    ObjectReader reader(document, document.value, "", diagnostics);
+    Preset description;
+    readDescription(reader, description);
+    Cluster cluster;
+    reader.read("name", cluster.name, Presence::Required);
+    if (const Json* groups = reader.array("devices", Presence::Required)) {
+        for (std::size_t i = 0; i < groups->size(); ++i) {
+            ObjectReader group(document, (*groups)[i], fmt::format("/devices/{}", i), diagnostics);
+            std::string deviceName, clusterName;
+            int count = 1;
+            const bool shared = (*groups)[i].is_object() && (*groups)[i].contains("cluster");
+            if (shared) // another preset whose devices stand for one
+                group.read("cluster", clusterName, Presence::Required);
+            else
+                group.read("device", deviceName, Presence::Required);
+            group.read("count", count, 1, maxDevices);
+            group.finish();
+            if (!diagnostics.empty())
+                break;
+            cluster.devices.insert(cluster.devices.end(), static_cast<std::size_t>(count),
+                                   shared ? groupOf(clusterName, name) : device(deviceName));
+        }
+        if (groups->empty())
+            reader.fault("devices", "a cluster without devices", "list at least one");
+    }
+    if (const Json* link = reader.object("link", Presence::Required)) {
+        ObjectReader linkReader(document, *link, "/link", diagnostics);
+        cluster.link = readLink(linkReader);
+        linkReader.finish();
+    }
+    readCollectives(reader, cluster);
+    reader.finish();
+    throwIfAny(std::move(diagnostics));
+    if (devices > 0) {
+        const std::vector<DeviceSpec> own = cluster.devices;
+        cluster.devices.clear();
+        for (int i = 0; i < devices; ++i)
+            cluster.devices.push_back(own[static_cast<std::size_t>(i) % own.size()]);
+    }
+    return cluster;
+}
+
+} // namespace pipewright

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/transferinference.h"
+
+#include "core/base/prefetch.h"
+#include "core/program/globalorder.h"
+#include "core/program/overlaps.h"
+#include "core/program/pendingtransfers.h"
+#include "core/program/stepend.h"
+#include "core/program/weightversions.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+using SkipInput = OrderGraph::SkipInput;
+
+class TransferInference : TaskWriter {
+public:
+    TransferInference(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
+                      const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options)
+        : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
+          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
+          m_cells(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.microbatches)),
+          m_consumer(graph.blocks.size(), none)
+    {
+        const auto hasBus = [](const LinkCosts& link) { return !link.bus.empty(); };
+        m_anyBus = hasBus(costs.link)
+                   || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(),
+                                  [&](const auto& pair) { return hasBus(pair.second); });
+        if (program.sequencePieces > 1)
+            m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
+        for (const auto& input : graph.skipInputs)
+            if (!input.isOfWeights())
+                m_skipOutputs.push_back(input);
+        std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipInput& a, const SkipInput& b) {
+            return std::tie(a.input, a.block, a.kind, a.index) < std::tie(b.input, b.block, b.kind, b.index);
+        });
+        reserve();
+        addPersistentBuffers();
+        if (weights.versioned())
+            m_weights.emplace(program, schedule, costs, graph, weights);
+    }
+
+    [[gnu::flatten]] void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
+    {
+        const GlobalOrder order = sortedByStart(simulated);
+        rankBlocks(order.blocks);
+        for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
+            emitTransfers(simulated.start[order.blocks[order.instants[instant]]]);
+            for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
+                const BlockIndex i = order.blocks[rank];
+                fetchAhead(order.blocks, rank);
+                if (m_costs.blockingTransfers)
+                    m_dueOf = simulated.end[i];
+                addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
+            }
+        }
+        emitTransfers();
+        joinOverlaps(m_program);
+        if (m_weights)
+            m_weights->finish(m_lastOnDevice);
+        else
+            StepEnd(m_program, m_schedule, m_costs).write(m_dataflow, m_options.commuteSharedGradients, m_lastOnDevice);
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+    }
+
+private:
+    static constexpr std::size_t farAhead = 24; ///< blocks: longer than a line takes to arrive
+
+    /// What is known of one stage and microbatch. Those of a microbatch stand together: a block looks at the
+    /// stages before and behind its own.
+    struct alignas(32) Cell {
+        BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
+        Arrival output;   ///< F's result, where its consumer reads it
+        Arrival gradient; ///< I's or B's result, likewise
+    };
+    /// As much as there will be, but for skip connections and the gradients of sequences.
+    void reserve()
+    {
+        const std::size_t blocks = m_graph.blocks.size();
+        std::size_t transfers = 0;
+        for (BlockIndex i = 0; i < blocks; ++i)
+            transfers += m_graph.chainInput[i] != noBlock
+                         && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
+        std::size_t kept = 0; // buffers that the stages' blocks write for themselves
+        for (const StageCosts& stage : m_costs.stages)
+            for (const Bytes bytes :
+                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad, stage.output,
+                  stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+                kept += bytes > 0;
+        kept *= static_cast<std::size_t>(m_program.microbatches);
+        const std::size_t replicas = static_cast<std::size_t>(m_program.replicas);
+        const std::size_t tasks =
+            blocks + transfers + replicas * (2 * m_costs.stages.size() + m_dataflow.shared.size());
+        m_program.tasks.reserve(tasks);
+        m_program.afterOnDevice.reserve(tasks);
+        m_program.afterData.reserve(tasks);
+        m_program.operandBegin.reserve(tasks + 1);
+        m_program.operandSplit.reserve(tasks);
+        m_program.operands.reserve(4 * transfers + 2 * kept);
+        m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
+    }
+
+    std::size_t cellIndex(int stage, int microbatch) const
+    {
+        return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages)
+               + static_cast<std::size_t>(stage);
+    }
+    Cell& cell(int stage, int microbatch) { return m_cells[cellIndex(stage, microbatch)]; }
+
+    void rankBlocks(const std::vector<BlockIndex>& order)
+    {
+        if (!m_skipOutputs.empty() || m_weights)
+            m_rank.resize(order.size());
+        for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
+            if (rank + farAhead < order.size())
+                prefetch(&m_graph.chainInput[order[rank + farAhead]]);
+            if (const BlockIndex input = m_graph.chainInput[order[rank]]; input != noBlock)
+                m_consumer[input] = rank;
+            if (!m_rank.empty())
+                m_rank[order[rank]] = rank;
+        }
+    }
+
+    /// The walk jumps from device to device, so almost each block's line of each array would be waited for:
+    /// asks for the block's own first, then for the cell that it names.
+    [[gnu::always_inline]] inline void fetchAhead(const std::vector<BlockIndex>& order, std::uint32_t rank)
+    {
+        if (rank + farAhead >= order.size())
+            return;
+        const BlockIndex far = order[rank + farAhead];
+        prefetch(&m_graph.blocks[far]);
+        prefetch(&m_graph.deviceOfBlock[far]);
+        prefetch(&m_graph.chainInput[far]);
+        prefetch(&m_consumer[far]);
+        const Block& near = m_graph.blocks[order[rank + farAhead / 2]];
+        prefetch(&cell(near.stage, near.microbatch));
+    }
+
+    void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
+    {
+        const Block& block = m_graph.blocks[index];
+        const int device = m_graph.deviceOfBlock[index];
+        TaskId& last = m_lastOnDevice[device];
+        TaskId& firstOfPair = m_firstOfPair[device];
+        const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
+        if (m_weights) {
+            m_weightsOut.clear();
+            m_weights->sendOut(index, m_lastOnDevice, m_weightsOut);
+            notePending(m_weightsOut);
+        }
+        readyInputs(rank + m_graph.unitSize(index) - 1);
+        if (m_weights)
+            m_weights->prepare(index, last);
+        const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
+        const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
+                                      second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
+        if (second)
+            m_program.overlaps.push_back({firstOfPair, task});
+        else if (m_graph.unitSize(index) > 1)
+            firstOfPair = task;
+        last = task;
+        if (earliestStart > 0)
+            m_program.extraDependencies.push_back({task, none, earliestStart});
+        switch (block.op) {
+        case Op::F: addForward(task, index, block, device); break;
+        case Op::B:
+        case Op::I:
+        case Op::W: addBackward(task, index, block, device); break;
+        case Op::U: addUpdate(task, index); break;
+        case Op::R: throw Error(toString(block), "a recompute has no task of its own", "leave it out");
+        }
+    }
+
+    /// A block may start at the very time its input was made (zero durations): then its transfer is due now.
+    void readyInputs(std::uint32_t rank)
+    {
+        if (m_pending.firstConsumer() <= rank)
+            emitTransfers();
+    }
+
+    void addForward(TaskId task, BlockIndex index, const Block& block, int device)
+    {
+        const StageCosts& costs = m_costs.stages[block.stage];
+        Cell& here = cell(block.stage, block.microbatch);
+        if (m_graph.chainInput[index] != noBlock) {
+            const Arrival& input = cell(block.stage - 1, block.microbatch).output;
+            operand(input.buffer);
+            waitFor(task, input.task);
+        }
+        if (!m_graph.skipInputs.empty())
+            readSkips(task, index, device);
+        readEarlierPieces(block);
+        readWeights(task, index);
+        endReads();
+        write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
+        write(here.savedUntilWeightGrad, BufferKind::SavedUntilWeightGrad, block, device, costs.savedUntilWeightGrad);
+        if (block.stage + 1 < m_program.stages)
+            hand(task, BufferKind::Output, block, device, block.stage + 1, m_consumer[index], costs.output, -1,
+                 here.output);
+        if (!m_skipOutputs.empty())
+            handSkips(task, index, block, device);
+        writeWeights(task, index);
+        writeWorkspace(block, device, costs.workspaceForward);
+    }
+
+    void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
+    {
+        const StageCosts& costs = m_costs.stages[block.stage];
+        Cell& here = cell(block.stage, block.microbatch);
+        const bool inputGrad = makesInputGrad(block.op), weightGrad = makesWeightGrad(block.op);
+        if (inputGrad) {
+            if (m_graph.chainInput[index] != noBlock) {
+                const Arrival& gradient = cell(block.stage + 1, block.microbatch).gradient;
+                operand(gradient.buffer);
+                waitFor(task, gradient.task);
+            }
+            operand(here.savedUntilInputGrad);
+            readEarlierPieces(block);
+            if (!isLastPiece(block))
+                operand(sequenceGradient(block));
+        }
+        if (weightGrad)
+            operand(here.savedUntilWeightGrad);
+        if (!inputGrad)
+            operand(here.savedFromInputGrad);
+        if (!m_graph.skipInputs.empty())
+            readSkips(task, index, device);
+        readWeights(task, index);
+        endReads();
+        if (inputGrad)
+            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
+        if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
+            write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
+        if (inputGrad && block.stage > 0)
+            hand(task, BufferKind::Gradient, block, device, block.stage - 1, m_consumer[index],
+                 m_costs.stages[block.stage - 1].output, block.stage - 1, here.gradient);
+        if (!m_skipOutputs.empty())
+            handSkips(task, index, block, device);
+        writeWeights(task, index);
+        const Bytes workspace = !inputGrad   ? costs.workspaceWeightGrad
+                                : weightGrad ? costs.workspaceBackward
+                                             : costs.workspaceInputGrad;
+        writeWorkspace(block, device, workspace);
+    }
+
+    // --- versions of weights, where the schedule has U blocks -------------------------------------------
+
+    void addUpdate(TaskId task, BlockIndex index)
+    {
+        readWeights(task, index);
+        endReads();
+        writeWeights(task, index);
+    }
+
+    void readWeights(TaskId task, BlockIndex index)
+    {
+        if (m_weights)
+            m_weights->read(task, index);
+    }
+
+    void writeWeights(TaskId task, BlockIndex index)
+    {
+        if (!m_weights)
+            return;
+        m_weightsOut.clear();
+        m_weights->write(task, index, m_weightsOut);
+        notePending(m_weightsOut);
+    }
+
+    void notePending(const std::vector<WeightTasks::Outgoing>& outgoing)
+    {
+        for (const WeightTasks::Outgoing& out : outgoing)
+            m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf,
+                          out.buffer, out.arrival);
+    }
+
+    // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------
+
+    void readEarlierPieces(const Block& block)
+    {
+        if (m_program.sequencePieces == 1)
+            return; // saves a division per block
+        for (int piece = block.microbatch % m_program.sequencePieces; piece > 0; --piece)
+            operand(cell(block.stage, block.microbatch - piece).savedUntilInputGrad);
+    }
+    bool isLastPiece(const Block& block) const
+    {
+        return m_program.sequencePieces == 1 || (block.microbatch + 1) % m_program.sequencePieces == 0;
+    }
+    BufferId& sequenceGradient(const Block& block)
+    {
+        return m_sequenceGradient[static_cast<std::size_t>(block.microbatch / m_program.sequencePieces)
+                                      * static_cast<std::size_t>(m_program.stages)
+                                  + static_cast<std::size_t>(block.stage)];
+    }
+
+    // --- values that leave a block -------------------------------------------------------------------
+
+    /// A chain value: written here, noted for the stage that consumes it, queued for a transfer when that is
+    /// elsewhere. `consumer` is the rank of the block that reads it; none: it is not placed.
+    [[gnu::always_inline]] inline void hand(TaskId task, BufferKind kind, const Block& block, int device, int toStage,
+                                            std::uint32_t consumer, Bytes bytes, std::int32_t consumerStage,
+                                            Arrival& arrival)
+    {
+        const int destination = m_schedule.deviceOf({block.op, toStage, block.microbatch, block.replica});
+        const bool away = consumer != none && destination != device;
+        if (bytes == 0 && !away)
+            return;
+        arrival.buffer = addBufferOf(block, kind, device, bytes, consumerStage);
+        operand(arrival.buffer);
+        if (away)
+            m_pending.add(task, destination, consumer, m_dueOf, arrival.buffer, &arrival);
+    }
+
+    Bytes skipBytes(const SkipInput& input) const
+    {
+        if (input.kind == SkipInput::Kind::SharedGradient)
+            return m_dataflow.shared[input.index].bytes;
+        for (const SkipConnection& s : m_dataflow.skips)
+            if (s.fromStage == m_dataflow.skips[input.index].fromStage)
+                return s.bytes;
+        return 0;
+    }
+
+    /// The key under which a value is known that arrives on a device: forwards of one stage share one value.
+    std::uint64_t keyOf(const SkipInput& input, int microbatch, int device, bool gradient) const
+    {
+        const bool ofStage = input.kind == SkipInput::Kind::Skip && !gradient;
+        const auto number = ofStage ? static_cast<std::uint32_t>(m_dataflow.skips[input.index].fromStage) : input.index;
+        return skipKey(input.kind, number, microbatch, device, gradient);
+    }
+
+    void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
+    {
+        const bool gradient = isBackward(block.op);
+        auto output = std::lower_bound(m_skipOutputs.begin(), m_skipOutputs.end(), index,
+                                       [](const SkipInput& o, BlockIndex b) { return o.input < b; });
+        BufferId shared = none;
+        for (; output != m_skipOutputs.end() && output->input == index; ++output) {
+            const int destination = m_graph.deviceOfBlock[output->block];
+            const Block& consumer = m_graph.blocks[output->block];
+            if (gradient || shared == none) {
+                shared = addBufferOf(block, gradient ? BufferKind::Gradient : BufferKind::Output, device,
+                                     skipBytes(*output), gradient ? consumer.stage : -1, true);
+                operand(shared);
+            }
+            const std::uint64_t key = keyOf(*output, block.microbatch, destination, gradient);
+            if (destination == device)
+                m_skipArrival[key] = {shared, none};
+            else
+                m_pending.add(task, destination, m_rank[output->block], m_dueOf, shared, nullptr, key);
+        }
+    }
+
+    void readSkips(TaskId task, BlockIndex index, int device)
+    {
+        auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
+                                      [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
+        for (; input != m_graph.skipInputs.end() && input->block == index; ++input) {
+            if (input->isOfWeights())
+                continue;
+            const Block& block = m_graph.blocks[index];
+            const bool gradient = isBackward(block.op);
+            const Arrival& arrival = m_skipArrival[keyOf(*input, block.microbatch, device, gradient)];
+            operand(arrival.buffer);
+            waitFor(task, arrival.task);
+        }
+    }
+
+    /// Those that are not due stay: a blocking transfer would otherwise hold up its destination from the moment
+    /// its producer starts.
+    void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
+    {
+        m_pending.take(until, [this](const PendingTransfers::Transfer& pending) { emitTransfer(pending); });
+    }
+
+    void emitTransfer(const PendingTransfers::Transfer& pending)
+    {
+        const Task producer = m_program.tasks[pending.producer];
+        const Op op = producer.op == Op::B ? Op::I : producer.op;
+        const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
+                                      pending.destination, none, pending.producer, producer.replica);
+        if (m_costs.blockingTransfers)
+            holdUp(task, producer.device, pending.destination);
+        else if (m_anyBus)
+            queueOnBus(task, producer.device, pending.destination);
+        m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) { operand(value.source); });
+        endReads();
+        m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
+            const Buffer source = m_program.buffers[value.source];
+            const BufferId received =
+                addBuffer(receivedKind(source.kind), pending.destination, source.stage, source.microbatch, source.bytes,
+                          source.consumerStage, source.skip, source.replica);
+            operand(received);
+            (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
+        });
+    }
+
+    /// Both devices compute nothing meanwhile: the transfer is a step of either's order.
+    void holdUp(TaskId task, int source, int destination)
+    {
+        TaskId& lastOfSource = m_lastOnDevice[source];
+        TaskId& lastOfDestination = m_lastOnDevice[destination];
+        m_program.afterOnDevice[task] = lastOfSource;
+        if (lastOfDestination != none)
+            m_program.extraDependencies.push_back({task, lastOfDestination, 0});
+        lastOfSource = lastOfDestination = task;
+    }
+
+    /// A shared link is passed in the order in which transfers were decided.
+    void queueOnBus(TaskId task, int source, int destination)
+    {
+        const std::string& bus = m_costs.linkBetween(source, destination).bus;
+        if (bus.empty())
+            return;
+        const auto [last, first] = m_lastOnBus.try_emplace(bus, task);
+        if (!first) {
+            m_program.extraDependencies.push_back({task, last->second, 0, Program::ExtraDependency::When::LinkFree});
+            last->second = task;
+        }
+    }
+
+    const OrderGraph& m_graph;
+    const Dataflow& m_dataflow;
+    const CompileOptions& m_options;
+    std::vector<TaskId> m_lastOnDevice;
+    std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
+    std::vector<Cell> m_cells;         ///< microbatch by microbatch, stage by stage
+    std::vector<std::uint32_t>
+        m_consumer; ///< per block: the rank of the one that its chain value is for; none: it is not placed
+    std::vector<std::uint32_t> m_rank;        ///< per block: position in the global order; only with skip connections
+    std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
+    bool m_anyBus = false;
+    std::map<std::string, TaskId> m_lastOnBus;
+    std::map<std::uint64_t, Arrival> m_skipArrival;
+    std::vector<SkipInput> m_skipOutputs; ///< sorted by producer
+    PendingTransfers m_pending;
+    std::optional<WeightTasks> m_weights; ///< when the schedule has U blocks
+    std::vector<WeightTasks::Outgoing> m_weightsOut;
+    Nanoseconds m_dueOf = 0; ///< of the transfers that the present block gives rise to
+};
+
+} // namespace
+
+void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
+                    const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
+                    const WeightPlan& weights, const CompileOptions& options)
+{
+    TransferInference(program, schedule, graph, costs, dataflow, weights, options).run(run, earliestStart);
+}
+
+} // namespace pipewright

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The rooms of core, from the ground up. A room may include what is listed with it and what that brings along;
+# pipewright_room() refuses a room that is declared further down.
+find_library(GLPK_LIBRARY NAMES glpk REQUIRED)
+find_path(GLPK_INCLUDE glpk.h PATH_SUFFIXES glpk REQUIRED)
+
+pipewright_room(core/base LINK fmt::fmt Threads::Threads PRECOMPILE fmt/format.h)
+pipewright_room(core/json USES core/base LINK nlohmann_json::nlohmann_json FUZZED)
+pipewright_room(core/cluster USES core/base)
+pipewright_room(core/workload USES core/base)
+pipewright_room(core/presets USES core/json core/cluster core/workload FUZZED)
+pipewright_room(core/sharding USES core/cluster core/workload LINK ${GLPK_LIBRARY})
+pipewright_room(core/schedule USES core/base)
+pipewright_room(core/buildingblock USES core/schedule)
+pipewright_room(core/families USES core/schedule core/buildingblock)
+pipewright_room(core/design USES core/presets core/sharding core/families)
+pipewright_room(core/program USES core/design)
+pipewright_room(core/predict USES core/program)
+pipewright_room(core/search USES core/predict)
+pipewright_room(core/files USES core/json core/design FUZZED)
+pipewright_room(core/exchange USES core/predict FUZZED)
+pipewright_floor(core)
+
+# For one file each: a definition for all would keep files from sharing what was compiled before.
+set_source_files_properties(core/presets/presets.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                            COMPILE_DEFINITIONS PIPEWRIGHT_RESOURCE_DIR="${CMAKE_SOURCE_DIR}/resources")
+target_include_directories(pipewright_core_sharding PRIVATE ${GLPK_INCLUDE})
+
+# Gecode proves what the search finds; without it the search only knows its bounds. Only headers that need no Boost.
+find_path(GECODE_INCLUDE gecode/int.hh)
+set(GECODE_LIBRARIES "")
+foreach(part search int kernel support)
+    find_library(GECODE_${part} gecode${part})
+    list(APPEND GECODE_LIBRARIES ${GECODE_${part}})
+endforeach()
+if(NOT PIPEWRIGHT_GECODE)
+    feature_off("constraint programming in the search" "PIPEWRIGHT_GECODE is off")
+elseif(GECODE_INCLUDE AND NOT "${GECODE_LIBRARIES}" MATCHES "NOTFOUND")
+    set_source_files_properties(core/search/constraintsearch.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                                COMPILE_DEFINITIONS PIPEWRIGHT_GECODE)
+    target_include_directories(pipewright_core_search SYSTEM PRIVATE ${GECODE_INCLUDE})
+    target_link_libraries(pipewright_core_search PUBLIC ${GECODE_LIBRARIES})
+else()
+    feature_off("constraint programming in the search" "not found: Gecode (libgecode-dev)")
+endif()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/weighthops.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "the passes whose weights hop are forwards and full backwards");
+
+WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
+{
+    if (!schedule.shardedStates)
+        return;
+    std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, BlockIndex>>> readers;
+    for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
+        if (const Block& block = graph.blocks[i]; block.op == Op::F || block.op == Op::B)
+            readers[{block.stage, plan.reads[i].version}].emplace_back(
+                cyclicTime(block.op, schedule.stages(), block.stage, block.microbatch), i);
+    for (auto& [version, dataParallelDevices] : readers) {
+        std::sort(dataParallelDevices.begin(), dataParallelDevices.end());
+        m_first[version] = dataParallelDevices.front().second;
+        for (std::size_t k = 1; k < dataParallelDevices.size(); ++k)
+            m_after[dataParallelDevices[k - 1].second] = dataParallelDevices[k].second;
+    }
+}
+
+} // namespace pipewright

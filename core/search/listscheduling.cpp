@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/search/listscheduling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "each pass is one of three kinds here");
+
+namespace {
+
+constexpr int forwardKind = 0, backwardKind = 1, weightKind = 2;
+
+/// Locked blocks of a stage run in their order: those slots of the ascending order that are locked ones' take
+/// them in it.
+void orderByLocks(std::vector<std::int32_t>& sequence, const std::vector<int>& rankOfLock)
+{
+    std::vector<std::size_t> slots;
+    std::vector<std::int32_t> locked;
+    for (std::size_t i = 0; i < sequence.size(); ++i)
+        if (rankOfLock[sequence[i]] >= 0) {
+            slots.push_back(i);
+            locked.push_back(sequence[i]);
+        }
+    std::sort(locked.begin(), locked.end(),
+              [&](std::int32_t a, std::int32_t b) { return rankOfLock[a] < rankOfLock[b]; });
+    for (std::size_t i = 0; i < slots.size(); ++i)
+        sequence[slots[i]] = locked[i];
+}
+
+std::vector<int> lockRanks(const SearchModel& model)
+{
+    std::vector<int> rank(model.tasks.size(), -1);
+    std::vector<std::int32_t> next(model.tasks.size(), -1);
+    for (std::size_t t = 0; t < model.tasks.size(); ++t)
+        if (model.tasks[t].lockedAfter >= 0)
+            next[model.tasks[t].lockedAfter] = static_cast<std::int32_t>(t);
+    for (std::size_t t = 0; t < model.tasks.size(); ++t)
+        if (model.tasks[t].lockedAfter < 0 && next[t] >= 0) {
+            int r = 0;
+            for (auto at = static_cast<std::int32_t>(t); at >= 0; at = next[at])
+                rank[at] = r++;
+        }
+    return rank;
+}
+
+} // namespace
+
+PolicyRunner::PolicyRunner(const SearchModel& model)
+    : m_model(model), m_sequence(static_cast<std::size_t>(3 * model.stages)), m_next(m_sequence.size()),
+      m_end(model.tasks.size()), m_started(model.tasks.size()), m_wakes(model.tasks.size()),
+      m_live(static_cast<std::size_t>(model.devices)), m_backwardRoom(m_live.size(), 0), m_free(m_live.size()),
+      m_wake(m_live.size()), m_lanes(m_live.size())
+{
+    for (int s = 0; s < model.stages; ++s)
+        for (int m = 0; m < model.microbatches; ++m) {
+            sequence(s, forwardKind).push_back(model.forward(s, m));
+            sequence(s, backwardKind).push_back(model.backward(s, m));
+            if (const std::int32_t w = model.weightGrad(s, m); w >= 0)
+                sequence(s, weightKind).push_back(w);
+        }
+    const std::vector<int> ranks = lockRanks(model);
+    for (std::vector<std::int32_t>& sequence : m_sequence)
+        orderByLocks(sequence, ranks);
+    for (std::size_t t = 0; t < model.tasks.size(); ++t) {
+        const SearchTask& task = model.tasks[t];
+        if (task.input >= 0 && model.tasks[task.input].device != task.device)
+            m_wakes[task.input].push_back(task.device);
+        if (makesInputGrad(task.op))
+            m_backwardRoom[task.device] = std::max(m_backwardRoom[task.device], task.taken + task.passing);
+    }
+    for (const ExtraInput& extra : model.extras)
+        m_wakes[extra.input].push_back(model.tasks[extra.task].device);
+}
+
+Policy PolicyRunner::initial(double share, int more) const
+{
+    Policy policy;
+    const int bottom = m_model.stages - 1;
+    Nanoseconds away = 0; // from the end of F to the start of B, of the first microbatch
+    policy.ahead.assign(static_cast<std::size_t>(m_model.stages), 1);
+    for (int s = bottom; s >= 0; --s) {
+        const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[id]; };
+        if (s < bottom)
+            away += task(m_model.forward(s + 1, 0)).delay + task(m_model.forward(s + 1, 0)).duration
+                    + task(m_model.backward(s + 1, 0)).duration + task(m_model.backward(s, 0)).delay;
+        const auto length = static_cast<double>(std::max<Nanoseconds>(1, task(m_model.forward(s, 0)).duration));
+        policy.ahead[s] = std::clamp(static_cast<int>(std::ceil(static_cast<double>(away) / length * share)) + 1 + more,
+                                     1, m_model.microbatches);
+    }
+    return policy;
+}
+
+PolicyRunner::Head PolicyRunner::head(int stage, int kind) const
+{
+    const auto index = static_cast<std::size_t>(3 * stage + kind);
+    if (static_cast<std::size_t>(m_next[index]) >= m_sequence[index].size())
+        return {};
+    Head head{m_sequence[index][m_next[index]], 0, true};
+    const SearchTask& task = m_model.tasks[head.task];
+    const auto need = [&](std::int32_t input, Nanoseconds delay) {
+        if (m_started[input] == 0)
+            head.known = false;
+        else
+            head.ready = std::max(head.ready, m_end[input] + delay);
+    };
+    head.ready = task.earliest;
+    if (task.local >= 0)
+        need(task.local, 0);
+    if (task.lockedAfter >= 0)
+        need(task.lockedAfter, 0);
+    if (task.input >= 0)
+        need(task.input, task.delay);
+    for (const ExtraInput& extra : m_model.extrasOf(head.task))
+        need(extra.input, extra.delay);
+    return head;
+}
+
+bool PolicyRunner::fits(int stage, std::int32_t id, int kind, Bytes live) const
+{
+    const SearchTask& task = m_model.tasks[id];
+    const auto d = static_cast<std::size_t>(task.device);
+    if (kind != forwardKind)
+        return live + task.taken + task.passing <= m_model.capacity[d];
+    // The microbatch must be able to come back: room for its later stages here, and for a backward.
+    Bytes later = 0;
+    for (const int s : m_model.stagesOfDevice[d])
+        if (s > stage)
+            later += m_model.tasks[m_model.forward(s, task.microbatch)].taken;
+    return live + task.taken + later + std::max(task.passing, m_backwardRoom[d]) <= m_model.capacity[d];
+}
+
+PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nanoseconds now)
+{
+    const auto d = static_cast<std::size_t>(device);
+    const std::vector<int>& stages = m_model.stagesOfDevice[d];
+    Head forward, backward, weight; // the preferred ready one of each kind
+    Nanoseconds nextForward = unknown, nextBackward = unknown, nextAny = unknown;
+    bool blocked = false, owesMuch = false; // an F that is ready wants for memory, or for a W
+    for (const int s : stages) {
+        const auto counted = [&](int kind) { return m_next[3 * s + kind]; };
+        if (const Head f = head(s, forwardKind); f.task >= 0 && f.known) {
+            if (!fits(s, f.task, forwardKind, m_live[d]))
+                blocked = blocked || f.ready <= now;
+            else if (counted(forwardKind) - counted(backwardKind) < policy.ahead[s]) {
+                if (f.ready > now)
+                    nextForward = std::min(nextForward, f.ready);
+                else if (forward.task < 0 || policy.deepForward)
+                    forward = f;
+            }
+        }
+        if (const Head b = head(s, backwardKind); b.task >= 0 && b.known) {
+            if (!fits(s, b.task, backwardKind, m_live[d]))
+                blocked = blocked || b.ready <= now;
+            else if (b.ready > now)
+                nextBackward = std::min(nextBackward, b.ready);
+            else if (backward.task < 0 || policy.deepBackward)
+                backward = b;
+        }
+        if (const Head w = head(s, weightKind); w.task >= 0 && w.known) {
+            if (w.ready > now)
+                nextAny = std::min(nextAny, w.ready);
+            else if (fits(s, w.task, weightKind, m_live[d]) && weight.task < 0)
+                weight = w;
+            owesMuch = owesMuch || counted(backwardKind) - counted(weightKind) > policy.owed;
+        }
+    }
+    const auto length = [&](const Head& h) { return static_cast<double>(m_model.tasks[h.task].duration); };
+    const auto comesWithin = [&](Nanoseconds time, double share, const Head& h) {
+        return time != unknown && static_cast<double>(time - now) < share * length(h);
+    };
+    if (forward.task >= 0 && backward.task >= 0 && policy.fillFirst)
+        return {forward.task, 0};
+    if (backward.task >= 0)
+        return {backward.task, 0};
+    if (weight.task >= 0 && owesMuch)
+        return {weight.task, 0};
+    if (forward.task >= 0) {
+        if (comesWithin(nextBackward, policy.waitInForward, forward))
+            return {-1, nextBackward};
+        return {forward.task, 0};
+    }
+    const Nanoseconds next = std::min(nextForward, nextBackward);
+    if (weight.task >= 0 && (blocked || !comesWithin(next, policy.waitInWeight, weight)))
+        return {weight.task, 0};
+    return {-1, std::min(next, nextAny)};
+}
+
+void PolicyRunner::start(std::int32_t id, Nanoseconds now)
+{
+    const SearchTask& task = m_model.tasks[id];
+    const auto d = static_cast<std::size_t>(task.device);
+    const int kind = task.op == Op::F ? forwardKind : task.op == Op::W ? weightKind : backwardKind;
+    ++m_next[3 * task.stage + kind];
+    m_started[id] = 1;
+    m_end[id] = now + task.duration;
+    m_live[d] += task.taken - task.freed;
+    m_lanes[d].push_back(id);
+    m_free[d] = m_wake[d] = now + task.duration;
+    for (const std::int32_t other : m_wakes[id])
+        m_wake[other] = std::min(m_wake[other], std::max(now, m_free[other]));
+}
+
+std::optional<Lanes> PolicyRunner::run(const Policy& policy, const std::function<bool()>& stop)
+{
+    std::fill(m_next.begin(), m_next.end(), 0);
+    std::fill(m_started.begin(), m_started.end(), std::uint8_t{0});
+    std::fill(m_live.begin(), m_live.end(), Bytes{0});
+    std::fill(m_free.begin(), m_free.end(), Nanoseconds{0});
+    std::fill(m_wake.begin(), m_wake.end(), Nanoseconds{0});
+    for (std::vector<std::int32_t>& lane : m_lanes)
+        lane.clear();
+    for (std::size_t done = 0; done < m_model.tasks.size();) {
+        const auto d = static_cast<std::size_t>(std::min_element(m_wake.begin(), m_wake.end()) - m_wake.begin());
+        const Nanoseconds now = m_wake[d];
+        if (now == unknown)
+            return std::nullopt;
+        const Choice choice = choose(policy, static_cast<int>(d), now);
+        if (choice.task < 0) {
+            m_wake[d] = choice.wait;
+            continue;
+        }
+        start(choice.task, now);
+        ++m_work;
+        if (++done % static_cast<std::size_t>(tasksBetweenStops) == 0 && stop && stop())
+            return std::nullopt;
+    }
+    return m_lanes;
+}
+
+Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random)
+{
+    const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+    Policy next = policy;
+    const auto count = static_cast<int>(next.ahead.size());
+    for (int changes = 1 + below(2); changes > 0; --changes)
+        switch (below(9)) {
+        case 0: next.waitInForward = below(5) * 0.25; break;
+        case 1: next.waitInWeight = below(5) * 0.25; break;
+        case 2: next.fillFirst = !next.fillFirst; break;
+        case 3: (below(2) != 0 ? next.deepForward : next.deepBackward) ^= true; break;
+        case 4: next.owed = below(3) == 0 ? 1 << 20 : below(2 * count + 2); break;
+        case 5:
+        case 6: { // a run of stages together
+            const int from = below(count), to = from + below(count - from) + 1, by = below(2) * 2 - 1;
+            for (int s = from; s < to; ++s)
+                next.ahead[s] = std::clamp(next.ahead[s] + by, 1, microbatches);
+            break;
+        }
+        default: {
+            int& ahead = next.ahead[below(count)];
+            ahead = std::clamp(ahead + below(5) - 2, 1, microbatches);
+        }
+        }
+    return next;
+}
+
+} // namespace pipewright

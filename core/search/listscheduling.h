@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// List scheduling by rules: every device, whenever it is free, takes the block that a handful of numbers prefer,
+// or waits for one that is known to arrive soon. The numbers do not depend on the count of microbatches, so
+// trying many of them is a search that stays cheap where searching among orders is not. One run costs
+// O(blocks x stages of a device + blocks x log devices) and never runs out of memory on the way.
+#pragma once
+
+#include "core/search/searchmodel.h"
+
+#include <functional>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace pipewright {
+
+struct Policy {
+    std::vector<int> ahead;    ///< per stage: forwards that may be started before their B is done
+    double waitInForward = 0;  ///< leave an F for a B that arrives within this share of the F
+    double waitInWeight = 1;   ///< leave a W for an F or B that arrives within this share of the W
+    bool fillFirst = false;    ///< of an F and a B that are both ready take the F while `ahead` allows
+    bool deepForward = true;   ///< of two ready forwards take the one of the later stage
+    bool deepBackward = false; ///< of two ready backwards take the one of the later stage
+    int owed = 1 << 20;        ///< so many Ws of a stage may wait; then they come before its F
+};
+
+class PolicyRunner {
+public:
+    explicit PolicyRunner(const SearchModel& model);
+    /// Nothing when locks and memory leave the rules no way, or when told to stop on the way.
+    std::optional<Lanes> run(const Policy& policy, const std::function<bool()>& stop = {});
+    std::int64_t work() const { return m_work; } ///< tasks placed so far
+    /// As many forwards ahead as pass the time until a stage's first gradient, times `share`, plus `more`.
+    Policy initial(double share, int more) const;
+
+private:
+    struct Head {
+        std::int32_t task = -1;
+        Nanoseconds ready = 0; ///< when it may start; unknown while its input has not been started
+        bool known = false;
+    };
+    struct Choice {
+        std::int32_t task = -1;
+        Nanoseconds wait = 0; ///< nothing to start before this time; `unknown`: nobody knows
+    };
+    Choice choose(const Policy& policy, int device, Nanoseconds now);
+    Head head(int stage, int kind) const;
+    bool fits(int stage, std::int32_t task, int kind, Bytes live) const;
+    void start(std::int32_t task, Nanoseconds now);
+    std::vector<std::int32_t>& sequence(int stage, int kind) { return m_sequence[3 * stage + kind]; }
+
+    static constexpr Nanoseconds unknown = Nanoseconds{1} << 62;
+    const SearchModel& m_model;
+    std::vector<std::vector<std::int32_t>> m_sequence; ///< per stage and kind (F; B; W): the order of its microbatches
+    std::vector<std::int32_t> m_next;                  ///< how many of each sequence have run
+    std::vector<Nanoseconds> m_end;
+    std::vector<std::uint8_t> m_started;
+    std::vector<std::vector<std::int32_t>> m_wakes; ///< per task: devices that wait for its value
+    std::vector<Bytes> m_live, m_backwardRoom;
+    std::vector<Nanoseconds> m_free, m_wake;
+    Lanes m_lanes;
+    std::int64_t m_work = 0;
+};
+
+/// Changes one or two of the numbers.
+Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random);
+
+} // namespace pipewright

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/shardingplan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipewright::sharding {
+
+namespace {
+
+constexpr int smallGraph = 16; // computed nodes; the next best programs of larger ones differ in one layer of many
+
+/// Nodes of one kind: the same operation on the same shapes.
+std::string kindOf(const TensorGraph& graph, int node)
+{
+    const Node& self = graph.node(node);
+    std::string kind = fmt::format("{}", operations()[self.operation].name);
+    for (const int operand : self.operands)
+        kind += " " + toString(graph.node(operand).shape);
+    return kind;
+}
+
+/// The program's rules and communications; two with the same differ in nothing that matters.
+std::string signature(const ShardingProgram& program)
+{
+    std::string text;
+    for (const ShardingInstruction& instruction : program.instructions)
+        if (instruction.computes() || instruction.action != Action::Load)
+            text += fmt::format("{} {} {} {};", instruction.tensor, instruction.rule,
+                                static_cast<int>(instruction.action), toString(instruction.after.relation));
+    return text;
+}
+
+/// With the ratios that suit the program best, unless they were given.
+Alternative finished(std::string name, ShardingProgram program, const TensorGraph& graph, const Machine& machine,
+                     Ratios ratios, bool fixed)
+{
+    const auto better = fixed ? std::nullopt : bestRatios(ratioProblemOf(program, graph, machine, graph.segments()));
+    if (better && costOf(program, machine, *better) < costOf(program, machine, ratios))
+        ratios = *better;
+    Alternative alternative{std::move(name), std::move(program), std::move(ratios), 0, true};
+    alternative.cost = costOf(alternative.program, machine, alternative.ratios);
+    alternative.fits = devicesOverfull(memoryOf(alternative.program, alternative.ratios), machine).empty();
+    return alternative;
+}
+
+} // namespace
+
+std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
+                                   const PlanOptions& options, int count)
+{
+    std::vector<Alternative> found;
+    std::vector<std::string> seen{signature(plan.program)};
+    const bool fixed = options.ratios.has_value();
+    const auto add = [&](std::string name, const ShardingProgram& program) {
+        const std::string text = signature(program);
+        if (std::find(seen.begin(), seen.end(), text) != seen.end())
+            return;
+        seen.push_back(text);
+        found.push_back(finished(std::move(name), program, graph, machine, plan.ratios, fixed));
+    };
+    SynthesisOptions search{options.maxExpansions, options.deadline, 1};
+    const auto computed = std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [](const Node& node) { return node.leaf == Leaf::None; });
+    if (computed <= smallGraph) {
+        search.programs = 1 + 3 * count; // some differ only in what is free
+        const Theory theory(graph, machine, plan.ratios, options.rules);
+        for (const Candidate& candidate : synthesise(theory, search).programs)
+            add(fmt::format("program {}", found.size() + 2), candidate.program);
+    } else {
+        std::map<std::string, std::vector<int>> kinds;
+        for (int node = 0; node < graph.size(); ++node)
+            if (graph.node(node).leaf == Leaf::None && forwardFlops(graph, node) > 0)
+                kinds[kindOf(graph, node)].push_back(node);
+        std::map<int, int> ruleOfNode;
+        for (const ShardingInstruction& instruction : plan.program.instructions)
+            if (instruction.computes())
+                ruleOfNode[instruction.tensor] = instruction.rule;
+        for (const auto& [kind, nodes] : kinds)
+            for (int rule = 0; rule < static_cast<int>(rules().size()); ++rule) {
+                if (rules()[static_cast<std::size_t>(rule)].operation != graph.node(nodes.front()).operation
+                    || rule == ruleOfNode[nodes.front()])
+                    continue;
+                if (options.deadline.passed())
+                    break;
+                Theory theory(graph, machine, plan.ratios, options.rules);
+                for (const int node : nodes)
+                    theory.restrict(node, [rule](const Triple& triple) { return triple.rule == rule; });
+                if (const SynthesisResult result = synthesise(theory, search); !result.programs.empty())
+                    add(fmt::format("{} by {}", kind, rules()[static_cast<std::size_t>(rule)].text),
+                        result.programs.front().program);
+            }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Alternative& a, const Alternative& b) { return a.cost < b.cost; });
+    if (found.size() > static_cast<std::size_t>(count))
+        found.resize(static_cast<std::size_t>(count));
+    return found;
+}
+
+std::vector<Alternative> commonWays(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
+{
+    std::vector<Alternative> ways;
+    const SynthesisOptions search{options.maxExpansions, options.deadline, 1};
+    const auto everywhere = [&graph](const std::vector<double>& shares) {
+        return Ratios(static_cast<std::size_t>(graph.segments()), shares);
+    };
+    const Ratios even = everywhere(machine.even()), proportional = everywhere(machine.proportional());
+    Machine roomy = machine; // whether they fit is said, not asked for
+    roomy.memory.assign(machine.memory.size(), 0.0);
+    const auto addBest = [&](const char* name, const Theory& theory) {
+        if (const SynthesisResult result = synthesise(theory, search); !result.programs.empty())
+            ways.push_back(finished(name, result.programs.front().program, graph, machine, theory.ratios(), true));
+    };
+    addBest("even ratios", Theory(graph, roomy, even, options.rules));
+    for (const auto& [name, ratios] :
+         {std::pair("data parallel, even", even), std::pair("data parallel, proportional", proportional)}) {
+        Theory theory(graph, roomy, ratios, RuleSet::Published);
+        for (int node = 0; node < graph.size(); ++node)
+            theory.restrict(node, [](const Triple& triple) {
+                const Relation batch = triple.needs.front();
+                return batch.kind == RelationKind::Gather && batch.dim == 0;
+            });
+        addBest(name, theory);
+    }
+    return ways;
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/modelgraph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright::sharding {
+
+namespace {
+
+class TransformerGraph {
+public:
+    TransformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments)
+        : m_shape(shape), m_segments(segments)
+    {
+        m_graph.name = shape.name;
+        m_graph.bytesPerElement = bytesOf(shape.dataType);
+        m_graph.stateBytesPerParameter = state.parameter + state.gradient + state.optimizer;
+    }
+
+    TensorGraph build() { return build({0, m_shape.layers, true, true}); }
+
+    TensorGraph build(const LayerRange& range)
+    {
+        const Shape tokens{m_shape.microbatchSize, m_shape.sequence};
+        int table = -1, x = -1;
+        if (range.embedding) {
+            const int input = m_graph.addInput("tokens", tokens);
+            table = m_graph.addParameter("embedding.table", {m_shape.vocabulary, m_shape.hidden});
+            x = m_graph.add("embedding", "embedding", {input, table});
+            if (m_shape.learnedPositions)
+                x = m_graph.add("positions", "positions",
+                                {x, m_graph.addParameter("positions.table", {m_shape.sequence, m_shape.hidden})});
+        } else {
+            x = m_graph.addReceived("received", {m_shape.microbatchSize, m_shape.sequence, m_shape.hidden});
+        }
+        for (int layer = range.first; layer < range.first + range.count; ++layer) {
+            m_segment = static_cast<int>(std::int64_t(layer) * m_segments / m_shape.layers);
+            m_prefix = fmt::format("{}.", layer);
+            x = apply("add1", "add", {x, attention(norm("norm1", x))});
+            const int normed = norm("norm2", x);
+            const bool sparse = m_shape.experts > 0 && layer >= m_shape.denseLayers;
+            x = apply("add2", "add", {x, sparse ? experts(normed) : mlp("mlp", normed, m_shape.ffn, m_shape.gatedMlp)});
+        }
+        if (!range.head) {
+            m_prefix.clear();
+            apply("hand_over", "hand_over", {x});
+            return std::move(m_graph);
+        }
+        m_prefix = "final.";
+        x = norm("norm", x);
+        if (m_shape.architecture == Architecture::Encoder) {
+            apply("loss", "sum", {x});
+            return std::move(m_graph);
+        }
+        const int head = m_shape.tiedHead && table >= 0 // else a copy of its own
+                             ? table
+                             : m_graph.addParameter("head.weight", {m_shape.vocabulary, m_shape.hidden}, m_segment);
+        const int logits = apply("logits", "linear", {x, head});
+        apply("loss", "cross_entropy", {logits, m_graph.addInput("targets", tokens, m_segment)});
+        return std::move(m_graph);
+    }
+
+private:
+    int apply(const char* name, const char* operation, std::vector<int> operands, Attributes attributes = {})
+    {
+        return m_graph.add(m_prefix + name, operation, std::move(operands), std::move(attributes), m_segment);
+    }
+    int parameter(const std::string& name, Shape shape)
+    {
+        return m_graph.addParameter(m_prefix + name, std::move(shape), m_segment);
+    }
+
+    int norm(const std::string& name, int x)
+    {
+        const int gain = parameter(name + ".gain", {m_shape.hidden});
+        if (!m_shape.bias)
+            return apply(name.c_str(), "rms_norm", {x, gain});
+        return apply(name.c_str(), "layer_norm", {x, gain, parameter(name + ".bias", {m_shape.hidden})});
+    }
+
+    int linear(const std::string& name, int x, std::int64_t inputs, std::int64_t outputs, bool bias)
+    {
+        std::vector<int> operands{x, parameter(name + ".weight", {outputs, inputs})};
+        if (bias)
+            operands.push_back(parameter(name + ".bias", {outputs}));
+        return apply(name.c_str(), "linear", std::move(operands));
+    }
+
+    int attention(int x)
+    {
+        const std::int64_t width = m_shape.heads * m_shape.headSize, narrow = m_shape.keyValueHeads * m_shape.headSize;
+        const bool bias = m_shape.bias || m_shape.queryKeyValueBias;
+        const int query = linear("query", x, m_shape.hidden, width, bias);
+        const int key = linear("key", x, m_shape.hidden, narrow, bias);
+        const int value = linear("value", x, m_shape.hidden, narrow, bias);
+        const int mixed = apply("attention", "attention", {query, key, value},
+                                {{"heads", double(m_shape.heads)}, {"key_value_heads", double(m_shape.keyValueHeads)}});
+        return linear("projection", mixed, width, m_shape.hidden, m_shape.bias);
+    }
+
+    int mlp(const std::string& name, int x, std::int64_t width, bool gated)
+    {
+        int inner = linear(name + ".up", x, m_shape.hidden, width, m_shape.bias);
+        if (gated) {
+            const int gate = apply((name + ".silu").c_str(), "silu",
+                                   {linear(name + ".gate", x, m_shape.hidden, width, m_shape.bias)});
+            inner = apply((name + ".product").c_str(), "multiply", {gate, inner});
+        } else {
+            inner = apply((name + ".gelu").c_str(), "gelu", {inner});
+        }
+        return linear(name + ".down", inner, width, m_shape.hidden, m_shape.bias);
+    }
+
+    int experts(int x)
+    {
+        const std::int64_t e = m_shape.experts, f = m_shape.expertFfn, h = m_shape.hidden;
+        const std::int64_t slots = std::max<std::int64_t>(1, (m_shape.sequence * m_shape.expertsPerToken + e - 1) / e);
+        const int weights = apply("route", "route", {linear("router", x, h, e, false)},
+                                  {{"top_k", double(m_shape.expertsPerToken)}, {"capacity", double(slots)}});
+        const int sent = apply("dispatch", "dispatch", {weights, x});
+        const int up = apply("experts.up", "expert_linear", {sent, parameter("experts.up.weight", {e, f, h})});
+        const int gate = apply("experts.gate", "expert_linear", {sent, parameter("experts.gate.weight", {e, f, h})});
+        const int inner = apply("experts.product", "multiply", {apply("experts.silu", "silu", {gate}), up});
+        const int down = apply("experts.down", "expert_linear", {inner, parameter("experts.down.weight", {e, h, f})});
+        const int combined = apply("combine", "combine", {weights, down});
+        if (m_shape.sharedExperts == 0)
+            return combined;
+        return apply("add.shared", "add", {combined, mlp("shared", x, f * m_shape.sharedExperts, true)});
+    }
+
+    const ModelShape& m_shape;
+    int m_segments, m_segment = 0;
+    std::string m_prefix;
+    TensorGraph m_graph;
+};
+
+} // namespace
+
+TensorGraph mlpGraph(const MlpShape& shape)
+{
+    if (shape.widths.size() < 2)
+        throw Error("mlp.widths", fmt::format("{} widths", shape.widths.size()),
+                    "give the width of the input and of every layer: [4, 8, 4]");
+    TensorGraph graph;
+    graph.name = "mlp";
+    int x = graph.addInput("x", {shape.batch, shape.widths.front()});
+    for (std::size_t i = 1; i < shape.widths.size(); ++i) {
+        std::vector<int> operands{x, graph.addParameter(fmt::format("w{}", i), {shape.widths[i], shape.widths[i - 1]})};
+        if (shape.bias)
+            operands.push_back(graph.addParameter(fmt::format("b{}", i), {shape.widths[i]}));
+        x = graph.add(fmt::format("y{}", i), "linear", std::move(operands));
+        if (!shape.activation.empty() && i + 1 < shape.widths.size())
+            x = graph.add(fmt::format("a{}", i), shape.activation, {x});
+    }
+    graph.add("loss", "sum", {x});
+    return graph;
+}
+
+namespace {
+
+void checkShape(const ModelShape& shape)
+{
+    if (shape.architecture == Architecture::Vision || shape.architecture == Architecture::Classifier)
+        throw Error("model.architecture",
+                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers")
+                        + " have no tensor graph yet",
+                    "write the graph out under \"graph\"");
+    if (shape.keyValueLatent > 0)
+        throw Error("model.key_value_latent", "latent attention has no tensor graph yet",
+                    "write the graph out under \"graph\"");
+    if (shape.sequencePieces > 1)
+        throw Error("model.sequence_pieces", "sequences in pieces have no tensor graph", "use whole sequences");
+}
+
+} // namespace
+
+TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments)
+{
+    checkShape(shape);
+    if (segments < 1 || segments > std::min(shape.layers, maxSegments))
+        throw Error("segments", fmt::format("{} segments", segments),
+                    fmt::format("between 1 and {}", std::min(shape.layers, maxSegments)));
+    return TransformerGraph(shape, state, segments).build();
+}
+
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range)
+{
+    checkShape(shape);
+    return TransformerGraph(shape, state, 1).build(range);
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Tensor graphs of the models that a workload can describe, and of plain chains of linear layers. One
+// microbatch; a batch dimension first, so that data parallelism is a cut like any other. Experts are perfectly
+// balanced, as in the rest of the workload: each has sequence · chosen / experts slots per sequence.
+#pragma once
+
+#include "core/sharding/tensorgraph.h"
+#include "core/workload/workload.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipewright::sharding {
+
+struct MlpShape {
+    std::int64_t batch = 1;
+    std::vector<std::int64_t> widths; ///< of the input, then of every layer's output
+    std::string activation;           ///< an operation between layers, such as "gelu"; empty: none
+    bool bias = false;
+};
+
+/// linear, activation, …, sum. Throws Error (where begins with "mlp.").
+TensorGraph mlpGraph(const MlpShape& shape);
+
+/// Embedding, layers with attention and MLP or experts, final norm; a decoder ends with the projection to the
+/// vocabulary and cross entropy, an encoder with a sum that stands for what is trained on top. `segments`: the
+/// layers are divided into so many with ratios of their own. Norms of queries and keys and rotary positions
+/// are left out, as they cost next to nothing. Throws Error for what has no graph yet: pictures, latent
+/// attention, sequences in pieces.
+TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1);
+
+/// Of a model's layers: transformer layers [first, first + count), with or without its two ends.
+struct LayerRange {
+    int first = 0, count = 0;
+    bool embedding = false, head = false;
+    auto operator<=>(const LayerRange&) const = default;
+};
+
+/// The part of a model that one stage holds. Without the embedding it begins with what the stage before hands
+/// over; without the head it ends with handing over. A tied head apart from its embedding has a copy. Throws as
+/// transformerGraph.
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range);
+
+} // namespace pipewright::sharding

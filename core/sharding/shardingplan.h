@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The whole of it: a program and the ratios that it is for. The search finds the best program for given
+// ratios, the linear program the best ratios for a given program, and they take turns until nothing gets
+// cheaper. Every program is kept together with the ratios that it was costed with. Taking turns finds a pair
+// that neither side can improve, which need not be the best of all pairs, so it starts from several ratios.
+#pragma once
+
+#include "core/sharding/ratios.h"
+#include "core/sharding/synthesis.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipewright::sharding {
+
+struct PlanOptions {
+    std::optional<Ratios> ratios; ///< given: only the program is searched
+    RuleSet rules = RuleSet::All;
+    std::int64_t maxExpansions = 1'000'000; ///< of one search
+    Deadline deadline{};
+};
+
+struct PlanRound {
+    std::string start;   ///< from which ratios this series of turns began: "proportional"
+    double searched = 0; ///< seconds, of the program found for the ratios of the round
+    double improved = 0; ///< of the same program with the ratios that suit it best
+};
+
+struct ShardingPlan {
+    ShardingProgram program;
+    Ratios ratios;
+    double cost = 0;             ///< seconds a training step
+    double bound = 0;            ///< no program within memory costs less at these ratios
+    bool proved = false;         ///< the search for these ratios ran to its end
+    double gap = 0;              ///< (cost − bound) / cost
+    std::int64_t expansions = 0; ///< of all searches
+    std::vector<PlanRound> rounds;
+    std::vector<double> memory; ///< bytes per device
+};
+
+/// Throws Error: what machineOf and Theory throw, ratios that do not fit the devices, a model that no ratios
+/// and no program bring within the devices' memory (with what is needed).
+ShardingPlan planSharding(const TensorGraph& graph, const Machine& machine, const PlanOptions& options = {});
+
+/// Another way and what it costs at its own best ratios.
+struct Alternative {
+    std::string name; ///< "even ratios", "data parallel", "linear [768, 3072] by [o]"
+    ShardingProgram program;
+    Ratios ratios;
+    double cost = 0;
+    bool fits = true; ///< within the devices' memory
+};
+
+/// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program when
+/// every node of one kind is computed by another rule than in the plan. Then two common ways, by name: even
+/// ratios, and data parallel with shares in proportion to rates. Stops at the deadline with what it has.
+std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
+                                   const PlanOptions& options, int count);
+std::vector<Alternative> commonWays(const TensorGraph& graph, const Machine& machine, const PlanOptions& options);
+
+} // namespace pipewright::sharding

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/sharedstage.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipewright::sharding {
+
+namespace {
+
+constexpr std::int64_t mostExpansions = 100'000; // no time limit: the same costs on every machine
+
+} // namespace
+
+LayerRange rangeOf(const Workload& workload, int first, int count)
+{
+    const std::vector<Layer>& layers = workload.layers;
+    LayerRange range;
+    for (int l = 0; l < first + count; ++l) {
+        const LayerKind kind = layers[l].kind;
+        if (hasAttention(kind))
+            ++(l < first ? range.first : range.count);
+        range.embedding = range.embedding || (l >= first && kind == LayerKind::Embedding);
+    }
+    range.head = first + count == static_cast<int>(layers.size());
+    return range;
+}
+
+const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group,
+                                      std::stop_token stop)
+{
+    LayerRange range = rangeOf(workload, first, count);
+    // Layers are alike but for those before the first with experts.
+    range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
+    for (const auto& known : m_known)
+        if (known->range == range && known->group == *group.group && known->shape == workload.shape
+            && known->state == workload.state)
+            return known->stage;
+    auto added = std::make_unique<Known>(
+        Known{workload.shape, workload.state, range, *group.group, {{}, machineOf(*group.group), {}}});
+    added->stage.graph = stageGraph(workload.shape, workload.state, range);
+    PlanOptions options;
+    options.maxExpansions = mostExpansions;
+    options.deadline.stop = std::move(stop);
+    added->stage.plan = planSharding(added->stage.graph, added->stage.machine, options);
+    m_known.push_back(std::move(added));
+    return m_known.back()->stage;
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The single-device model that is to be shared out: operations on tensors with shapes, in an order in
+// which every operand comes before its use. One node makes one tensor. Shapes follow from the operations'
+// signatures, so a graph that was built is a graph that fits together.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/sharding/operations.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright::sharding {
+
+enum class Leaf : std::uint8_t {
+    None,
+    Input,
+    Received, ///< an input from an earlier stage, which wants its gradient back, whole or in pieces
+    Parameter,
+};
+
+using Shape = std::vector<std::int64_t>;
+using Attributes = std::map<std::string, double, std::less<>>;
+
+struct Node {
+    std::string name;
+    Leaf leaf = Leaf::None;
+    int operation = -1; ///< of a node that is no leaf
+    std::vector<int> operands;
+    Shape shape;
+    Attributes attributes;
+    int segment = 0; ///< whose sharding ratios its pieces follow
+
+    double elements() const;
+    bool operator==(const Node&) const = default;
+};
+
+inline constexpr int maxRank = 6;
+inline constexpr int maxSegments = 64;
+
+class TensorGraph {
+public:
+    std::string name;
+    int bytesPerElement = 4;
+    int stateBytesPerParameter = 4; ///< what a device keeps for every parameter element: value, gradient, optimizer
+
+    /// These append a node and return its tensor. They throw Error (where = the node's name): a name that is
+    /// taken, operands that do not fit, a missing attribute.
+    int addInput(std::string_view name, Shape shape, int segment = 0);
+    int addReceived(std::string_view name, Shape shape, int segment = 0);
+    int addParameter(std::string_view name, Shape shape, int segment = 0);
+    int add(std::string_view name, std::string_view operation, std::vector<int> operands, Attributes attributes = {},
+            int segment = 0);
+
+    const std::vector<Node>& nodes() const { return m_nodes; }
+    const Node& node(int tensor) const { return m_nodes[tensor]; }
+    int size() const { return static_cast<int>(m_nodes.size()); }
+    int find(std::string_view name) const;  ///< -1: there is none
+    int loss() const { return size() - 1; } ///< the last node
+    int segments() const;
+    /// Nodes that use a tensor, in order; one that uses it twice stands there once.
+    std::vector<std::vector<int>> consumers() const;
+    double parameterElements() const;
+    double bytesOf(int tensor) const { return node(tensor).elements() * bytesPerElement; }
+
+    /// What keeps the whole from being a training step: no loss at the end, tensors that lead nowhere.
+    Diagnostics check() const;
+
+    bool operator==(const TensorGraph&) const = default;
+
+private:
+    int append(Node node);
+
+    std::vector<Node> m_nodes;
+    std::map<std::string, int, std::less<>> m_byName;
+};
+
+/// Size of every letter of an operation's signature, and the leading dimensions in its place; from a node
+/// whose shapes fit.
+struct LetterSizes {
+    std::map<char, std::int64_t> sizes;
+    Shape leading;
+};
+LetterSizes letterSizes(const TensorGraph& graph, const Node& node);
+
+/// Of the forward pass (operations.h: Work); the backward pass is twice that.
+double forwardFlops(const TensorGraph& graph, int tensor);
+/// Bytes through memory, forward: operands that are no parameters, and the result.
+double forwardTraffic(const TensorGraph& graph, int tensor);
+
+std::string toString(const Shape& shape); ///< "[6, 4]"
+
+} // namespace pipewright::sharding

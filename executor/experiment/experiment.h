@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several designs trained on the same rows of data from the same starting weights, update by update, to see what
+// their weight policies do to learning. A design of a family with U blocks is made anew for as many updates as asked
+// for and run through without a flush; any other is repeated. Row n of the data is a function of the seed and n
+// alone, so policies with larger updates of smaller microbatches still see the same rows in the same order.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/program/weightreport.h"
+#include "executor/training/optimizer.h"
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+/// How far an experiment is: an update of one of its runs is done.
+struct ExperimentProgress {
+    int run = 0, runs = 1; ///< which one, of how many
+    std::string design;
+    std::uint64_t seed = 0;
+    int update = 0, updates = 1; ///< counted from 0
+    double loss = 0;             ///< of that update
+    double fraction() const { return (run + (update + 1.0) / updates) / runs; }
+};
+
+/// One design, one seed.
+struct ExperimentRun {
+    std::size_t design = 0; ///< number among the experiment's designs; the reference comes first
+    bool reference = false; ///< the sequential run
+    std::string name, rule, optimizer;
+    std::uint64_t seed = 0;
+    int devices = 0, stages = 0, microbatchesPerUpdate = 0;
+    std::int64_t rowsPerUpdate = 0; ///< sequences or samples
+    bool classifies = false;
+    std::vector<double> losses; ///< per update: mean loss of its microbatches, as their forwards saw it
+    double finalLoss = 0;       ///< mean of the last tenth of them
+    double heldBackLoss = 0, heldBackAccuracy = 0;    ///< of the final weights, on data that was never trained on
+    double updatesPerSecond = 0;                      ///< as measured here
+    double predictedUpdatesPerSecond = 0;             ///< from the design's costs
+    std::vector<Bytes> peakBytes, predictedPeakBytes; ///< per device
+    std::vector<StageWeights> weights;                ///< empty without U blocks
+    bool readsAgree = true;                           ///< every block read the version that was compiled
+    std::optional<bool> bitEqual{};             ///< whether the final weights are those of the reference of this seed
+    std::vector<std::vector<float>> parameters; ///< per stage, at the end
+    bool cancelled = false;                     ///< it broke off: only what is known before a run is filled in
+};
+
+struct ExperimentOptions {
+    int updates = 100, seeds = 1;
+    std::string data;                     ///< see loadSplitData
+    std::optional<Optimizer> optimizer{}; ///< in place of what the designs say
+    std::optional<double> learningRate{}, momentum{};
+    const std::atomic<bool>* cancel = nullptr;
+    /// After each update, by a thread of the run, one call at a time.
+    std::function<void(const ExperimentProgress&)> progress{};
+    /// After each run that was not cancelled, on the calling thread.
+    std::function<void(const ExperimentRun&)> finished{};
+};
+
+struct Experiment {
+    std::vector<ExperimentRun> runs; ///< the finished ones: seed by seed, and of each seed the reference first
+    int planned = 0;
+    bool cancelled = false;
+};
+
+/// All designs with seeds 1 to options.seeds, and the sequential reference of the first one. Throws Error when one of
+/// them cannot be trained, with the reason, before any is.
+Experiment runExperiment(const std::vector<Design>& designs, const ExperimentOptions& options);
+
+/// One of its runs. Throws Error when the design cannot be trained, with the reason.
+ExperimentRun trainOnce(const Design& design, std::uint64_t seed, const ExperimentOptions& options);
+
+/// Plain training of the same model on one device, with updates of the same microbatches: the reference.
+Design sequentialReference(const Design& design);
+
+/// The design for at least so many updates: made anew where its family makes it, else as it is, to be repeated.
+Design withUpdates(const Design& design, int updates);
+
+} // namespace pipewright

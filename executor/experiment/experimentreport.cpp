@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/experiment/experimentreport.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+Bytes largest(const std::vector<Bytes>& bytes)
+{
+    return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+}
+
+Spread spreadOf(const std::vector<const ExperimentRun*>& runs, double ExperimentRun::*field)
+{
+    double sum = 0, low = INFINITY, high = -INFINITY;
+    for (const ExperimentRun* run : runs) {
+        sum += run->*field;
+        low = std::min(low, run->*field);
+        high = std::max(high, run->*field);
+    }
+    return {sum / static_cast<double>(runs.size()), high - low};
+}
+
+std::string csvCell(std::string_view text)
+{
+    std::string result = "\"";
+    for (const char c : text)
+        result += c == '"' ? std::string("\"\"") : std::string(1, c == '\n' ? ' ' : c);
+    return result + '"';
+}
+
+std::size_t parameterCount(const ExperimentRun& run)
+{
+    std::size_t count = 0;
+    for (const auto& stage : run.parameters)
+        count += stage.size();
+    return count;
+}
+
+} // namespace
+
+std::string joined(const std::vector<int>& numbers)
+{
+    return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs)
+{
+    std::vector<std::vector<const ExperimentRun*>> byDesign;
+    for (const ExperimentRun& run : runs) {
+        byDesign.resize(std::max(byDesign.size(), run.design + 1));
+        byDesign[run.design].push_back(&run);
+    }
+    std::vector<ExperimentSummary> lines;
+    for (const auto& group : byDesign) {
+        if (group.empty())
+            continue;
+        const ExperimentRun& first = *group.front();
+        ExperimentSummary line;
+        line.name = first.name;
+        line.rule = first.rule;
+        line.optimizer = first.optimizer;
+        line.reference = first.reference;
+        line.classifies = first.classifies;
+        line.seeds = static_cast<int>(group.size());
+        line.finalLoss = spreadOf(group, &ExperimentRun::finalLoss);
+        line.heldBackLoss = spreadOf(group, &ExperimentRun::heldBackLoss);
+        line.heldBackAccuracy = spreadOf(group, &ExperimentRun::heldBackAccuracy);
+        line.updatesPerSecond = spreadOf(group, &ExperimentRun::updatesPerSecond);
+        line.predictedUpdatesPerSecond = first.predictedUpdatesPerSecond;
+        line.predictedPeakBytes = largest(first.predictedPeakBytes);
+        for (const StageWeights& stage : first.weights) {
+            line.staleness.push_back(stage.staleness);
+            line.copies.push_back(stage.copies);
+        }
+        for (const ExperimentRun* run : group) {
+            line.peakBytes = std::max(line.peakBytes, largest(run->peakBytes));
+            line.readsAgree = line.readsAgree && run->readsAgree;
+            if (run->bitEqual)
+                line.bitEqual = line.bitEqual.value_or(true) && *run->bitEqual;
+        }
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+std::string curvesCsv(const std::vector<ExperimentRun>& runs)
+{
+    std::string text = "update";
+    std::size_t rows = 0;
+    for (const ExperimentRun& run : runs) {
+        text += "," + csvCell(fmt::format("{} seed {}", run.name, run.seed));
+        rows = std::max(rows, run.losses.size());
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+        text += fmt::format("\n{}", row);
+        for (const ExperimentRun& run : runs)
+            text += row < run.losses.size() ? fmt::format(",{:.9g}", run.losses[row]) : ",";
+    }
+    return text + "\n";
+}
+
+std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
+{
+    std::string text =
+        "design,weights,optimizer,seeds,final_loss,final_loss_spread,held_back_loss,held_back_loss_spread,"
+        "held_back_accuracy,held_back_accuracy_spread,bit_equal_to_sequential,staleness,copies,"
+        "updates_per_second,peak_bytes,predicted_peak_bytes\n";
+    for (const ExperimentSummary& line : lines)
+        text += fmt::format("{},{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{:.4g},{},{}\n",
+                            csvCell(line.name), line.rule, line.optimizer, line.seeds, line.finalLoss.mean,
+                            line.finalLoss.range, line.heldBackLoss.mean, line.heldBackLoss.range,
+                            line.heldBackAccuracy.mean, line.heldBackAccuracy.range,
+                            !line.bitEqual   ? ""
+                            : *line.bitEqual ? "yes"
+                                             : "no",
+                            joined(line.staleness), joined(line.copies), line.updatesPerSecond.mean, line.peakBytes,
+                            line.predictedPeakBytes);
+    return text;
+}
+
+std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
+{
+    std::vector<LossSeries> curves;
+    for (const ExperimentRun& run : runs) {
+        curves.resize(std::max(curves.size(), run.design + 1));
+        LossSeries& curve = curves[run.design];
+        curve.name = run.name;
+        curve.reference = run.reference;
+        curve.seeds.push_back(run.losses);
+    }
+    return curves;
+}
+
+JsonValue toJson(const ExperimentRun& run)
+{
+    JsonValue stages = JsonValue::array();
+    for (const StageWeights& stage : run.weights)
+        stages.push_back({{"stage", stage.stage},
+                          {"staleness", stage.staleness},
+                          {"forward_steps", stage.forwardSteps},
+                          {"backward_steps", stage.backwardSteps},
+                          {"versions", stage.versions},
+                          {"copies", stage.copies}});
+    JsonValue object{{"design", run.name},
+                     {"number", run.design},
+                     {"reference", run.reference},
+                     {"rule", run.rule},
+                     {"optimizer", run.optimizer},
+                     {"seed", run.seed},
+                     {"microbatches_per_update", run.microbatchesPerUpdate},
+                     {"rows_per_update", run.rowsPerUpdate},
+                     {"devices", run.devices},
+                     {"stages", run.stages},
+                     {"classifies", run.classifies},
+                     {"loss", run.losses},
+                     {"final_loss", run.finalLoss},
+                     {"held_back_loss", run.heldBackLoss},
+                     {"held_back_accuracy", run.heldBackAccuracy},
+                     {"updates_per_second", run.updatesPerSecond},
+                     {"predicted_updates_per_second", run.predictedUpdatesPerSecond},
+                     {"peak_bytes", run.peakBytes},
+                     {"predicted_peak_bytes", run.predictedPeakBytes},
+                     {"reads_agree", run.readsAgree},
+                     {"bit_equal_to_reference", nullptr},
+                     {"weights", std::move(stages)}};
+    if (!run.classifies)
+        object["perplexity"] = std::exp(run.heldBackLoss);
+    if (run.bitEqual)
+        object["bit_equal_to_reference"] = *run.bitEqual;
+    return object;
+}
+
+ExperimentRun experimentRunFrom(const nlohmann::json& object)
+{
+    // What is not finite was written as null.
+    const auto number = [&](const char* key) {
+        const auto at = object.find(key);
+        return at != object.end() && at->is_number() ? at->get<double>() : NAN;
+    };
+    ExperimentRun run;
+    run.name = object.value("design", std::string());
+    run.design = object.value("number", std::size_t{0});
+    run.reference = object.value("reference", false);
+    run.rule = object.value("rule", std::string());
+    run.optimizer = object.value("optimizer", std::string());
+    run.seed = object.value("seed", std::uint64_t{0});
+    run.microbatchesPerUpdate = object.value("microbatches_per_update", 0);
+    run.rowsPerUpdate = object.value("rows_per_update", std::int64_t{0});
+    run.devices = object.value("devices", 0);
+    run.stages = object.value("stages", 0);
+    run.classifies = object.value("classifies", false);
+    if (const auto losses = object.find("loss"); losses != object.end())
+        for (const auto& loss : *losses)
+            run.losses.push_back(loss.is_number() ? loss.get<double>() : NAN);
+    run.finalLoss = number("final_loss");
+    run.heldBackLoss = number("held_back_loss");
+    run.heldBackAccuracy = number("held_back_accuracy");
+    run.updatesPerSecond = number("updates_per_second");
+    run.predictedUpdatesPerSecond = number("predicted_updates_per_second");
+    run.peakBytes = object.value("peak_bytes", std::vector<Bytes>());
+    run.predictedPeakBytes = object.value("predicted_peak_bytes", std::vector<Bytes>());
+    run.readsAgree = object.value("reads_agree", true);
+    if (const auto bits = object.find("bit_equal_to_reference"); bits != object.end() && bits->is_boolean())
+        run.bitEqual = bits->get<bool>();
+    if (const auto stages = object.find("weights"); stages != object.end())
+        for (const auto& stage : *stages) {
+            StageWeights& weights = run.weights.emplace_back();
+            weights.stage = stage.value("stage", 0);
+            weights.staleness = stage.value("staleness", 0);
+            weights.forwardSteps = stage.value("forward_steps", 0);
+            weights.backwardSteps = stage.value("backward_steps", 0);
+            weights.versions = stage.value("versions", 0);
+            weights.copies = stage.value("copies", 0);
+        }
+    return run;
+}
+
+ExperimentRecord recordOf(const ExperimentRun& run)
+{
+    return {run.name,
+            run.rule,
+            run.optimizer,
+            static_cast<std::int64_t>(run.seed),
+            run.devices,
+            run.stages,
+            run.microbatchesPerUpdate,
+            run.finalLoss,
+            run.heldBackLoss,
+            run.heldBackAccuracy,
+            run.updatesPerSecond,
+            run.predictedUpdatesPerSecond,
+            largest(run.peakBytes),
+            run.losses,
+            run.weights};
+}
+
+Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs)
+{
+    Diagnostics diagnostics;
+    for (const ExperimentRun& run : runs) {
+        if (run.seed != runs.front().seed)
+            break;
+        if (run.rowsPerUpdate != runs.front().rowsPerUpdate)
+            diagnostics.push_back({Severity::Warning, run.name,
+                                   fmt::format("its updates take {} rows of data, those of {} {}", run.rowsPerUpdate,
+                                               runs.front().name, runs.front().rowsPerUpdate),
+                                   "for a fair comparison give the designs microbatch sizes that make equal updates"});
+        if (parameterCount(run) != parameterCount(runs.front()))
+            diagnostics.push_back({Severity::Warning, run.name,
+                                   fmt::format("its model has {} parameters, that of {} {}", parameterCount(run),
+                                               runs.front().name, parameterCount(runs.front())),
+                                   "for a fair comparison make all designs from one model"});
+    }
+    return diagnostics;
+}
+
+} // namespace pipewright

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What an experiment comes to: a line per design with means over its seeds and how far they spread, the same and
+// the curves as CSV, curves for a picture, and what makes a comparison unfair.
+#pragma once
+
+#include "core/exchange/losspicture.h"
+#include "core/json/jsonvalue.h"
+#include "executor/experiment/experiment.h"
+#include "traces/store/experimentstore.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pipewright {
+
+/// Mean over seeds, and the distance from the smallest to the largest.
+struct Spread {
+    double mean = 0, range = 0;
+};
+
+struct ExperimentSummary {
+    std::string name, rule, optimizer;
+    bool reference = false, classifies = false;
+    int seeds = 0;
+    Spread finalLoss, heldBackLoss, heldBackAccuracy, updatesPerSecond;
+    double predictedUpdatesPerSecond = 0;
+    Bytes peakBytes = 0, predictedPeakBytes = 0; ///< of the fullest device
+    std::vector<int> staleness, copies;          ///< per stage; empty where every update is a flush
+    bool readsAgree = true;
+    std::optional<bool> bitEqual{}; ///< in every seed, to the sequential reference
+};
+
+/// In the order of the designs; the reference first.
+std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs);
+
+std::string curvesCsv(const std::vector<ExperimentRun>& runs);       ///< a row per update, a column per run
+std::string summaryCsv(const std::vector<ExperimentSummary>& lines); ///< a row per design
+std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs);
+
+JsonValue toJson(const ExperimentRun& run); ///< losses that are not finite are null
+
+/// The inverse, as far as JSON says it: parameters are not part of it.
+ExperimentRun experimentRunFrom(const nlohmann::json& object);
+
+/// As a row of the SQLite file of experiments.
+ExperimentRecord recordOf(const ExperimentRun& run);
+
+/// Warnings: updates of different sizes, and models of different sizes.
+Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs);
+
+/// "3 2 1 0"
+std::string joined(const std::vector<int>& numbers);
+
+} // namespace pipewright

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run/run.h"
+
+#include "core/base/median.h"
+#include "core/design/stagecosts.h"
+#include "core/program/compile.h"
+#include "core/schedule/weightplan.h"
+#include "core/workload/transformer.h"
+#include "executor/host/hostbackend.h"
+#include "executor/mpi/rankrecords.h"
+#include "executor/run/gradientcheck.h"
+#include "executor/runtime/clock.h"
+#include "executor/runtime/runtime.h"
+#include "executor/runtime/timedwork.h"
+#include "executor/training/trainingdata.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+class TraceSink final : public RecordSink {
+public:
+    explicit TraceSink(TraceWriter& writer) : m_writer(writer) {}
+    void append(const std::vector<TaskRecord>& records) override { m_writer.append(records); }
+    void append(const std::vector<MemoryRecord>& records) override { m_writer.append(records); }
+    void append(const StepRecord& record) override { m_writer.append(record); }
+    void append(const std::vector<GpuRecord>& records) override { m_writer.append(records); }
+    void commit() override { m_writer.commit(); }
+
+private:
+    TraceWriter& m_writer;
+};
+
+std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
+{
+    auto data = loadTrainingData(options.data, shape, options.seed);
+    if (options.data.empty())
+        notes.push_back({Severity::Note, "data", "trained on " + data->source(), "give --data FILE or FOLDER"});
+    return data;
+}
+
+/// What stands in the way of training this design; empty when nothing does.
+Diagnostics whyNotTrainable(const Design& design)
+{
+    if (!design.workload)
+        return {{Severity::Error, "workload", "the design has costs but no model, so there is nothing to train",
+                 "use timed maths, or make the design from a model"}};
+    Diagnostics why = whyNotRunnable(design.workload->shape);
+    if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
+        why.push_back({Severity::Error, "layersPerStage",
+                       "the partition has another number of stages than the schedule",
+                       "cut the model into as many stages as the schedule has"});
+    if (std::any_of(design.costs.microbatches.begin(), design.costs.microbatches.end(),
+                    [](const MicrobatchScale& scale) { return scale != MicrobatchScale{}; }))
+        why.push_back({Severity::Error, "costs.microbatches",
+                       "microbatches of different length are for timed runs: the built-in models' are all alike",
+                       "use timed maths, or leave the scales out"});
+    if (design.workload->shape.sequencePieces != design.schedule.sequencePieces)
+        why.push_back({Severity::Error, "model.sequence_pieces",
+                       fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
+                                   design.workload->shape.sequencePieces, design.schedule.sequencePieces),
+                       "make the design anew with --pieces, or give both the same number"});
+    return why;
+}
+
+bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& notes)
+{
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
+        throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
+        throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
+    if (options.maths == RunOptions::Maths::Timed || options.maths == RunOptions::Maths::Synthetic
+        || options.clock == RunOptions::Clock::Virtual)
+        return false;
+    Diagnostics why = whyNotTrainable(design);
+    if (why.empty())
+        return true;
+    if (options.maths == RunOptions::Maths::Training)
+        throw Error(std::move(why));
+    const Diagnostic& first = why.front();
+    notes.push_back(
+        {Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
+    return false;
+}
+
+Design scaledDesign(const Design& design, const RunOptions& options)
+{
+    Design result = design;
+    if (options.maths == RunOptions::Maths::Synthetic)
+        result.costs = scaledCosts(design.costs, options.scale);
+    return result;
+}
+
+std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
+{
+    if (options.createBackend)
+        return options.createBackend(devices);
+    return options.deviceMemory > 0 ? createHostBackend(devices, options.deviceMemory) : createHostBackend(devices);
+}
+
+Workload withAttention(const Workload& workload, AttentionMemory memory)
+{
+    ModelShape shape = workload.shape;
+    if (shape.architecture != Architecture::Classifier)
+        shape.attention = memory;
+    return makeWorkload(shape, workload.optimizer, workload.source);
+}
+
+/// Records of one step on the busiest device, so that a ring holds at least a step or two.
+std::size_t recordsPerStep(const Program& program)
+{
+    std::size_t most = 0;
+    for (const Program::Device& device : program.devices)
+        most = std::max(most, device.instructions.size());
+    return 2 * most + 1; // an instruction may begin and end buffers
+}
+
+/// What training needs beside the runtime; absent for timed maths.
+struct Training {
+    std::unique_ptr<TrainingData> data;
+    OptimizerSettings optimizer;
+};
+
+class Execution {
+public:
+    Execution(const Design& design, const RunOptions& options)
+        : m_options(options), m_trains(shouldTrain(design, options, m_result.notes)),
+          m_design(m_trains ? trainableDesign(design) : scaledDesign(design, options)),
+          m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
+          m_backend(backendFor(options, static_cast<int>(m_program.devices.size()))), m_peers(m_backend->peers())
+    {
+        if (options.steps < 1)
+            throw Error("steps", "a run has at least one step");
+        if (m_trains)
+            fitAttention();
+        m_result.speaks = !m_peers || m_peers->self() == 0;
+        for (int d = 0; m_peers && d < m_peers->count(); ++d) {
+            m_result.clockOffsets.push_back(m_peers->clockOffset(d));
+            m_result.clockUncertainties.push_back(m_peers->clockUncertainty(d));
+        }
+        m_result.backend = m_backend->name();
+        m_result.devices = m_backend->devices();
+        m_result.predictedPeakBytes = predictedPeaks();
+        makeWork();
+        m_result.maths = m_work->name();
+    }
+
+    RunResult run()
+    {
+        std::optional<Runtime> runtime;
+        try {
+            createTrace();
+            runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
+            if (m_peers)
+                m_peers->barrier(); // all of them have what they need
+            if (m_writer)
+                m_writer->commit(); // nothing is recorded yet; an old trace is replaced now that the run can start
+        } catch (const std::exception& error) {
+            if (m_peers)
+                m_peers->fail(error.what());
+            discardTrace();
+            throw;
+        }
+        doSteps(*runtime);
+        m_result.peakBytes = runtime->peakBytes();
+        m_result.arenaBytes = runtime->arenaBytes();
+        m_result.memory = runtime->memory();
+        for (int d = 0; d < m_result.devices; ++d)
+            m_result.heldBytes.push_back(m_backend->device(d).heldBytes());
+        if (m_recorder) {
+            m_recorder->finish();
+            m_result.droppedRecords += m_recorder->dropped();
+        }
+        if (m_peers && !m_result.cancelled)
+            mergeResults();
+        if (!m_result.cancelled && m_result.speaks) {
+            const Diagnostics why = whyNotAsPredicted(m_result.memory, m_result.heldBytes);
+            m_result.notes.insert(m_result.notes.end(), why.begin(), why.end());
+        }
+        if (!m_result.cancelled && m_trains && m_program.versioned())
+            checkReads();
+        else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
+            checkGradients();
+        if (m_writer && !m_result.cancelled)
+            m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
+        return std::move(m_result);
+    }
+
+private:
+    /// The plan is for what the devices' attention keeps.
+    void fitAttention()
+    {
+        const AttentionMemory wanted =
+            m_backend->device(0).capabilities().flashAttention ? AttentionMemory::Streamed : AttentionMemory::Stored;
+        Workload& workload = *m_design.workload;
+        if (workload.shape.attention == wanted || workload.shape.architecture == Architecture::Classifier)
+            return;
+        const std::vector<Bytes> before = predictedPeaks();
+        workload = withAttention(workload, wanted);
+        applyBytes(workload, m_design.layersPerStage, m_design.costs);
+        m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
+        const std::vector<Bytes> after = predictedPeaks();
+        for (std::size_t d = 0; d < after.size(); ++d)
+            if (after[d] != before[d]) {
+                m_result.notes.push_back(
+                    {Severity::Note, "model.attention",
+                     fmt::format("these devices {} attention's probabilities: device {} needs {} instead of {}",
+                                 wanted == AttentionMemory::Streamed ? "do not keep" : "keep", d, formatSize(after[d]),
+                                 formatSize(before[d])),
+                     fmt::format("write \"attention\": \"{}\" in the model for a prediction of this",
+                                 wanted == AttentionMemory::Streamed ? "streamed" : "stored")});
+                return;
+            }
+    }
+
+    std::vector<Bytes> predictedPeaks() const
+    {
+        std::vector<Bytes> peaks;
+        for (const Program::Device& device : m_program.devices)
+            peaks.push_back(device.peakBytes);
+        return peaks;
+    }
+
+    void makeWork()
+    {
+        if (!m_trains) {
+            m_durations = taskDurations(m_program, m_design.costs);
+            const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
+            const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
+            m_work =
+                std::make_unique<TimedWork>(workTimes(m_program, m_design.costs), isVirtual ? TimedWork::Pace::Virtual
+                                                                                  : burns   ? TimedWork::Pace::Burn
+                                                                                            : TimedWork::Pace::Sleep);
+            return;
+        }
+        const Workload& workload = *m_design.workload;
+        OptimizerSettings optimizer;
+        optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
+        m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
+        auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
+                                                   *m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
+        m_trainingWork = work.get();
+        m_work = std::move(work);
+    }
+
+    RuntimeOptions runtimeOptions() const
+    {
+        RuntimeOptions options;
+        options.eagerSlots = m_options.eagerSlots;
+        options.deadline = m_options.deadline;
+        options.checkMemory = m_options.checkMemory;
+        options.captureBlocks = m_options.captureBlocks;
+        options.deviceMemory = m_options.deviceMemory;
+        options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
+        options.emulateLinks = !m_trains && !options.virtualClock;
+        options.durations = m_durations;
+        options.latencies = linkLatencies(m_program, m_design.costs);
+        options.faults = m_options.faults;
+        options.cancel = m_options.cancel;
+        return options;
+    }
+
+    void createTrace()
+    {
+        if (m_options.trace.empty())
+            return;
+        if (!m_result.speaks) {
+            m_posting.emplace(*m_peers);
+            createRecorder(*m_posting);
+            return;
+        }
+        TraceHeader header{m_result.backend, m_result.maths, {}, 0};
+        for (int d = 0; d < m_backend->devices(); ++d)
+            header.deviceNames.push_back(m_backend->device(d).name());
+        const auto wall = std::chrono::system_clock::now().time_since_epoch();
+        header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
+        m_writer.emplace(m_options.trace, m_design, m_program, header, m_options.overwriteTrace);
+        m_sink.emplace(*m_writer);
+        if (m_peers)
+            m_gathering.emplace(*m_peers, *m_sink);
+        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_sink);
+        m_result.trace = m_options.trace;
+        if (const std::string why = m_backend->startRecording(); !why.empty())
+            m_result.notes.push_back({Severity::Note, "trace",
+                                      "blocks are timed by events, without their kernels: " + why,
+                                      "end other profilers, or name CUPTI's folder with --cuda-libraries"});
+    }
+
+    void createRecorder(RecordSink& sink)
+    {
+        m_recorder = std::make_unique<Recorder>(sink, m_backend->devices(),
+                                                std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
+    }
+
+    /// Brings the buffers of one kind to process 0; all processes call it at the same place.
+    void fetchBuffers(BufferKind kind)
+    {
+        m_trainingWork->fetch(kind);
+        postBuffers(
+            *m_peers, m_program, [this](BufferId buffer) { return m_trainingWork->mirrorOf(buffer); }, kind);
+        m_peers->barrier();
+        if (m_result.speaks)
+            takeMessages();
+    }
+
+    /// What has come by now: a process that is ahead may have sent its summary with the buffers.
+    void takeMessages()
+    {
+        const auto summaries =
+            unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeMessages(), [this](BufferId buffer) {
+                return m_trainingWork && buffer < m_program.buffers.size() ? m_trainingWork->mirrorOf(buffer)
+                                                                           : Region{};
+            });
+        m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
+    }
+
+    void mergeResults()
+    {
+        if (m_trains && m_options.checkGradients)
+            fetchBuffers(BufferKind::Gradients);
+        const auto self = static_cast<std::size_t>(m_peers->self());
+        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
+                               m_result.droppedRecords});
+        m_peers->barrier();
+        if (!m_result.speaks)
+            return;
+        if (m_gathering)
+            m_gathering->commit(); // the last records: all recorders have ended
+        takeMessages();
+        for (const auto& [from, summary] : m_summaries) {
+            m_result.peakBytes[from] = summary.peak;
+            m_result.heldBytes[from] = summary.held;
+            m_result.memory[from] = summary.memory;
+            m_result.droppedRecords += summary.dropped;
+        }
+    }
+
+    /// A run that never began leaves nothing behind; one that broke off keeps what it recorded.
+    void discardTrace()
+    {
+        m_recorder.reset();
+        m_gathering.reset();
+        m_sink.reset();
+        m_writer.reset();
+    }
+
+    void doSteps(Runtime& runtime)
+    {
+        // The reference costs about as much as all devices' work of a step on one thread.
+        const double checkWeight =
+            m_trains && m_options.checkGradients && !m_program.versioned() ? m_result.devices : 0;
+        for (int step = 0; step < m_options.steps; ++step) {
+            if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
+                if (m_peers)
+                    fetchBuffers(BufferKind::Parameters);
+                else
+                    m_trainingWork->fetch(BufferKind::Parameters);
+                if (m_result.speaks)
+                    keepParameters();
+            }
+            if (m_recorder)
+                m_recorder->makeRoom(recordsPerStep(m_program));
+            const StepOutcome outcome = runtime.runStep(step);
+            if (outcome.cancelled) {
+                m_result.cancelled = true;
+                m_result.notes.push_back({Severity::Note, "step " + std::to_string(step), "cancelled", {}});
+                return;
+            }
+            m_result.stepTimes.push_back(outcome.end - outcome.start);
+            m_result.losses.push_back(outcome.loss);
+            if (std::vector<GpuRecord> seen; m_recorder) {
+                m_result.droppedRecords += m_backend->takeRecords(step, seen);
+                m_recorder->record(std::move(seen));
+            }
+            if (m_recorder)
+                m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
+            if (m_options.progress) {
+                const double done = step + 1, all = m_options.steps + checkWeight;
+                const auto left = static_cast<Nanoseconds>((all - done) * double(medianOf(m_result.stepTimes)));
+                m_options.progress({done / all, step + 1, outcome.loss, m_result.stepTimes.back(), left});
+            }
+        }
+    }
+
+    void keepParameters()
+    {
+        for (int stage = 0; stage < m_trainingWork->stages(); ++stage) {
+            const auto parameters = m_trainingWork->parameters(stage);
+            m_lastParameters.emplace_back(parameters.begin(), parameters.end());
+        }
+    }
+
+    /// Where stages are updated amid the step there is no sequential run of the same bits to compare with; what
+    /// every block read is.
+    void checkReads()
+    {
+        const VersionedWeights& versions = m_trainingWork->versions();
+        if (const TaskId wrong = versions.firstDifference(); wrong != none)
+            throw Error(m_program.label(wrong),
+                        fmt::format("read version {} predicted by {}, and version {} by {} was compiled",
+                                    versions.readings()[wrong].version, versions.readings()[wrong].steps,
+                                    m_program.weights[wrong].version, m_program.weights[wrong].steps),
+                        "this is a fault of the program: please report it with the design");
+        m_result.notes.push_back(
+            {Severity::Note, "weights", "every block read the version that the schedule says", {}});
+    }
+
+    void checkGradients()
+    {
+        if (!m_peers)
+            m_trainingWork->fetch(BufferKind::Gradients);
+        // On the host, whose attention keeps its probabilities.
+        SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage,
+                                    m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed);
+        reference.startAt(m_options.steps - 1, m_lastParameters);
+        reference.step(accumulationOrder(m_program));
+        m_result.gradients = compareGradients(*m_trainingWork, reference);
+    }
+
+    const RunOptions& m_options;
+    RunResult m_result;
+    bool m_trains;
+    Design m_design;
+    Program m_program;
+    std::unique_ptr<Backend> m_backend;
+    Peers* m_peers;
+    std::vector<Nanoseconds> m_durations;
+    std::optional<Training> m_training;
+    std::unique_ptr<StageWork> m_work;
+    TrainingWork* m_trainingWork = nullptr;
+    std::vector<std::vector<float>> m_lastParameters; ///< before the last step
+    std::optional<TraceWriter> m_writer;
+    std::optional<TraceSink> m_sink;
+    std::optional<GatheringSink> m_gathering;             ///< process 0 of several
+    std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
+    std::optional<PostingSink> m_posting;                 ///< the others
+    std::unique_ptr<Recorder> m_recorder;                 ///< ends before the writer it writes to
+};
+
+} // namespace
+
+Design trainableDesign(const Design& design)
+{
+    if (Diagnostics why = whyNotTrainable(design); !why.empty())
+        throw Error(std::move(why));
+    Design result = design;
+    applyBytes(*design.workload, design.layersPerStage, result.costs);
+    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    if (hasUpdates(design.schedule)) {
+        result.workload =
+            makeWorkload(design.workload->shape, inModel(design.schedule.weights.optimizer), design.workload->source);
+        applyBytes(*result.workload, result.layersPerStage, result.costs);
+    }
+    result.dataflow.skips.clear(); // the built-in layers have none
+    return result;
+}
+
+int microbatchesPerUpdate(const Program& program)
+{
+    for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            return program.weights[t].batchSize;
+    return program.microbatches;
+}
+
+RunResult run(const Design& design, const RunOptions& options)
+{
+    return Execution(design, options).run();
+}
+
+} // namespace pipewright

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A whole run in one call: compile the design, plan memory, create the trace, do the steps, check the last
+// one's gradients against the sequential reference, and hand back the numbers that `run --json` prints.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/design/design.h"
+#include "executor/run/synthetic.h"
+#include "executor/runtime/actor.h"
+#include "executor/runtime/heldmemory.h"
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct RunProgress {
+    double fraction = 0; ///< of the whole run, the gradient check included
+    int step = 0;        ///< steps done
+    double loss = 0;     ///< of the last one; NaN when the maths has none
+    Nanoseconds stepTime = 0;
+    Nanoseconds remaining = 0; ///< estimate, from the median step so far
+};
+
+struct RunOptions {
+    enum class Maths {
+        Automatic, ///< training when the design's model can be trained here, otherwise timed
+        Training,
+        Timed,     ///< blocks that only take the time and hold the bytes of the design's costs
+        Synthetic, ///< the same, but keeping their core busy and touching their memory, times and bytes to scale
+    };
+    enum class Clock {
+        Real,
+        Virtual, ///< timed maths only: logical time, equal to the prediction, in milliseconds
+    };
+
+    int steps = 1;
+    Maths maths = Maths::Automatic;
+    SyntheticScale scale = {}; ///< of synthetic maths
+    Clock clock = Clock::Real;
+    std::string data; ///< training text: a file or a folder; empty: a small built-in text
+    std::uint64_t seed = 1;
+    int eagerSlots = 0;                    ///< 0: rendezvous
+    Nanoseconds deadline = 30'000'000'000; ///< without progress
+    Bytes deviceMemory = 0; ///< what each device may hold, beside its buffers too; 0: as much as there is
+    bool checkGradients = true;
+    bool captureBlocks = false; ///< on GPUs: blocks become CUDA graphs
+    bool checkMemory = false;   ///< refuse overlaps, overwrite what was released
+    const std::atomic<bool>* cancel = nullptr;
+    std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread
+    std::vector<Fault> faults = {};
+    std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
+    std::string trace;                                                       ///< file to create; empty: none
+    bool overwriteTrace = false;
+};
+
+struct GradientCheck {
+    bool bitEqual = false;
+    double maxRelativeError = 0;
+};
+
+struct RunResult {
+    std::string backend, maths;
+    int devices = 0;
+    std::vector<Nanoseconds> stepTimes;
+    std::vector<double> losses;                                   ///< NaN when the maths has none
+    std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
+    std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
+    std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
+    std::int64_t droppedRecords = 0;
+    std::optional<GradientCheck> gradients; ///< of the last step
+    std::string trace;
+    bool cancelled = false;
+    bool speaks = true; ///< several processes: this is the one that knows the whole result
+    std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
+    Diagnostics notes;                                         ///< what a person should know about how it was run
+
+    std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
+};
+
+/// Throws Error when the design cannot run, and when a run cannot be finished; what was
+/// recorded until then stays readable in the trace.
+RunResult run(const Design& design, const RunOptions& options);
+
+/// The design as a training run takes it: the bytes of the costs, and the shared parameters, of its own
+/// workload. Throws Error, with the remedy, when its model cannot be trained.
+Design trainableDesign(const Design& design);
+
+/// Over how many microbatches an update's gradient is a mean.
+int microbatchesPerUpdate(const Program& program);
+
+} // namespace pipewright

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/json/jsonvalue.h"
+#include "executor/run/run.h"
+
+#include <cmath>
+
+namespace pipewright {
+
+std::string RunResult::toJson() const
+{
+    JsonValue json;
+    json["backend"] = backend;
+    json["maths"] = maths;
+    json["devices"] = devices;
+    json["steps"] = stepTimes.size();
+    json["step_ns"] = stepTimes;
+    json["loss"] = JsonValue::array();
+    for (const double loss : losses)
+        json["loss"].push_back(std::isnan(loss) ? JsonValue() : JsonValue(loss));
+    json["peak_bytes"] = peakBytes;
+    json["predicted_peak_bytes"] = predictedPeakBytes;
+    json["arena_bytes"] = arenaBytes;
+    json["allocated_bytes"] = heldBytes;
+    json["predicted_allocated_bytes"] = JsonValue::array();
+    JsonValue kept;
+    for (const char* part : {"gaps", "maths", "text", "links"})
+        kept[part] = JsonValue::array();
+    for (const HeldMemory& device : memory) {
+        json["predicted_allocated_bytes"].push_back(device.total());
+        kept["gaps"].push_back(device.gaps);
+        kept["maths"].push_back(device.maths);
+        kept["text"].push_back(device.text);
+        kept["links"].push_back(device.links);
+    }
+    json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
+    json["dropped_records"] = droppedRecords;
+    if (gradients)
+        json["gradient_check"] = {{"reference", "sequential"},
+                                  {"bit_equal", gradients->bitEqual},
+                                  {"max_relative_error", gradients->maxRelativeError}};
+    else
+        json["gradient_check"] = nullptr;
+    if (!clockOffsets.empty()) {
+        json["clock_offset_ns"] = clockOffsets;
+        json["clock_uncertainty_ns"] = clockUncertainties;
+    }
+    if (cancelled)
+        json["cancelled"] = true;
+    json["trace"] = trace.empty() ? JsonValue() : JsonValue(trace);
+    return json.dump();
+}
+
+} // namespace pipewright

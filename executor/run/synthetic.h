@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Running the shape of a design that is too large, or too slow, for this machine: the same schedule with blocks
+// that burn a share of the given time and hold a share of the given bytes. Transfers shrink alike, so the
+// prediction of the scaled design is the scaled prediction.
+#pragma once
+
+#include "core/design/costs.h"
+
+namespace pipewright {
+
+struct SyntheticScale {
+    double time = 1;   ///< of every block and transfer
+    double memory = 1; ///< of every buffer
+    bool operator==(const SyntheticScale&) const = default;
+};
+
+/// `costs` with all times and bytes multiplied, rounded to whole nanoseconds and bytes; a wire gets the bandwidth
+/// at which the scaled bytes take the scaled time. Throws Error unless both scales are positive and finite.
+Costs scaledCosts(const Costs& costs, const SyntheticScale& scale);
+
+} // namespace pipewright

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime/actor.h"
+
+#include "core/base/diagnostic.h"
+#include "executor/runtime/clock.h"
+#include "executor/runtime/collectives.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <new>
+#include <thread>
+
+namespace pipewright {
+
+Actor::Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks)
+    : m_run(run), m_device(device), m_plan(&run.plan.devices[device]), m_stream(hardware.createStream()),
+      m_operations(hardware.createOperations(*m_stream)), m_meter(device, checkMemory, m_plan->mostLive),
+      m_hasFaults(
+          std::any_of(run.faults.begin(), run.faults.end(), [&](const Fault& fault) { return fault.device == device; }))
+{
+    const std::size_t instructions = m_plan->instructions.size();
+    m_stopwatch = hardware.createStopwatch(*m_stream, 2 * instructions + 1);
+    m_marks = hardware.createBlockMarks(*m_stream, captureBlocks);
+    m_capture = m_marks && captureBlocks;
+    if (m_stopwatch) {
+        m_laterTasks.reserve(instructions);
+        m_laterMemory.reserve(2 * instructions + 1);
+    }
+    for (std::size_t i = 0; m_marks && i < instructions; ++i)
+        m_labels.push_back(m_plan->instructions[i].task == none
+                               ? std::string()
+                               : "PP:" + run.program->label(m_plan->instructions[i].task));
+}
+
+void Actor::runStep()
+{
+    try {
+        m_places = 0;
+        m_laterTasks.clear();
+        m_laterMemory.clear();
+        if (m_stopwatch)
+            mark();
+        recordMemory();
+        if (!walk() || !settle())
+            return;
+        m_meter.expectOnlyPersistent();
+        m_instruction.store(static_cast<std::uint32_t>(m_plan->instructions.size()), std::memory_order_relaxed);
+        setState(State::Done);
+    } catch (...) {
+        m_failure = std::current_exception();
+        setState(State::Failed);
+    }
+    makeProgress();
+}
+
+/// False when the device is not to go on.
+bool Actor::walk()
+{
+    for (std::uint32_t i = 0; i < m_plan->instructions.size(); ++i) {
+        m_instruction.store(i, std::memory_order_relaxed);
+        setState(State::Running);
+        makeProgress();
+        if (m_run.stopped.load(std::memory_order_relaxed) || (m_hasFaults && !injectFault(i)))
+            return false;
+        const PlannedInstruction& instruction = m_plan->instructions[i];
+        if (!execute(instruction))
+            return false;
+        for (std::uint32_t post = instruction.posts.begin; post < instruction.posts.end; ++post)
+            postSum(static_cast<int>(m_plan->posts[post]));
+    }
+    return true;
+}
+
+/// Waits for the device to do what it was given, block by block, so that a watcher sees how far it is, and
+/// records when it did. False when stopped.
+bool Actor::settle()
+{
+    if (!m_stopwatch)
+        return true;
+    constexpr auto pollInterval = std::chrono::microseconds(50);
+    for (const LaterTask& later : m_laterTasks) {
+        m_instruction.store(later.instruction, std::memory_order_relaxed);
+        while (!m_stopwatch->passed(later.end)) {
+            if (m_run.stopped.load(std::memory_order_acquire))
+                return false;
+            std::this_thread::sleep_for(pollInterval);
+        }
+        makeProgress();
+    }
+    if (!m_stream->synchronize())
+        return false;
+    for (std::size_t link = 0; link < m_run.links.size(); ++link)
+        if (m_run.plan.links[link].from == m_device)
+            m_run.links[link]->settled();
+    if (!m_run.recorder)
+        return true;
+    for (const LaterTask& later : m_laterTasks)
+        if (later.task != none)
+            recordTask(later.task, m_stopwatch->at(later.start), m_stopwatch->at(later.end));
+    for (const LaterMemory& later : m_laterMemory)
+        m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, m_stopwatch->at(later.place), later.bytes});
+    for (std::size_t link = 0; link < m_run.links.size(); ++link)
+        if (m_run.plan.links[link].to == m_device)
+            recordFinished(static_cast<int>(link));
+    recordSums();
+    return true;
+}
+
+std::size_t Actor::mark()
+{
+    m_stopwatch->mark(m_places);
+    return m_places++;
+}
+
+/// The block's maths, by the calling thread or on its stream.
+void Actor::issue(const PlannedInstruction& instruction, const TaskContext& context)
+{
+    const bool update = instruction.kind == InstructionKind::Update;
+    if (!m_marks)
+        return update ? m_run.work->update(context) : m_run.work->compute(context);
+    m_marks->begin(instruction.task, m_labels[m_instruction.load(std::memory_order_relaxed)].c_str());
+    if (update)
+        m_run.work->update(context);
+    else if (!m_capture || !m_run.work->repeats(*context.task) || !m_marks->replay(instruction.task))
+        m_run.work->compute(context);
+    m_marks->end();
+}
+
+bool Actor::execute(const PlannedInstruction& instruction)
+{
+    switch (instruction.kind) {
+    case InstructionKind::Compute:
+    case InstructionKind::Update: return compute(instruction);
+    case InstructionKind::Reduce: return reduce(instruction);
+    case InstructionKind::Send: return send(instruction.send);
+    case InstructionKind::Receive: acquire(instruction); return receive(instruction.receive);
+    case InstructionKind::Free:
+        if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
+            return false;
+        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
+            if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
+                return false;
+        }
+        if (instruction.freed != none) {
+            m_meter.release(instruction.freed, m_run.regions[instruction.freed]);
+            recordMemory();
+        }
+        return true;
+    }
+    return true;
+}
+
+bool Actor::compute(const PlannedInstruction& instruction)
+{
+    for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
+        if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
+            return false;
+    }
+    if (instruction.earliestStart > 0 && !waitForPin(instruction.earliestStart))
+        return false;
+
+    const std::span views(m_plan->views);
+    const auto slice = [&](PlannedInstruction::Range range) {
+        return views.subspan(range.begin, range.end - range.begin);
+    };
+    const TaskContext context{instruction.task,
+                              &m_run.program->tasks[instruction.task],
+                              m_run.step,
+                              slice(instruction.reads),
+                              slice(instruction.writes),
+                              m_stream.get(),
+                              &m_run.stopped,
+                              m_operations.get()};
+    Nanoseconds start = 0;
+    const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    if (m_run.virtualClock) {
+        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
+            m_clock = std::max(m_clock, m_run.exchangeEnd[m_plan->arrivals[i]]);
+        // Both blocks of a pair start and end together.
+        if (instruction.pair != PlannedInstruction::Pair::Second)
+            m_pairStart = m_clock;
+        start = m_pairStart;
+    }
+    acquire(instruction);
+    if (!m_run.virtualClock)
+        start = now();
+    issue(instruction, context);
+    Nanoseconds end = 0;
+    if (m_run.virtualClock) {
+        end = start + m_run.durations[instruction.task];
+        for (const BufferView& view : context.writes)
+            m_run.bufferReady[view.id] = end;
+        if (instruction.pair != PlannedInstruction::Pair::First)
+            m_clock = std::max(m_clock, end);
+    } else {
+        end = now();
+    }
+    // A task cut short by a stop did not run: it must not look as if it had.
+    if (m_run.stopped.load(std::memory_order_relaxed))
+        return false;
+    if (m_stopwatch)
+        recordLater(instruction.task, startPlace, mark());
+    else
+        recordTask(instruction.task, start, end);
+    releaseTransient(instruction);
+    return true;
+}
+
+/// With a sum of the backend's own the inbox stays empty: the sum is made in place, maybe since long.
+bool Actor::reduce(const PlannedInstruction& instruction)
+{
+    const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
+    const Task& task = m_run.program->tasks[instruction.task];
+    const std::span views(m_plan->views);
+    const TaskContext context{
+        instruction.task,
+        &task,
+        m_run.step,
+        views.subspan(instruction.reads.begin, instruction.reads.end - instruction.reads.begin),
+        views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
+        m_stream.get(),
+        &m_run.stopped,
+        m_operations.get()};
+    acquire(instruction);
+    if (sumOf(instruction.sum)) {
+        if (instruction.postsSum)
+            postSum(instruction.sum);
+        if (!waitFor(State::WaitsForArrival, instruction.receive))
+            return false;
+        releaseTransient(instruction);
+        return true;
+    }
+    Nanoseconds start = now();
+    const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    if (instruction.send < 0) {
+        m_run.work->reduce(context, root.region, other.region, true);
+    } else {
+        const PlannedTransfer& incoming = m_run.plan.transfers[instruction.receive];
+        if (m_run.virtualClock) // the other owner reads when this side was ready
+            m_run.exchangeStart[instruction.send] = m_clock;
+        // The own sum may change only when the other owner has read it.
+        if (!receive(instruction.receive) || !send(instruction.send)
+            || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
+            return false;
+        if (m_run.virtualClock) {
+            m_clock = std::max(m_clock, m_run.exchangeStart[instruction.receive]);
+            start = m_clock;
+        }
+        const bool isRoot = task.device == m_device;
+        m_run.work->reduce(context, isRoot ? root.region : other.region, incoming.destination.front(), false);
+    }
+    if (m_run.virtualClock)
+        m_clock = start + m_run.durations[instruction.task];
+    if (m_run.stopped.load(std::memory_order_relaxed))
+        return false;
+    if (m_stopwatch)
+        recordLater(task.device == m_device ? instruction.task : none, startPlace, mark());
+    else if (task.device == m_device)
+        recordTask(instruction.task, start, now());
+    releaseTransient(instruction);
+    return true;
+}
+
+/// Null: there is none, or the two devices exchange the values and add up themselves.
+PairSum* Actor::sumOf(int sum) const
+{
+    return sum < 0 || m_run.sums.empty() ? nullptr : m_run.sums[m_run.plan.sums[sum].pair].get();
+}
+
+/// The own values are complete: the sum may be made from now on.
+void Actor::postSum(int sum)
+{
+    PairSum* pair = sumOf(sum);
+    if (!pair || m_linksStalled)
+        return;
+    const PlannedSum& what = m_run.plan.sums[sum];
+    const auto fromRoot = static_cast<std::size_t>(what.exchange), fromOther = fromRoot + 1;
+    const bool isRoot = m_run.program->tasks[what.task].device == m_device;
+    // What arrives at this device is the sum, in the place of what it would have sent.
+    pair->post(what.index, m_device, *m_stream,
+               {what.task, m_run.plan.transfers[isRoot ? fromRoot : fromOther].source,
+                m_run.arrived[isRoot ? fromOther : fromRoot].get(), 0, false});
+}
+
+/// By the first device of each pair.
+void Actor::recordSums()
+{
+    m_finished.clear();
+    for (std::size_t pair = 0; pair < m_run.sums.size(); ++pair)
+        if (m_run.sums[pair] && m_run.plan.sumPairs[pair].first == m_device)
+            m_run.sums[pair]->finished(m_finished);
+    for (const Copied& sum : m_finished)
+        m_run.recorder->record(
+            m_device, TaskRecord{sum.task, m_run.step, m_run.program->tasks[sum.task].device, sum.start, sum.end});
+}
+
+bool Actor::waitForPin(Nanoseconds earliestStart)
+{
+    const Nanoseconds time = m_run.stepStart + earliestStart;
+    if (m_run.virtualClock) {
+        m_clock = std::max(m_clock, time);
+        return true;
+    }
+    return pause(time - steadyNow());
+}
+
+/// False when the device is not to go on.
+bool Actor::injectFault(std::uint32_t index)
+{
+    for (const Fault& fault : m_run.faults) {
+        if (fault.device != m_device || fault.step != m_run.step || index < fault.instruction)
+            continue;
+        switch (fault.kind) {
+        case Fault::Kind::Dies:
+            setState(State::Dead);
+            makeProgress();
+            return false;
+        case Fault::Kind::Stalls:
+            setState(State::Stalled);
+            while (pause(1'000'000'000)) {
+            }
+            return false;
+        case Fault::Kind::Slows:
+            if (!pause(fault.delay))
+                return false;
+            break;
+        case Fault::Kind::Throws:
+            throw Error("device " + std::to_string(m_device), "an injected fault made its maths fail");
+        case Fault::Kind::OutOfMemory: throw std::bad_alloc();
+        case Fault::Kind::LinkStalls: m_linksStalled = true; break;
+        case Fault::Kind::Killed: std::raise(SIGKILL); break;
+        }
+    }
+    return true;
+}
+
+/// False when the run was stopped meanwhile.
+bool Actor::pause(Nanoseconds duration)
+{
+    constexpr Nanoseconds slice = 5'000'000;
+    const Nanoseconds until = steadyNow() + duration;
+    for (Nanoseconds left = duration; left > 0; left = until - steadyNow()) {
+        if (m_run.stopped.load(std::memory_order_acquire))
+            return false;
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, slice)));
+    }
+    return !m_run.stopped.load(std::memory_order_acquire);
+}
+
+void Actor::acquire(const PlannedInstruction& instruction)
+{
+    if (instruction.acquired.begin == instruction.acquired.end)
+        return;
+    for (std::uint32_t i = instruction.acquired.begin; i < instruction.acquired.end; ++i) {
+        const BufferId buffer = m_plan->lifetimes[i].buffer;
+        m_meter.acquire(buffer, m_run.regions[buffer]);
+    }
+    recordMemory();
+}
+
+void Actor::releaseTransient(const PlannedInstruction& instruction)
+{
+    bool released = false;
+    for (std::uint32_t i = instruction.acquired.begin; i < instruction.acquired.end; ++i) {
+        if (!m_plan->lifetimes[i].transient())
+            continue;
+        const BufferId buffer = m_plan->lifetimes[i].buffer;
+        m_meter.release(buffer, m_run.regions[buffer]);
+        released = true;
+    }
+    if (released)
+        recordMemory();
+}
+
+void Actor::recordMemory()
+{
+    if (m_stopwatch)
+        m_laterMemory.push_back({m_places - 1, m_meter.live()});
+    else if (m_run.recorder)
+        m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, now(), m_meter.live()});
+}
+
+void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
+{
+    if (m_run.recorder)
+        m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
+}
+
+/// `task` none: it is only waited for.
+void Actor::recordLater(TaskId task, std::size_t start, std::size_t end)
+{
+    m_laterTasks.push_back({task, m_instruction.load(std::memory_order_relaxed), start, end});
+}
+
+Nanoseconds Actor::now() const
+{
+    return m_run.virtualClock ? m_clock : steadyNow();
+}
+
+ActorStatus Actor::status() const
+{
+    ActorStatus status;
+    status.state = m_state.load(std::memory_order_seq_cst);
+    status.instruction = m_instruction.load(std::memory_order_relaxed);
+    if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
+        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
+        status.ready = events[status.exchange]->complete();
+    } else if (status.state == State::WaitsForLink) {
+        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        status.ready = m_run.leftLink[status.exchange].load(std::memory_order_acquire);
+    }
+    return status;
+}
+
+} // namespace pipewright

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One device at work: walks its instruction list, in order, once per step. Sends and receives are only
+// posted, unless the Program's transfers block; computing waits for what it reads, and a Free for the send that
+// still reads the buffer. An actor knows nothing of other actors but the links; where it stands can be read by
+// the watching thread at any time.
+#pragma once
+
+#include "executor/runtime/memorymeter.h"
+#include "executor/runtime/plan.h"
+#include "executor/runtime/recorder.h"
+
+#include <atomic>
+#include <exception>
+
+namespace pipewright {
+
+/// Deliberate trouble, for tests and for seeing what a schedule does about it.
+struct Fault {
+    enum class Kind {
+        Dies,        ///< the device stops for good before `instruction`
+        Stalls,      ///< it hangs there, still alive
+        Slows,       ///< every instruction from there on takes `delay` longer
+        Throws,      ///< the maths fails there
+        OutOfMemory, ///< an allocation fails there
+        LinkStalls,  ///< whatever the device sends from there on is never carried
+        Killed,      ///< the whole process is killed there, as a crash or another program would
+    };
+    Kind kind = Kind::Dies;
+    int device = 0;
+    int step = 0;
+    std::uint32_t instruction = 0;
+    Nanoseconds delay = 0;
+};
+
+/// Where an actor stands.
+struct ActorStatus {
+    enum class State : std::uint8_t {
+        Idle,
+        Running,
+        WaitsForArrival,
+        WaitsForSend,
+        WaitsForLink, ///< virtual clock: until it is known when the exchange leaves a shared link
+        Stalled,
+        Dead,
+        Failed,
+        Done
+    };
+    State state = State::Idle;
+    std::uint32_t instruction = 0;
+    int exchange = -1; ///< that it waits for
+    /// The awaited event has happened, so the actor is about to go on.
+    bool ready = false;
+};
+
+/// What the actors of a run share. Written while no actor runs, except where noted.
+struct RunState {
+    const Program* program = nullptr;
+    Plan plan;
+    std::vector<Region> regions;
+    std::vector<std::unique_ptr<Link>> links;
+    std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: exchanged over links
+    std::vector<std::unique_ptr<Event>> arrived, sent; ///< per exchange
+    StageWork* work = nullptr;
+    Recorder* recorder = nullptr; ///< may be null
+    std::vector<Fault> faults;
+    int step = 0;
+    Nanoseconds stepStart = 0;
+    bool linksFinishLater = false; ///< copies are asked for when they have arrived, see Link::finished
+    std::atomic<bool> stopped{false};
+
+    // Virtual clock: when a buffer that a block made is ready, when an exchange began and ended. Each place
+    // is written by one actor before it posts the exchange that makes another actor read it.
+    bool virtualClock = false;
+    bool emulateLinks = false;          ///< timed maths: a transfer takes its duration
+    std::vector<Nanoseconds> durations; ///< per task; needed by the two above
+    std::vector<Nanoseconds> latencies; ///< per task: how long a transfer is under way after it left a shared link
+    std::vector<Nanoseconds> bufferReady;
+    std::vector<Nanoseconds> exchangeStart, exchangeEnd;
+    std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it
+    std::vector<std::atomic<bool>> leftLink;             ///< its end is known, to the next one on a shared link
+};
+
+class Actor {
+public:
+    /// `captureBlocks`: blocks that repeat are captured once and issued as a whole from then on.
+    Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks);
+
+    /// Before the actors of a step are started, so that none of them looks done when it has not begun.
+    void prepareStep() { setState(State::Idle); }
+    /// One step, on the calling thread. Returns early when stopped or when a fault injectsFault. An exception
+    /// of the maths or of a memory check is kept in failure().
+    void runStep();
+
+    int device() const { return m_device; }
+    ActorStatus status() const;
+    std::uint64_t progress() const { return m_progress.load(std::memory_order_seq_cst); }
+    std::exception_ptr failure() const { return m_failure; }
+    Stream& stream() { return *m_stream; }
+    MemoryMeter& meter() { return m_meter; }
+    /// Virtual clock: when this device's last task ended.
+    Nanoseconds clock() const { return m_clock; }
+    void setClock(Nanoseconds time) { m_clock = time; }
+
+private:
+    using State = ActorStatus::State;
+
+    bool walk();
+    bool settle();
+    void issue(const PlannedInstruction& instruction, const TaskContext& context);
+    std::size_t mark();
+    bool execute(const PlannedInstruction& instruction);
+    bool compute(const PlannedInstruction& instruction);
+    bool reduce(const PlannedInstruction& instruction);
+    PairSum* sumOf(int sum) const;
+    void postSum(int sum);
+    void recordSums();
+    bool send(int exchange);
+    bool receive(int exchange);
+    bool stampSend(std::size_t exchange);
+    bool finishBlocking(State side, int exchange);
+    bool waitFor(State state, int exchange);
+    bool waitForLink(int exchange);
+    bool isTransfer(int exchange) const;
+    bool waitForPin(Nanoseconds earliestStart);
+    bool injectFault(std::uint32_t index);
+    bool pause(Nanoseconds duration);
+
+    void acquire(const PlannedInstruction& instruction);
+    void releaseTransient(const PlannedInstruction& instruction);
+    void recordMemory();
+    void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
+    void recordLater(TaskId task, std::size_t start, std::size_t end);
+    void recordCopy(int exchange, const Copied& copied);
+    void recordFinished(int link);
+    void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
+    void makeProgress() { m_progress.fetch_add(1, std::memory_order_seq_cst); }
+    Nanoseconds now() const;
+
+    RunState& m_run;
+    const int m_device;
+    const DevicePlan* m_plan = nullptr;
+    std::unique_ptr<Stream> m_stream;
+    std::unique_ptr<kernels::Operations> m_operations;
+    MemoryMeter m_meter;
+    bool m_hasFaults = false;
+    bool m_linksStalled = false; ///< a fault: nothing that is sent moves
+    Nanoseconds m_clock = 0;
+    Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
+    std::exception_ptr m_failure;
+    std::vector<Copied> m_finished;
+
+    // A device that does things later than they are issued: what happened when is known when the step is over.
+    struct LaterTask {
+        TaskId task = none;
+        std::uint32_t instruction = 0;
+        std::size_t start = 0, end = 0; ///< places of the stopwatch
+    };
+    struct LaterMemory {
+        std::size_t place = 0;
+        Bytes bytes = 0;
+    };
+    std::unique_ptr<Stopwatch> m_stopwatch;
+    std::unique_ptr<BlockMarks> m_marks;
+    bool m_capture = false;
+    std::size_t m_places = 0; ///< marked in this step
+    std::vector<LaterTask> m_laterTasks;
+    std::vector<LaterMemory> m_laterMemory;
+    std::vector<std::string> m_labels; ///< per instruction, for m_marks
+
+    alignas(64) std::atomic<std::uint64_t> m_progress{0};
+    std::atomic<State> m_state{State::Idle};
+    std::atomic<std::uint32_t> m_instruction{0};
+    std::atomic<int> m_exchange{-1};
+};
+
+} // namespace pipewright

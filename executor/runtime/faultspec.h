@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Faults as text, so that trouble can be ordered from the command line: "dies:1:2:17" is device 1 in step 2 at
+// instruction 17. What may happen is listed with Fault; a slow device is given its delay, "slows:0:0:0:5ms".
+#pragma once
+
+#include "executor/runtime/actor.h"
+
+#include <string>
+
+namespace pipewright {
+
+/// KIND:DEVICE:STEP:INSTRUCTION[:DELAY] with KIND one of dies, stalls, slows, throws, out-of-memory, link-stalls,
+/// killed. Throws Error, with `where` as its place, when the text is none.
+Fault parseFault(const std::string& text, const std::string& where);
+
+} // namespace pipewright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Counts what really lives on a device while instructions run, so that the measured peak is measured and
+// not copied from the prediction. In check mode it also keeps the live places, refuses overlaps and
+// double releases, and overwrites what is released, so that a use after the end shows as NaN.
+#pragma once
+
+#include "executor/runtime/backend.h"
+
+#include <vector>
+
+namespace pipewright {
+
+class MemoryMeter {
+public:
+    /// `mostLive` places are reserved for check mode; nothing is allocated afterwards.
+    MemoryMeter(int device, bool check, std::size_t mostLive);
+
+    /// Counts memory that lives during the whole run.
+    void addPersistent(Bytes bytes);
+    /// Throws Error in check mode when the place overlaps a live one.
+    void acquire(BufferId buffer, Region place);
+    /// Throws Error in check mode when the buffer does not live there.
+    void release(BufferId buffer, Region place);
+    /// Throws Error when something still lives that is not persistent.
+    void expectOnlyPersistent() const;
+
+    Bytes live() const { return m_live; }
+    Bytes peak() const { return m_peak; }
+
+private:
+    struct Live {
+        BufferId buffer;
+        Region place;
+    };
+    std::string where() const;
+
+    int m_device;
+    bool m_check;
+    Bytes m_persistent = 0;
+    Bytes m_live = 0;
+    Bytes m_peak = 0;
+    std::vector<Live> m_places; ///< check mode only; few at a time, searched linearly
+};
+
+} // namespace pipewright

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime/plan.h"
+
+#include "core/base/diagnostic.h"
+#include "core/program/overlaps.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace pipewright {
+
+namespace {
+
+class Planner {
+public:
+    Planner(const Program& program, std::span<const Region> regions, StageWork& work)
+        : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
+          m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1),
+          m_partner(overlapPartners(program))
+    {
+    }
+
+    Plan run(std::vector<std::vector<BufferLife>> lifetimes)
+    {
+        addExchanges();
+        for (const auto& dependency : m_program.extraDependencies) {
+            if (dependency.after == none) {
+                Nanoseconds& pin = m_pins[dependency.task];
+                pin = std::max(pin, dependency.earliestStart);
+            } else if (dependency.when == Program::ExtraDependency::When::LinkFree) {
+                m_plan.transfers[m_exchangeOfTask[dependency.task]].behind = m_exchangeOfTask[dependency.after];
+            } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blockingTransfers) {
+                m_plan.transfers[m_exchangeOfTask[dependency.task]].behindBlocks = true;
+            }
+        }
+        for (std::size_t d = 0; d < m_program.devices.size(); ++d)
+            m_plan.devices.push_back(planDevice(static_cast<int>(d), std::move(lifetimes[d])));
+        return std::move(m_plan);
+    }
+
+    std::vector<PlannedLink> links()
+    {
+        addExchanges();
+        return std::move(m_plan.links);
+    }
+
+private:
+    void addExchanges()
+    {
+        for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
+            if (m_program.tasks[task].kind == TaskKind::Transfer)
+                addTransfer(task);
+            else if (isReduction(m_program.tasks[task].kind))
+                addReduction(task);
+        }
+    }
+
+    BufferView view(BufferId buffer) const { return {buffer, &m_program.buffers[buffer], m_regions[buffer]}; }
+
+    std::vector<Region> regionsOf(std::span<const BufferId> buffers) const
+    {
+        std::vector<Region> regions;
+        for (const BufferId buffer : buffers)
+            regions.push_back(m_regions[buffer]);
+        return regions;
+    }
+
+    int linkBetween(int from, int to)
+    {
+        const auto [found, isNew] = m_linkOfPair.emplace(std::pair(from, to), static_cast<int>(m_plan.links.size()));
+        if (isNew)
+            m_plan.links.push_back({from, to, 0, 0});
+        return found->second;
+    }
+
+    int addExchange(TaskId task, int from, int to, std::vector<Region> source, std::vector<Region> destination)
+    {
+        const int link = linkBetween(from, to);
+        PlannedLink& planned = m_plan.links[link];
+        ++planned.postings;
+        const Bytes bytes = std::accumulate(source.begin(), source.end(), Bytes{0},
+                                            [](Bytes sum, const Region& region) { return sum + region.bytes; });
+        planned.largest = std::max(planned.largest, bytes);
+        m_plan.transfers.push_back({task, from, to, link, std::move(source), std::move(destination), -1, false});
+        return static_cast<int>(m_plan.transfers.size()) - 1;
+    }
+
+    void addTransfer(TaskId id)
+    {
+        const Task& task = m_program.tasks[id];
+        const int exchange =
+            addExchange(id, task.device, task.peer, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)));
+        m_exchangeOfTask[id] = exchange;
+        for (const BufferId buffer : m_program.writes(id))
+            m_arrivalOfBuffer[buffer] = exchange;
+    }
+
+    BufferView gradientsOf(TaskId id, int stage, int replica) const
+    {
+        for (BufferId buffer = 0; buffer < m_program.buffers.size(); ++buffer) {
+            const Buffer& description = m_program.buffers[buffer];
+            if (!isPersistent(description.kind))
+                break;
+            if (description.kind == BufferKind::Gradients && description.stage == stage
+                && description.replica == replica) {
+                BufferView gradients = view(buffer);
+                gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
+                return gradients;
+            }
+        }
+        throw Error(m_program.label(id),
+                    "has no gradient of stage " + std::to_string(stage) + " in replica " + std::to_string(replica)
+                        + " to reduce",
+                    "compile the schedule again");
+    }
+
+    Region inboxOn(TaskId id, int device) const
+    {
+        for (const BufferId buffer : m_program.writes(id)) {
+            if (m_program.buffers[buffer].kind == BufferKind::ReduceInbox && m_program.buffers[buffer].device == device)
+                return m_regions[buffer];
+        }
+        throw Error(m_program.label(id), "has no inbox on device " + std::to_string(device),
+                    "compile the schedule again");
+    }
+
+    void addReduction(TaskId id)
+    {
+        const Task& task = m_program.tasks[id];
+        // A sum over replicas has replica 0 as its root; one over two stages stays within its replica.
+        const BufferView root = gradientsOf(id, task.stage, task.kind == TaskKind::ReplicaSum ? 0 : task.replica);
+        const BufferView other = gradientsOf(id, task.microbatch, task.replica);
+        m_plan.reductions.emplace(id, std::pair(root, other));
+        if (task.peer < 0 || task.peer == task.device)
+            return;
+        const Region rootInbox = inboxOn(id, task.device);
+        const Region otherInbox = inboxOn(id, task.peer);
+        // The inbox has the size of the shared parameter; what is sent must be exactly that.
+        const Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
+        const Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
+        m_exchangeOfTask[id] = addExchange(id, task.device, task.peer, {fromRoot}, {otherInbox});
+        addExchange(id, task.peer, task.device, {fromOther}, {rootInbox});
+        const std::pair devices = std::minmax(task.device, task.peer);
+        const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
+        if (isNew)
+            m_plan.sumPairs.push_back({devices.first, devices.second, 0});
+        m_sumOfTask[id] = static_cast<int>(m_plan.sums.size());
+        m_plan.sums.push_back({id, found->second, m_plan.sumPairs[found->second].sums++, m_exchangeOfTask[id]});
+    }
+
+    DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
+    {
+        DevicePlan plan;
+        plan.lifetimes = std::move(lifetimes);
+        const auto& instructions = m_program.devices[device].instructions;
+        std::uint32_t nextLifetime = 0;
+        std::size_t live = 0;
+        std::vector<std::pair<std::size_t, std::uint32_t>> posts; // instruction, sum
+        for (std::uint32_t i = 0; i < instructions.size(); ++i) {
+            const Instruction& instruction = instructions[i];
+            PlannedInstruction planned;
+            planned.kind = instruction.kind;
+            planned.task = instruction.task;
+            planned.acquired.begin = nextLifetime;
+            std::size_t transient = 0;
+            for (; nextLifetime < plan.lifetimes.size() && plan.lifetimes[nextLifetime].begin == i; ++nextLifetime)
+                transient += plan.lifetimes[nextLifetime].transient();
+            planned.acquired.end = nextLifetime;
+            live += planned.acquired.end - planned.acquired.begin;
+            plan.mostLive = std::max(plan.mostLive, live);
+            live -= transient;
+
+            switch (instruction.kind) {
+            case InstructionKind::Free:
+                if (instruction.task != none)
+                    planned.send = m_exchangeOfTask[instruction.task];
+                if (instruction.buffer != none) {
+                    planned.freed = instruction.buffer;
+                    --live;
+                    addArrivals(plan, planned, {&instruction.buffer, 1});
+                }
+                break;
+            case InstructionKind::Send: planned.send = m_exchangeOfTask[instruction.task]; break;
+            case InstructionKind::Receive: planned.receive = m_exchangeOfTask[instruction.task]; break;
+            case InstructionKind::Reduce:
+                planReduce(planned, device);
+                addViews(plan, planned, device);
+                if (planned.sum >= 0)
+                    placePost(plan, planned, device, posts);
+                break;
+            case InstructionKind::Compute:
+            case InstructionKind::Update:
+                addViews(plan, planned, device);
+                planPair(planned);
+                addArrivals(plan, planned, m_program.reads(instruction.task));
+                if (planned.pair == PlannedInstruction::Pair::First)
+                    addArrivals(plan, planned, m_program.reads(m_partner[instruction.task]));
+                if (const auto pin = m_pins.find(instruction.task); pin != m_pins.end())
+                    planned.earliestStart = pin->second;
+                break;
+            }
+            plan.instructions.push_back(planned);
+        }
+        std::stable_sort(posts.begin(), posts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (const auto& [instruction, sum] : posts) {
+            PlannedInstruction::Range& range = plan.instructions[instruction].posts;
+            if (range.begin == range.end)
+                range.begin = static_cast<std::uint32_t>(plan.posts.size());
+            plan.posts.push_back(sum);
+            range.end = static_cast<std::uint32_t>(plan.posts.size());
+        }
+        return plan;
+    }
+
+    /// The own values are complete behind the last block of their stage, and from there on the other device's may come,
+    /// beside the blocks of other stages; unless an earlier reduction changes them.
+    void placePost(const DevicePlan& plan, PlannedInstruction& planned, int device,
+                   std::vector<std::pair<std::size_t, std::uint32_t>>& posts) const
+    {
+        const auto& [root, other] = m_plan.reductions.at(planned.task);
+        const BufferView& own = m_program.tasks[planned.task].device == device ? root : other;
+        const auto touches = [&](const PlannedInstruction& before) {
+            if (before.task == none)
+                return false;
+            const Task& task = m_program.tasks[before.task];
+            return (before.kind == InstructionKind::Compute || before.kind == InstructionKind::Update)
+                   && task.stage == own.description->stage && task.replica == own.description->replica;
+        };
+        const auto changes = [&](const PlannedInstruction& before) {
+            if (before.kind != InstructionKind::Reduce)
+                return false;
+            const auto& [first, second] = m_plan.reductions.at(before.task);
+            return first.id == own.id || second.id == own.id;
+        };
+        planned.postsSum = true;
+        for (std::size_t i = plan.instructions.size(); i-- > 0;) {
+            if (changes(plan.instructions[i]))
+                return;
+            if (touches(plan.instructions[i])) {
+                planned.postsSum = false;
+                posts.emplace_back(i, static_cast<std::uint32_t>(planned.sum));
+                return;
+            }
+        }
+    }
+
+    void planReduce(PlannedInstruction& planned, int device)
+    {
+        const int fromRoot = m_exchangeOfTask[planned.task];
+        if (fromRoot < 0)
+            return;
+        planned.sum = m_sumOfTask[planned.task];
+        const bool isRoot = m_program.tasks[planned.task].device == device;
+        planned.send = isRoot ? fromRoot : fromRoot + 1;
+        planned.receive = isRoot ? fromRoot + 1 : fromRoot;
+    }
+
+    void planPair(PlannedInstruction& planned) const
+    {
+        if (!m_partner.empty() && m_partner[planned.task] != none)
+            planned.pair = planned.task < m_partner[planned.task] ? PlannedInstruction::Pair::First
+                                                                  : PlannedInstruction::Pair::Second;
+    }
+
+    void addViews(DevicePlan& plan, PlannedInstruction& planned, int device)
+    {
+        const auto add = [&](std::span<const BufferId> buffers) {
+            PlannedInstruction::Range range;
+            range.begin = static_cast<std::uint32_t>(plan.views.size());
+            for (const BufferId buffer : buffers) {
+                if (m_program.buffers[buffer].device == device)
+                    plan.views.push_back(view(buffer));
+            }
+            range.end = static_cast<std::uint32_t>(plan.views.size());
+            return range;
+        };
+        planned.reads = add(m_program.reads(planned.task));
+        planned.writes = add(m_program.writes(planned.task));
+    }
+
+    void addArrivals(DevicePlan& plan, PlannedInstruction& planned, std::span<const BufferId> buffers)
+    {
+        if (planned.arrivals.begin == planned.arrivals.end) // else those of a pair's second follow
+            planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
+        for (const BufferId buffer : buffers) {
+            if (m_arrivalOfBuffer[buffer] >= 0)
+                plan.arrivals.push_back(static_cast<std::uint32_t>(m_arrivalOfBuffer[buffer]));
+        }
+        planned.arrivals.end = static_cast<std::uint32_t>(plan.arrivals.size());
+    }
+
+    const Program& m_program;
+    std::span<const Region> m_regions;
+    StageWork& m_work;
+    std::vector<int> m_exchangeOfTask;
+    std::vector<int> m_arrivalOfBuffer;
+    std::vector<int> m_sumOfTask;
+    std::vector<TaskId> m_partner; ///< see overlapPartners()
+    std::map<std::pair<int, int>, int> m_linkOfPair;
+    std::map<std::pair<int, int>, std::size_t> m_pairOfDevices;
+    std::map<TaskId, Nanoseconds> m_pins;
+    Plan m_plan;
+};
+
+} // namespace
+
+Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
+             StageWork& work)
+{
+    return Planner(program, regions, work).run(std::move(lifetimes));
+}
+
+std::vector<PlannedLink> planLinks(const Program& program, StageWork& work)
+{
+    std::vector<Region> sizes;
+    sizes.reserve(program.buffers.size());
+    for (const Buffer& buffer : program.buffers)
+        sizes.push_back({nullptr, buffer.bytes});
+    return Planner(program, sizes, work).links();
+}
+
+} // namespace pipewright

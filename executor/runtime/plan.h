@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A Program with every address filled in: per device a flat list that its actor can walk without looking
+// anything up, and per transfer the two sides that its link needs. Made once, before the first step.
+#pragma once
+
+#include "executor/runtime/arena.h"
+#include "executor/runtime/stagework.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+/// Data that crosses one directed pair of devices once per step: a transfer, or one half of a reduction.
+struct PlannedTransfer {
+    TaskId task = none;
+    int from = -1, to = -1;
+    int link = -1; ///< index into Plan::links
+    std::vector<Region> source, destination;
+    int behind = -1; ///< virtual clock: the exchange that must have left the shared link before this one
+    /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
+    bool behindBlocks = false;
+};
+
+struct PlannedInstruction {
+    /// A range [begin, end) of one of the lists below.
+    struct Range {
+        std::uint32_t begin = 0, end = 0;
+    };
+    /// Which block of an overlapped pair. A device does one thing at a time, so the second follows the first.
+    enum class Pair : std::uint8_t { None, First, Second };
+    InstructionKind kind = InstructionKind::Compute;
+    Pair pair = Pair::None;
+    TaskId task = none;
+    Range reads, writes; ///< into DevicePlan::views
+    Range acquired;      ///< into DevicePlan::lifetimes: what begins here
+    Range arrivals; ///< into DevicePlan::arrivals: exchanges that must have arrived, for a pair's first those of both
+    BufferId freed = none;         ///< Free only; none: it only waits
+    int send = -1;                 ///< exchange sent here; for a Free: the send to wait for
+    int receive = -1;              ///< exchange received here
+    int sum = -1;                  ///< Reduce with another device: index into Plan::sums
+    bool postsSum = false;         ///< and where its own values are posted only here
+    Range posts;                   ///< into DevicePlan::posts: sums of which the own values are complete behind this
+    Nanoseconds earliestStart = 0; ///< a pin, from the beginning of the step
+};
+
+struct DevicePlan {
+    std::vector<PlannedInstruction> instructions;
+    std::vector<BufferLife> lifetimes;
+    std::vector<BufferView> views;
+    std::vector<std::uint32_t> arrivals;
+    std::vector<std::uint32_t> posts; ///< indices into Plan::sums
+    std::size_t mostLive = 0;         ///< buffers at one time
+};
+
+struct PlannedLink {
+    int from = -1, to = -1;
+    std::size_t postings = 0;
+    Bytes largest = 0; ///< bytes of the largest exchange
+};
+
+/// A reduction of two devices as one operation, which a backend may have: see Backend::createPairSum.
+struct PlannedSum {
+    TaskId task = none;
+    std::size_t pair = 0;  ///< index into Plan::sumPairs
+    std::size_t index = 0; ///< among those of the pair
+    int exchange = -1;     ///< what the root would send; what the other would send is the next one
+};
+struct SumPair {
+    int first = -1, second = -1;
+    std::size_t sums = 0;
+};
+
+struct Plan {
+    std::vector<DevicePlan> devices;
+    std::vector<PlannedTransfer> transfers;
+    std::vector<PlannedLink> links;
+    std::vector<PlannedSum> sums;
+    std::vector<SumPair> sumPairs;
+    /// Gradient sums of the two owners, per Reduce task.
+    std::map<TaskId, std::pair<BufferView, BufferView>> reductions;
+};
+
+/// `regions` per buffer; `lifetimes` per device, with which the regions were planned. `work` says which
+/// part of a gradient a reduction exchanges. Throws Error when the program is not consistent.
+Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
+             StageWork& work);
+
+/// Its links alone, which need no addresses: before anything is allocated.
+std::vector<PlannedLink> planLinks(const Program& program, StageWork& work);
+
+} // namespace pipewright

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime/runtime.h"
+
+#include "executor/runtime/clock.h"
+#include "executor/runtime/collectives.h"
+
+#include <algorithm>
+#include <new>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+namespace pipewright {
+
+Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
+    : m_backend(backend), m_options(std::move(options)), m_peers(backend.peers())
+{
+    m_run.program = &program;
+    m_run.work = &work;
+    m_run.recorder = recorder;
+    m_run.faults = m_options.faults;
+    m_run.virtualClock = m_options.virtualClock;
+    m_run.emulateLinks = m_options.emulateLinks;
+    m_run.durations = m_options.durations;
+    m_run.latencies = m_options.latencies;
+    if ((m_run.virtualClock || m_run.emulateLinks) && m_run.durations.size() != program.tasks.size())
+        throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
+                    "take them from the Evaluator of this program");
+    const auto& extras = program.extraDependencies;
+    const bool sharesLinks = std::any_of(extras.begin(), extras.end(), [](const Program::ExtraDependency& extra) {
+        return extra.when == Program::ExtraDependency::When::LinkFree;
+    });
+    if (m_run.virtualClock && sharesLinks && m_run.latencies.size() != program.tasks.size())
+        throw Error("run", "needs the latency of each transfer on a shared link", "take them from linkLatencies()");
+    if (static_cast<int>(program.devices.size()) > backend.devices())
+        throw Error("run",
+                    "the program has " + std::to_string(program.devices.size()) + " devices, the " + backend.name()
+                        + " backend " + std::to_string(backend.devices()),
+                    "use a design with fewer devices");
+    if (m_peers && static_cast<int>(program.devices.size()) != backend.devices())
+        throw Error("run",
+                    "the program has " + std::to_string(program.devices.size()) + " devices, and there are "
+                        + std::to_string(backend.devices()) + " processes",
+                    "start one process per device");
+    if (m_peers && m_run.virtualClock)
+        throw Error("clock", "several processes have no common virtual clock", "use --backend host, or the real clock");
+    work.useDevices(backend);
+    allocate();
+    work.prepare(program, m_run.regions);
+    startActors();
+}
+
+Runtime::~Runtime()
+{
+    stopActors();
+    m_quit.store(true, std::memory_order_release);
+    m_round.fetch_add(1, std::memory_order_release);
+    m_round.notify_all();
+    for (std::thread& thread : m_threads)
+        thread.join();
+    if (m_peers)
+        m_peers->endRun();
+}
+
+/// One block per device for what comes and goes, one for what stays.
+void Runtime::allocate()
+{
+    const Program& program = *m_run.program;
+    m_run.regions.resize(program.buffers.size());
+    std::vector<BufferPlaces> places;
+    for (std::size_t d = 0; d < program.devices.size(); ++d)
+        places.push_back(planBuffers(program, static_cast<int>(d)));
+    predict(places);
+    std::vector<std::vector<BufferLife>> allLifetimes;
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        Device& device = m_backend.device(static_cast<int>(d));
+        BufferPlaces& own = places[d];
+        // Another process's buffers are only known by their sizes here.
+        const bool local = m_backend.isLocal(static_cast<int>(d));
+        const auto at = [local](const Allocation& memory, Bytes offset) {
+            return local ? memory.region().data + offset : nullptr;
+        };
+        const auto& transient = m_memory.emplace_back(device.allocate(local ? own.arena.bytes : 0));
+        for (std::size_t i = 0; i < own.lifetimes.size(); ++i) {
+            const BufferId buffer = own.lifetimes[i].buffer;
+            m_run.regions[buffer] = {at(*transient, own.arena.offsets[i]), program.buffers[buffer].bytes};
+        }
+        const auto& lasting = m_memory.emplace_back(device.allocate(local ? own.lastingBytes : 0));
+        for (const auto& [buffer, offset] : own.lasting)
+            m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};
+        m_arenaBytes.push_back(own.arena.bytes); // the plan's, on every device
+        m_persistentBytes.push_back(own.persistent);
+        allLifetimes.push_back(std::move(own.lifetimes));
+    }
+    plan(std::move(allLifetimes));
+}
+
+/// Before anything is allocated: half of it may be more than a machine shared with others can spare.
+void Runtime::predict(std::span<const BufferPlaces> places)
+{
+    const std::vector<PlannedLink> links = planLinks(*m_run.program, *m_run.work);
+    m_predicted = predictMemory(*m_run.program, places, links, storedSends(), *m_run.work, m_backend);
+    if (Diagnostics why = whyNotFitting(m_predicted, m_backend, m_options.deviceMemory); !why.empty())
+        throw Error(std::move(why));
+}
+
+/// A transfer that blocks both devices is a rendezvous.
+int Runtime::storedSends() const
+{
+    return m_run.program->blockingTransfers ? 0 : m_options.eagerSlots;
+}
+
+void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
+{
+    const Program& program = *m_run.program;
+    m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
+    for (const PlannedLink& link : m_run.plan.links)
+        m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to)
+                                  ? m_backend.createLink(link.from, link.to, linkOptions(link, storedSends()))
+                                  : nullptr);
+    for (const SumPair& pair : m_run.plan.sumPairs)
+        m_run.sums.push_back(m_run.work->addsUp() && (m_backend.isLocal(pair.first) || m_backend.isLocal(pair.second))
+                                 ? m_backend.createPairSum(pair.first, pair.second, pair.sums)
+                                 : nullptr);
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        m_actorOfDevice.push_back(m_actors.size());
+        if (!m_backend.isLocal(static_cast<int>(d)))
+            continue;
+        Device& device = m_backend.device(static_cast<int>(d));
+        m_run.linksFinishLater = m_run.linksFinishLater || device.capabilities().asynchronous;
+        const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
+        m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device, check, m_options.captureBlocks));
+        m_actors.back()->meter().addPersistent(m_persistentBytes[d]);
+    }
+    for (const PlannedTransfer& exchange : m_run.plan.transfers) {
+        const auto event = [&](int device) {
+            return m_backend.isLocal(device) ? m_backend.device(device).createEvent(actor(device).stream()) : nullptr;
+        };
+        m_run.arrived.push_back(event(exchange.to));
+        m_run.sent.push_back(event(exchange.from));
+    }
+    if (m_run.virtualClock) {
+        m_run.bufferReady.resize(program.buffers.size());
+        const std::size_t exchanges = m_run.plan.transfers.size();
+        for (auto* times : {&m_run.exchangeStart, &m_run.exchangeEnd, &m_run.senderReady, &m_run.receiverReady})
+            times->resize(exchanges);
+        m_run.leftLink = std::vector<std::atomic<bool>>(exchanges);
+    }
+}
+
+void Runtime::startActors()
+{
+    for (std::size_t d = 0; d < m_actors.size(); ++d)
+        m_threads.emplace_back([this, d] { actorThread(d); });
+}
+
+void Runtime::actorThread(std::size_t device)
+{
+#ifdef __linux__
+    // Timed blocks sleep: by default the kernel may wake them 50 microseconds late.
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+#endif
+    for (std::uint32_t seen = 0;;) {
+        m_round.wait(seen, std::memory_order_acquire);
+        seen = m_round.load(std::memory_order_acquire);
+        if (m_quit.load(std::memory_order_acquire))
+            return;
+        m_actors[device]->runStep();
+        const std::lock_guard lock(m_mutex);
+        if (--m_running == 0)
+            m_finished.notify_one();
+    }
+}
+
+StepOutcome Runtime::runStep(int step)
+{
+    for (const auto& link : m_run.links)
+        if (link)
+            link->reset();
+    for (const auto& sum : m_run.sums)
+        if (sum)
+            sum->reset();
+    for (const auto* events : {&m_run.arrived, &m_run.sent})
+        for (const auto& event : *events)
+            if (event)
+                event->reset();
+    // Here too, not only while watching: a step may be over before anyone watches.
+    const bool cancelledBefore = m_peers ? m_peers->allReduce({.cancelled = cancelled()}).cancelled : cancelled();
+    if (cancelledBefore) {
+        StepOutcome outcome;
+        outcome.start = outcome.end = steadyNow();
+        outcome.loss = noLoss;
+        outcome.cancelled = true;
+        return outcome;
+    }
+    for (std::atomic<bool>& left : m_run.leftLink)
+        left.store(false, std::memory_order_relaxed);
+    m_run.step = step;
+    m_run.work->beginStep(step);
+    m_backend.beginStep();
+
+    StepOutcome outcome;
+    if (m_run.virtualClock) {
+        for (const auto& actor : m_actors)
+            outcome.start = std::max(outcome.start, actor->clock());
+        for (const auto& actor : m_actors)
+            actor->setClock(outcome.start);
+    } else {
+        outcome.start = steadyNow();
+    }
+    m_run.stepStart = outcome.start;
+    for (const auto& actor : m_actors)
+        actor->prepareStep();
+    {
+        const std::lock_guard lock(m_mutex);
+        m_running = m_actors.size();
+    }
+    m_round.fetch_add(1, std::memory_order_release);
+    m_round.notify_all();
+
+    RunSnapshot snapshot;
+    std::string reason;
+    const Verdict verdict = watch(snapshot, reason);
+    if (verdict == Verdict::Failed)
+        fail(reason, snapshot);
+    if (m_run.virtualClock) {
+        for (const auto& actor : m_actors)
+            outcome.end = std::max(outcome.end, actor->clock());
+    } else {
+        outcome.end = steadyNow();
+    }
+    outcome.cancelled = verdict == Verdict::Cancelled;
+    outcome.loss = outcome.cancelled ? noLoss : m_run.work->endStep(step);
+    if (m_peers && !outcome.cancelled) {
+        publish();
+        const StepShare all = m_peers->allReduce({outcome.start, outcome.end, outcome.loss, false});
+        outcome.start = all.start;
+        outcome.end = all.end;
+        outcome.loss = all.loss;
+    }
+    return outcome;
+}
+
+/// Returns when no actor runs any more.
+Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
+{
+    const bool provable = !m_run.linksFinishLater;
+    std::uint64_t lastProgress = totalProgress();
+    Nanoseconds lastChange = steadyNow();
+    Verdict verdict = Verdict::Finished;
+    std::unique_lock lock(m_mutex);
+    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval),
+                                [this] { return m_running == 0; })) {
+        lock.unlock();
+        publish();
+        if (m_peers && !m_peers->failureReason().empty()) {
+            verdict = Verdict::Failed;
+            reason = m_peers->failureReason();
+            snapshot = takeSnapshot();
+        } else if (cancelled()) {
+            verdict = Verdict::Cancelled;
+        } else {
+            // A snapshot counts only if nothing moved while it was taken.
+            const std::uint64_t before = totalProgress();
+            snapshot = takeSnapshot();
+            const bool still = totalProgress() == before;
+            if (before != lastProgress) {
+                lastProgress = before;
+                lastChange = steadyNow();
+            }
+            const bool failed =
+                std::any_of(snapshot.actors.begin(), snapshot.actors.end(),
+                            [](const ActorStatus& actor) { return actor.state == ActorStatus::State::Failed; });
+            if (failed && !provable && !m_peers) {
+                verdict = Verdict::Failed; // whom it keeps waiting cannot be told from who is busy
+                reason = "a device failed";
+            } else if (still && provable && cannotGoOn(snapshot)) {
+                verdict = Verdict::Failed;
+                reason = "no device can go on";
+            } else if (steadyNow() - lastChange > m_options.deadline) {
+                verdict = Verdict::Failed;
+                reason = "no device has made progress for " + formatDuration(m_options.deadline);
+            }
+        }
+        if (verdict != Verdict::Finished)
+            stopActors();
+        lock.lock();
+        if (verdict != Verdict::Finished) {
+            m_finished.wait(lock, [this] { return m_running == 0; });
+            return verdict;
+        }
+    }
+    lock.unlock();
+    snapshot = takeSnapshot();
+    const auto stuck = std::any_of(m_actors.begin(), m_actors.end(),
+                                   [](const auto& actor) { return actor->status().state != ActorStatus::State::Done; });
+    if (stuck) {
+        reason = "not every device finished its list";
+        return Verdict::Failed;
+    }
+    return Verdict::Finished;
+}
+
+bool Runtime::cancelled() const
+{
+    const bool asked = m_options.cancel != nullptr && m_options.cancel->load(std::memory_order_relaxed);
+    if (asked && m_peers)
+        m_peers->cancel();
+    return asked || (m_peers && m_peers->cancelled());
+}
+
+/// Lets the other processes know where the own device stands.
+void Runtime::publish() const
+{
+    for (const auto& actor : m_actors)
+        if (m_peers) {
+            const ActorStatus status = actor->status();
+            m_peers->publish({actor->progress(), status.instruction, status.exchange,
+                              static_cast<std::uint8_t>(status.state), status.ready});
+        }
+}
+
+RunSnapshot Runtime::takeSnapshot() const
+{
+    RunSnapshot snapshot;
+    for (int d = 0; d < static_cast<int>(m_run.program->devices.size()); ++d) {
+        if (m_backend.isLocal(d)) {
+            snapshot.actors.push_back(actor(d).status());
+            continue;
+        }
+        const Standing standing = m_peers->standing(d);
+        const auto state =
+            m_peers->gone(d) ? ActorStatus::State::Dead : static_cast<ActorStatus::State>(standing.state);
+        snapshot.actors.push_back({state, standing.instruction, standing.exchange, standing.ready});
+    }
+    for (const auto& link : m_run.links)
+        snapshot.links.push_back(link ? link->heads() : Link::Heads{});
+    return snapshot;
+}
+
+std::uint64_t Runtime::totalProgress() const
+{
+    std::uint64_t sum = 0;
+    for (const auto& actor : m_actors)
+        sum += actor->progress();
+    for (int d = 0; m_peers && d < m_backend.devices(); ++d)
+        if (!m_backend.isLocal(d))
+            sum += m_peers->standing(d).progress;
+    return sum;
+}
+
+void Runtime::stopActors()
+{
+    m_run.stopped.store(true, std::memory_order_seq_cst);
+    for (const auto& actor : m_actors)
+        actor->stream().interrupt();
+    for (const auto& link : m_run.links)
+        if (link)
+            link->abort();
+    for (const auto& sum : m_run.sums)
+        if (sum)
+            sum->abort();
+    for (std::atomic<bool>& left : m_run.leftLink) {
+        left.store(true, std::memory_order_release);
+        left.notify_all();
+    }
+}
+
+/// Called when no actor runs: what they left behind can be read.
+void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
+{
+    Diagnostics diagnostics{{Severity::Error, "step " + std::to_string(m_run.step), reason, {}}};
+    for (const auto& actor : m_actors) {
+        if (!actor->failure())
+            continue;
+        try {
+            std::rethrow_exception(actor->failure());
+        } catch (const Error& error) {
+            diagnostics.insert(diagnostics.end(), error.diagnostics().begin(), error.diagnostics().end());
+        } catch (const std::bad_alloc&) {
+            diagnostics.push_back({Severity::Error, "device " + std::to_string(actor->device()),
+                                   "could not allocate what its maths needs",
+                                   "use fewer or smaller microbatches, or another schedule"});
+        } catch (const std::exception& error) {
+            diagnostics.push_back({Severity::Error, "maths", error.what(), {}});
+        }
+    }
+    const Diagnostics stall = explainStall(m_run, snapshot);
+    diagnostics.insert(diagnostics.end(), stall.begin(), stall.end());
+    if (m_peers && m_peers->failureReason().empty()) {
+        // The others repeat it: what is known of the own device is new to them.
+        std::string why = diagnostics.front().what;
+        for (std::size_t i = 1; i < diagnostics.size(); ++i)
+            if (diagnostics[i].where == "device " + std::to_string(m_peers->self()))
+                why += "; " + diagnostics[i].where + " " + diagnostics[i].what;
+        m_peers->fail(why);
+    }
+    throw Error(std::move(diagnostics));
+}
+
+std::vector<Bytes> Runtime::peakBytes() const
+{
+    std::vector<Bytes> peaks(m_run.program->devices.size());
+    for (const auto& actor : m_actors)
+        peaks[actor->device()] = actor->meter().peak();
+    return peaks;
+}
+
+} // namespace pipewright

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs a Program: one actor thread per device walks its own instruction list, and this thread watches.
+// Memory is planned and allocated before the first step; during a step nothing is allocated and nobody
+// is in charge. A step ends when every device has finished its list (a flush), and the run ends with an
+// Error that says who waited for whom when nothing can go on any more.
+#pragma once
+
+#include "executor/runtime/heldmemory.h"
+#include "executor/runtime/peers.h"
+#include "executor/runtime/stall.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace pipewright {
+
+struct RuntimeOptions {
+    int eagerSlots = 0;                    ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
+    Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
+    Nanoseconds watchInterval = 20'000'000;  ///< how often is looked whether anything can still move
+    bool checkMemory = false;                ///< refuse overlaps, overwrite what was released
+    bool virtualClock = false;               ///< keep logical time instead of measuring; needs `durations`
+    Bytes deviceMemory = 0;                  ///< most that a device may hold; 0: what it has
+    bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
+    bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
+    std::vector<Nanoseconds> durations = {}; ///< per task
+    std::vector<Nanoseconds> latencies =
+        {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links
+    std::vector<Fault> faults = {};
+    const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
+};
+
+struct StepOutcome {
+    Nanoseconds start = 0, end = 0;
+    double loss = 0; ///< NaN when the maths has none
+    bool cancelled = false;
+};
+
+class Runtime {
+public:
+    /// Plans everything, sees whether it fits, and allocates it. Keeps references to all arguments. `recorder` may be
+    /// null. Throws Error when the program is not consistent or memory is short.
+    Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options = {});
+    ~Runtime();
+    Runtime(const Runtime&) = delete;
+    Runtime& operator=(const Runtime&) = delete;
+
+    /// One step. Throws Error when it cannot be finished; the runtime is then of no further use. Returns only
+    /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
+    StepOutcome runStep(int step);
+
+    std::vector<Bytes>
+    peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
+    std::vector<Bytes> arenaBytes() const { return m_arenaBytes; }        ///< per device, without persistent buffers
+    const std::vector<HeldMemory>& memory() const { return m_predicted; } ///< per device, from before allocating
+    const std::vector<Region>& regions() const { return m_run.regions; }  ///< per buffer
+
+private:
+    enum class Verdict { Finished, Cancelled, Failed };
+
+    void allocate();
+    void predict(std::span<const BufferPlaces> places);
+    void plan(std::vector<std::vector<BufferLife>> lifetimes);
+    int storedSends() const;
+    void startActors();
+    void actorThread(std::size_t device);
+    Verdict watch(RunSnapshot& snapshot, std::string& reason);
+    bool cancelled() const;
+    void publish() const;
+    Actor& actor(int device) const { return *m_actors[m_actorOfDevice[device]]; }
+    RunSnapshot takeSnapshot() const;
+    std::uint64_t totalProgress() const;
+    void stopActors();
+    [[noreturn]] void fail(const std::string& reason, const RunSnapshot& snapshot);
+
+    Backend& m_backend;
+    RuntimeOptions m_options;
+    RunState m_run;
+    std::vector<std::unique_ptr<Allocation>> m_memory;
+    std::vector<Bytes> m_arenaBytes, m_persistentBytes;
+    std::vector<HeldMemory> m_predicted;
+    std::vector<std::unique_ptr<Actor>> m_actors; ///< of the devices of this process
+    std::vector<std::size_t> m_actorOfDevice;
+    Peers* m_peers = nullptr;
+    std::vector<std::thread> m_threads;
+
+    std::atomic<std::uint32_t> m_round{0}; ///< actors run one step whenever it changes
+    std::atomic<bool> m_quit{false};
+    std::mutex m_mutex;
+    std::condition_variable m_finished;
+    std::size_t m_running = 0; ///< guarded by m_mutex
+};
+
+} // namespace pipewright

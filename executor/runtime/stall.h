@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Why a run does not go on, said so that a person can act on it: which device waits for what from whom,
+// and what that device did instead of sending it.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "executor/runtime/actor.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// The state of a run at one moment.
+struct RunSnapshot {
+    std::vector<ActorStatus> actors; ///< per device
+    std::vector<Link::Heads> links;  ///< per planned link
+};
+
+/// Nobody runs, somebody is not done, and no wait can end: without devices that run by themselves this is
+/// final. The snapshot must have been taken while nothing made progress.
+bool cannotGoOn(const RunSnapshot& snapshot);
+
+/// One diagnostic per device that is not done, devices that stopped by themselves first. Waits read like
+/// "device 1: error: waits for F0.3 from device 0, which has not been sent (device 0 stopped at
+/// instruction 17: send of F0.2 to device 1)".
+Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot);
+
+/// "send of F0.3 to device 1", "free of a buffer after F0.3 to device 1", "B0.2".
+std::string describeInstruction(const Program& program, int device, std::uint32_t instruction);
+
+} // namespace pipewright

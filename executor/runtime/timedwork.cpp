@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime/timedwork.h"
+
+#include "core/predict/evaluator.h"
+#include "executor/runtime/clock.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+namespace pipewright {
+
+std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs)
+{
+    const Evaluator evaluator(program, costs);
+    std::vector<Nanoseconds> durations;
+    durations.reserve(program.tasks.size());
+    for (TaskId task = 0; task < program.tasks.size(); ++task)
+        durations.push_back(evaluator.duration(task));
+    return durations;
+}
+
+std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs)
+{
+    std::vector<Nanoseconds> times = taskDurations(program, costs);
+    const auto alone = [&](TaskId id) {
+        const Task& task = program.tasks[id];
+        return static_cast<double>(costs.duration(task.op, task.stage, task.microbatch));
+    };
+    for (const Program::Overlap& pair : program.overlaps) {
+        const double first = alone(pair.first), both = first + alone(pair.second);
+        const Nanoseconds together = times[pair.first];
+        times[pair.first] = both > 0 ? std::llround(static_cast<double>(together) * (first / both)) : 0;
+        times[pair.second] = together - times[pair.first];
+    }
+    return times;
+}
+
+std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs)
+{
+    std::vector<Nanoseconds> latencies;
+    latencies.reserve(program.tasks.size());
+    for (const Task& task : program.tasks)
+        latencies.push_back(task.kind == TaskKind::Transfer ? costs.linkBetween(task.device, task.peer).latency : 0);
+    return latencies;
+}
+
+TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace) : m_durations(std::move(durations)), m_pace(pace) {}
+
+void TimedWork::prepare(const Program& program, std::span<const Region> regions)
+{
+    if (m_pace != Pace::Burn)
+        return;
+    constexpr Bytes page = 4096;
+    for (BufferId b = 0; b < regions.size(); ++b) {
+        // A device that the host cannot look into gives memory that is there.
+        if (m_backend && !m_backend->device(program.buffers[b].device).capabilities().hostAddressable)
+            continue;
+        for (Bytes at = 0; regions[b].data != nullptr && at < regions[b].bytes; at += page)
+            regions[b].data[at] = std::byte{1};
+    }
+}
+
+void TimedWork::spend(const TaskContext& context) const
+{
+    if (m_pace == Pace::Virtual || (context.stream != nullptr && context.stream->spend(m_durations[context.id])))
+        return;
+    constexpr Nanoseconds slice = 5'000'000; // how late a stop may be noticed
+    const Nanoseconds until = steadyNow() + m_durations[context.id];
+    for (Nanoseconds left = until - steadyNow(); left > 0; left = until - steadyNow()) {
+        if (context.stopped->load(std::memory_order_relaxed))
+            return;
+        if (m_pace == Pace::Sleep)
+            std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, slice)));
+    }
+}
+
+} // namespace pipewright

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks without maths: each takes the time it is given and holds the bytes that the Program gives it.
+// With the virtual clock it takes no time at all; the runtime then keeps the time.
+#pragma once
+
+#include "core/design/costs.h"
+#include "executor/runtime/stagework.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// What the predictor gives each task of a program, by TaskId: both blocks of an overlapped pair take as long
+/// as the pair. O(tasks).
+std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs);
+/// The same for a device that does one thing at a time: a pair's time, shared out between its two blocks in
+/// proportion to what each takes alone. O(tasks).
+std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
+/// Of each transfer's link, by TaskId; 0 for other tasks. O(tasks).
+std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs);
+
+class TimedWork final : public StageWork {
+public:
+    enum class Pace {
+        Virtual, ///< returns at once
+        Sleep,   ///< gives its core away: any number of devices run beside each other
+        Burn,    ///< keeps its core busy and really holds its bytes, as real work does
+    };
+    /// What to spend on each task, in nanoseconds: see workTimes().
+    TimedWork(std::vector<Nanoseconds> durations, Pace pace);
+
+    std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
+    void useDevices(Backend& backend) override { m_backend = &backend; }
+    /// Burning work touches every page once, so that a run needs the memory that it says it needs.
+    void prepare(const Program& program, std::span<const Region> regions) override;
+    void beginStep(int) override {}
+    double endStep(int) override { return noLoss; }
+    void compute(const TaskContext& context) override { spend(context); }
+    void update(const TaskContext& context) override { spend(context); }
+    Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
+    void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }
+
+    /// Returns when the task's time is over, or soon after a stop.
+    void spend(const TaskContext& context) const;
+
+private:
+    std::vector<Nanoseconds> m_durations;
+    Pace m_pace;
+    Backend* m_backend = nullptr;
+};
+
+} // namespace pipewright

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/sharding/expertmaths.h"
+
+#include <algorithm>
+
+namespace pipewright::sharding {
+
+namespace {
+
+using Gradients = std::vector<Tensor>;
+using kernels::TensorOperation;
+
+/// groups, tokens, experts, slots: of weights [g, t, e, c], and how wide a token is.
+void callSlots(MemberDevice& place, TensorOperation operation, const Shape& weights, std::int64_t width,
+               std::initializer_list<const float*> in, Tensor& out)
+{
+    place.call(operation, {weights[0], weights[1], weights[2], weights[3], width}, in, out.data.data());
+}
+
+Tensor probabilities(MemberDevice& place, const Tensor& logits)
+{
+    const std::int64_t columns = logits.shape.back(),
+                       rows = logits.elements() == 0 ? 0 : static_cast<std::int64_t>(logits.elements()) / columns;
+    const Tensor logSum = place.make({rows});
+    place.call(TensorOperation::RowLogSum, {rows, columns}, {logits.data.data()}, logSum.data.data());
+    Tensor out = place.make(logits.shape);
+    place.call(TensorOperation::Softmax, {rows, columns}, {logits.data.data(), logSum.data.data()}, out.data.data());
+    return out;
+}
+
+Tensor route(MemberDevice& place, const Node& node, const Operands& in, const LocalPart&)
+{
+    Shape shape = in[0]->shape;
+    shape.push_back(node.shape.back());
+    Tensor out = place.zeros(shape);
+    if (out.elements() == 0)
+        return out;
+    const Tensor p = probabilities(place, *in[0]), taken = place.zeros({shape[0], shape[2]});
+    kernels::TensorCall call{};
+    call.operation = static_cast<std::int32_t>(TensorOperation::Route);
+    std::copy(shape.begin(), shape.end(), call.size);
+    call.size[4] = static_cast<std::int64_t>(node.attributes.at("top_k"));
+    call.in[0] = p.data.data();
+    call.out = out.data.data();
+    call.scratch = taken.data.data();
+    place.operations().tensor(call);
+    return out;
+}
+
+Gradients routeBack(MemberDevice& place, const Node&, const Operands& in, const Tensor& result, const Tensor& grad,
+                    const LocalPart&)
+{
+    Gradients grads{place.make(in[0]->shape)};
+    if (result.elements() == 0)
+        return {place.zeros(in[0]->shape)};
+    const Tensor p = probabilities(place, *in[0]);
+    callSlots(place, TensorOperation::RouteGrad, result.shape, 0, {result.data.data(), p.data.data(), grad.data.data()},
+              grads[0]);
+    return grads;
+}
+
+Tensor dispatch(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+{
+    const Shape &weights = in[0]->shape, &x = in[1]->shape;
+    Tensor out = place.make(Shape{weights[0], weights[2], weights[3], x[2]});
+    callSlots(place, TensorOperation::Dispatch, weights, x[2], {in[0]->data.data(), in[1]->data.data()}, out);
+    return out;
+}
+
+Gradients dispatchBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                       const LocalPart&)
+{
+    Gradients grads{place.zeros(in[0]->shape), place.make(in[1]->shape)};
+    callSlots(place, TensorOperation::DispatchGrad, in[0]->shape, in[1]->shape[2],
+              {in[0]->data.data(), grad.data.data()}, grads[1]);
+    return grads;
+}
+
+Tensor combine(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+{
+    const Shape &weights = in[0]->shape, &y = in[1]->shape;
+    Tensor out = place.make(Shape{weights[0], weights[1], y[3]});
+    callSlots(place, TensorOperation::Combine, weights, y[3], {in[0]->data.data(), in[1]->data.data()}, out);
+    return out;
+}
+
+Gradients combineBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                      const LocalPart&)
+{
+    Gradients grads{place.make(in[0]->shape), place.make(in[1]->shape)};
+    const std::int64_t width = in[1]->shape[3];
+    callSlots(place, TensorOperation::CombineWeightsGrad, in[0]->shape, width,
+              {in[0]->data.data(), grad.data.data(), in[1]->data.data()}, grads[0]);
+    callSlots(place, TensorOperation::CombineSlotsGrad, in[0]->shape, width, {in[0]->data.data(), grad.data.data()},
+              grads[1]);
+    return grads;
+}
+
+/// Calls `work(first row of x, expert)` with the slots of one expert in one group.
+template<typename Work>
+void forEachExpert(const Shape& x, Work work)
+{
+    for (std::size_t g = 0; g < static_cast<std::size_t>(x[0]); ++g)
+        for (std::size_t e = 0; e < static_cast<std::size_t>(x[1]); ++e)
+            work((g * static_cast<std::size_t>(x[1]) + e) * static_cast<std::size_t>(x[2]), e);
+}
+
+std::span<float> part(const Tensor& values, std::size_t first, std::size_t count)
+{
+    return values.data.subspan(first, count);
+}
+
+Tensor expertLinear(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+{
+    const Shape &x = in[0]->shape, &w = in[1]->shape;
+    const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
+               outputs = static_cast<std::size_t>(w[1]);
+    if (rows * inputs * outputs == 0)
+        return place.zeros(Shape{x[0], x[1], x[2], w[1]});
+    Tensor out = place.make(Shape{x[0], x[1], x[2], w[1]});
+    forEachExpert(x, [&](std::size_t first, std::size_t e) {
+        place.operations().linearForward({static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
+                                         part(*in[0], first * inputs, rows * inputs),
+                                         part(*in[1], e * inputs * outputs, inputs * outputs), {},
+                                         part(out, first * outputs, rows * outputs), kernels::Store::Replace);
+    });
+    return out;
+}
+
+Gradients expertLinearBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                           const LocalPart&)
+{
+    const Shape &x = in[0]->shape, &w = in[1]->shape;
+    Gradients grads{place.zeros(x), place.zeros(w)};
+    const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
+               outputs = static_cast<std::size_t>(w[1]);
+    const kernels::LinearShape shape{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
+    if (rows * inputs * outputs > 0)
+        forEachExpert(x, [&](std::size_t first, std::size_t e) {
+            const auto gradRows = part(grad, first * outputs, rows * outputs);
+            place.operations().linearInputGrad(shape, gradRows, part(*in[1], e * inputs * outputs, inputs * outputs),
+                                               part(grads[0], first * inputs, rows * inputs));
+            place.operations().linearWeightGrad(shape, part(*in[0], first * inputs, rows * inputs), gradRows,
+                                                part(grads[1], e * inputs * outputs, inputs * outputs), {});
+        });
+    return grads;
+}
+
+constexpr NodeMaths table[] = {
+    {"route", route, routeBack},
+    {"dispatch", dispatch, dispatchBack},
+    {"expert_linear", expertLinear, expertLinearBack},
+    {"combine", combine, combineBack},
+};
+
+} // namespace
+
+std::span<const NodeMaths> expertMaths()
+{
+    return table;
+}
+
+} // namespace pipewright::sharding

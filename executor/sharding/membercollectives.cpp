@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/sharding/membercollectives.h"
+
+#include "executor/sharding/packedcollectives.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright::sharding {
+
+std::int64_t Cut::first(int device) const
+{
+    return std::accumulate(lengths.begin(), lengths.begin() + device, std::int64_t(0));
+}
+
+std::int64_t Cut::largest() const
+{
+    return *std::max_element(lengths.begin(), lengths.end());
+}
+
+MemberCollectives::MemberCollectives(std::vector<MemberDevice*> places)
+    : m_places(std::move(places)), m_clocks(m_places.size())
+{
+}
+
+void MemberCollectives::wait()
+{
+    std::unique_lock lock(m_mutex);
+    if (!m_failed && ++m_come == devices()) {
+        m_come = 0;
+        ++m_round;
+        m_changed.notify_all();
+        return;
+    }
+    m_changed.wait(lock, [this, round = m_round] { return m_failed || m_round != round; });
+    if (m_failed)
+        throw Stopped();
+}
+
+void MemberCollectives::fail()
+{
+    {
+        const std::lock_guard lock(m_mutex);
+        if (std::exchange(m_failed, true))
+            return;
+    }
+    m_changed.notify_all();
+    for (MemberDevice* place : m_places)
+        place->stream().interrupt();
+    abort();
+}
+
+namespace {
+
+class ReadingExchange final : public MemberCollectives {
+public:
+    explicit ReadingExchange(std::vector<MemberDevice*> places)
+        : MemberCollectives(std::move(places)), m_shown(m_places.size())
+    {
+    }
+
+    Tensor allGather(int device, const Tensor& piece, const Cut& cut) override
+    {
+        return together(device, piece, [&](const Seen& seen) { return joined(place(device), seen, cut.dim); });
+    }
+    Tensor allReduce(int device, const Tensor& part) override
+    {
+        return together(device, part, [&](const Seen& seen) { return sum(device, seen); });
+    }
+    Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) override
+    {
+        return together(device, part, [&](const Seen& seen) { return sum(device, piecesOf(device, seen, cut)); });
+    }
+    Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) override
+    {
+        return together(device, piece, [&](const Seen& seen) {
+            if (from.dim == to.dim)
+                return cut(place(device), joined(place(device), seen, from.dim), to.dim, to.first(device),
+                           to.length(device));
+            return joined(place(device), piecesOf(device, seen, to), from.dim);
+        });
+    }
+
+private:
+    /// Everyone's tensor, in memory that this device can read.
+    struct Seen : std::vector<const Tensor*> {
+        std::vector<Tensor> own;
+    };
+
+    template<typename Work>
+    Tensor together(int device, const Tensor& mine, Work work)
+    {
+        MemberDevice& here = place(device);
+        here.synchronize();
+        m_shown[device] = &mine;
+        wait();
+        Tensor result = work(seenBy(device));
+        here.synchronize(); // nobody reads from the others any more
+        const Clock::time_point latest = *std::max_element(m_clocks.begin(), m_clocks.end());
+        wait();
+        clock(device) = latest;
+        return result;
+    }
+
+    Seen seenBy(int device)
+    {
+        MemberDevice& here = place(device);
+        Seen seen;
+        seen.own.reserve(m_shown.size());
+        for (std::size_t d = 0; d < m_shown.size(); ++d) {
+            const Tensor& there = *m_shown[d];
+            if (here.device().reaches(m_places[d]->device())) {
+                seen.push_back(&there);
+                continue;
+            }
+            Tensor copy = here.make(there.shape);
+            const auto region = [](const Tensor& tensor) {
+                return Region{reinterpret_cast<std::byte*>(tensor.data.data()),
+                              static_cast<Bytes>(tensor.data.size_bytes())};
+            };
+            here.device().fetch(here.stream(), region(copy), m_places[d]->device(), region(there));
+            seen.own.push_back(std::move(copy));
+            seen.push_back(&seen.own.back());
+        }
+        return seen;
+    }
+
+    Seen piecesOf(int device, const Seen& whole, const Cut& cut)
+    {
+        Seen pieces;
+        pieces.own.reserve(whole.size());
+        for (const Tensor* other : whole) {
+            pieces.own.push_back(sharding::cut(place(device), *other, cut.dim, cut.first(device), cut.length(device)));
+            pieces.push_back(&pieces.own.back());
+        }
+        return pieces;
+    }
+
+    /// In the order of the devices.
+    Tensor sum(int device, const Seen& parts)
+    {
+        Tensor total = *parts.front(); // of which a sum is made when something is added
+        if (parts.size() == 1)
+            return total;
+        MemberDevice& here = place(device);
+        Tensor made = here.make(total.shape);
+        if (made.elements() > 0)
+            here.call(kernels::TensorOperation::Add, {static_cast<std::int64_t>(made.elements())},
+                      {total.data.data(), parts[1]->data.data()}, made.data.data());
+        for (std::size_t d = 2; d < parts.size(); ++d)
+            accumulate(here, made, *parts[d]);
+        return made;
+    }
+
+    std::vector<const Tensor*> m_shown;
+};
+
+} // namespace
+
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> places,
+                                                     std::vector<std::unique_ptr<Communicator>> communicators)
+{
+    if (communicators.empty())
+        return std::make_unique<ReadingExchange>(std::move(places));
+    return std::make_unique<PackedCollectives>(std::move(places), std::move(communicators));
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Collectives among the devices of a shared stage, one thread each, all of which call the same in the same order. A
+// device whose piece is empty takes part like the others, and every device gets the same bits of a sum.
+//
+// Two ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
+// piece by piece as the program chose for the site, and issued without anybody waiting on the host. Everywhere else
+// each shows its tensor, all wait, and each reads what it needs from the others, adding up in the order of the devices.
+//
+// Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
+#pragma once
+
+#include "executor/runtime/collectives.h"
+#include "executor/sharding/memberdevice.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace pipewright::sharding {
+
+/// How the devices share a tensor: the lengths of their pieces along a dimension.
+struct Cut {
+    int dim = 0;
+    std::vector<std::int64_t> lengths;
+    bool pieceByPiece = false; ///< grouped broadcasts or reductions of exact sizes, instead of one of padded ones
+
+    std::int64_t first(int device) const;
+    std::int64_t length(int device) const { return lengths[device]; }
+    std::int64_t whole() const { return first(static_cast<int>(lengths.size())); }
+    std::int64_t largest() const;
+};
+
+class MemberCollectives {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    explicit MemberCollectives(std::vector<MemberDevice*> places);
+    virtual ~MemberCollectives() = default;
+
+    int devices() const { return static_cast<int>(m_places.size()); }
+    /// Until all devices are here. Throws Stopped when one has failed.
+    void wait();
+    /// Once a device has failed: lets the others go, from any thread.
+    void fail();
+    /// The device's own; nobody else reads it but in a collective.
+    Clock::time_point& clock(int device) { return m_clocks[device]; }
+
+    virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
+    virtual Tensor allReduce(int device, const Tensor& part) = 0;
+    /// The device's own piece of the sum.
+    virtual Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) = 0;
+    /// From pieces along one dimension to pieces along another, or other pieces along the same.
+    virtual Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) = 0;
+
+protected:
+    MemberDevice& place(int device) { return *m_places[device]; }
+    virtual void abort() {}
+
+    std::vector<MemberDevice*> m_places;
+    std::vector<Clock::time_point> m_clocks;
+
+private:
+    std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    int m_come = 0;
+    std::uint64_t m_round = 0;
+    bool m_failed = false;
+};
+
+/// Through `communicators`, one per place, or, when there are none, by reading each other's memory.
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> places,
+                                                     std::vector<std::unique_ptr<Communicator>> communicators);
+
+} // namespace pipewright::sharding

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A device of a shared stage: its memory, its maths and the stream both are in the order of. Tensors lie in its memory
+// and are never changed once others may see them, so copying one copies nothing. Their memory comes from blocks that
+// are kept and used again: a step after the first allocates nothing. One thread uses a place at a time.
+#pragma once
+
+#include "executor/runtime/backend.h"
+#include "executor/sharding/hosttensor.h"
+
+#include <initializer_list>
+
+namespace pipewright::sharding {
+
+/// Another device has failed, or this one's work was interrupted.
+class Stopped {};
+
+/// A dense tensor in the memory of some device; row-major, empty when a dimension is 0.
+struct Tensor {
+    Shape shape;
+    std::span<float> data;          ///< addresses of the device
+    std::shared_ptr<void> memory{}; ///< null: not this tensor's to keep
+    std::size_t elements() const { return data.size(); }
+};
+
+/// Elements, as the kernels want them.
+inline std::int64_t count(const Tensor& tensor)
+{
+    return static_cast<std::int64_t>(tensor.elements());
+}
+
+class MemberDevice {
+public:
+    explicit MemberDevice(Device& device);
+    ~MemberDevice(); ///< waits for what was issued, also when it was interrupted: it works in this memory
+    MemberDevice(const MemberDevice&) = delete;
+    MemberDevice& operator=(const MemberDevice&) = delete;
+
+    Device& device() { return m_device; }
+    Stream& stream() { return *m_stream; }
+    const kernels::Operations& operations() const { return *m_operations; }
+
+    Tensor make(Shape shape); ///< contents undefined
+    Tensor zeros(Shape shape);
+    Tensor put(const HostTensor& tensor);
+    HostTensor get(const Tensor& tensor); ///< waits for it
+    /// Whole numbers that are kept as floats, as whole numbers; as long as `memory`.
+    struct Whole {
+        std::span<std::int32_t> data;
+        std::shared_ptr<void> memory;
+    };
+    Whole wholeNumbers(const Tensor& tensor);
+
+    /// An operation of kernels/tensors.h; a null input is not used.
+    void call(kernels::TensorOperation operation, std::initializer_list<std::int64_t> sizes,
+              std::initializer_list<const float*> inputs, float* out, float number = 0);
+    /// All that was issued is done. Throws Stopped.
+    void synchronize();
+
+private:
+    class Pool;
+    std::shared_ptr<void> memory(std::size_t bytes, std::byte*& data);
+
+    Device& m_device;
+    std::unique_ptr<Stream> m_stream;
+    std::unique_ptr<kernels::Operations> m_operations;
+    std::shared_ptr<Pool> m_pool;
+};
+
+/// Elements [first, first + length) along a dimension.
+Tensor cut(MemberDevice& place, const Tensor& whole, int dim, std::int64_t first, std::int64_t length);
+/// Writes a piece to where it was cut from.
+void paste(MemberDevice& place, Tensor& whole, const Tensor& piece, int dim, std::int64_t first);
+/// Pieces of which the lengths along `dim` may differ, and be 0.
+Tensor joined(MemberDevice& place, std::span<const Tensor* const> pieces, int dim);
+/// to += from; shapes are equal.
+void accumulate(MemberDevice& place, Tensor& to, const Tensor& from);
+
+} // namespace pipewright::sharding

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A whole model on one device, node by node and back: what every shared run is compared with, and by how long it
+// takes, what a device's rate is measured.
+#pragma once
+
+#include "executor/sharding/nodemaths.h"
+#include "executor/sharding/shardingrun.h"
+
+namespace pipewright::sharding {
+
+class OneDevice {
+public:
+    /// Throws Error with whyNotRunnable().
+    OneDevice(MemberDevice& place, const TensorGraph& graph, const LeafValues& leaves);
+
+    /// Issues one step; the place knows when it is done.
+    void step();
+    /// Of the last step, brought to the host.
+    SingleRun result();
+
+private:
+    Operands operandsOf(const Node& node) const;
+
+    MemberDevice& m_place;
+    const TensorGraph& m_graph;
+    std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
+    std::vector<Tensor> m_gradients; ///< of every tensor
+    std::map<std::pair<int, int>, Tensor> m_shares;
+};
+
+} // namespace pipewright::sharding

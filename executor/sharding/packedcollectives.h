@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The collectives of a shared stage on communicators, which move whole buffers of one size: pieces are packed and
+// unpacked around them. Padded, every piece is as large as the largest; piece by piece, each has its own size, and
+// empty ones are not moved, which everyone knows from the lengths.
+#pragma once
+
+#include "executor/sharding/membercollectives.h"
+
+namespace pipewright::sharding {
+
+class PackedCollectives final : public MemberCollectives {
+public:
+    PackedCollectives(std::vector<MemberDevice*> places, std::vector<std::unique_ptr<Communicator>> communicators);
+
+    Tensor allGather(int device, const Tensor& piece, const Cut& cut) override;
+    Tensor allReduce(int device, const Tensor& part) override;
+    Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) override;
+    Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) override;
+
+private:
+    void abort() override;
+    Communicator& communicator(int device) { return *m_communicators[device]; }
+
+    std::vector<std::unique_ptr<Communicator>> m_communicators;
+};
+
+} // namespace pipewright::sharding

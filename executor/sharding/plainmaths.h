@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Operations that are made of small ones; and the form of a table of operations' maths.
+#pragma once
+
+#include "executor/sharding/nodemaths.h"
+
+#include <span>
+#include <string_view>
+
+namespace pipewright::sharding {
+
+struct NodeMaths {
+    std::string_view operation;
+    Tensor (*forward)(MemberDevice&, const Node&, const Operands&, const LocalPart&);
+    std::vector<Tensor> (*backward)(MemberDevice&, const Node&, const Operands&, const Tensor& result,
+                                    const Tensor& grad, const LocalPart&);
+};
+
+std::span<const NodeMaths> plainMaths();
+
+} // namespace pipewright::sharding

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs a synthesised program on a backend's devices, those of the host or GPUs: one thread per device, real tensors
+// in uneven pieces, forward and then backward as the mirror image, each instruction's gradient by the dual of its
+// communication. On the host a device's speed can be emulated: its thread sleeps until the time that its rate would
+// have taken, and a collective ends no earlier than its cost after the last device arrived (deviceactor.h).
+//
+// In checking mode every instruction's property is verified on the data of all devices against the value that
+// a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
+// back to it, as the dual relation says: what is whole has a gradient that is a sum over devices, and the reverse.
+#pragma once
+
+#include "core/sharding/shardingprogram.h"
+#include "executor/runtime/backend.h"
+#include "executor/sharding/hosttensor.h"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace pipewright::sharding {
+
+/// A value for every input and parameter, the same for the same seed: normal numbers, for tokens and classes
+/// whole ones.
+using LeafValues = std::map<int, HostTensor>;
+LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
+
+struct SingleRun {
+    std::vector<HostTensor> values;                   ///< of every tensor
+    std::map<int, HostTensor> gradients;              ///< of every parameter
+    std::map<std::pair<int, int>, HostTensor> shares; ///< what a node gives back to its operand of an index
+    double loss = 0;
+};
+/// On one device of the host, node by node. Throws Error with whyNotRunnable().
+SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
+
+struct ShardingRunOptions {
+    int steps = 1;
+    bool emulateSpeed = false;
+    bool warmUp = false;              ///< one step more, before those that are timed
+    Backend* backend = nullptr;       ///< its devices, as many as the program has at least; null: the host's
+    const SingleRun* check = nullptr; ///< verify every instruction against it
+    double tolerance = 2e-4;          ///< relative to the largest element; gradients may be off by five times as much
+};
+
+struct ShardingRun {
+    double loss = 0;
+    std::map<int, HostTensor> gradients; ///< of every parameter, put together
+    std::vector<double> stepSeconds;
+    int verified = 0;          ///< instructions whose property was checked
+    int verifiedGradients = 0; ///< and those whose gradient was
+    double largestError = 0;   ///< among them, relative
+    Diagnostics failures;      ///< properties that do not hold, in order; those of gradients after the others
+};
+
+/// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable(), and when a
+/// device fails.
+ShardingRun runProgram(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves,
+                       const ShardingRunOptions& options = {});
+
+/// Largest difference of any gradient from the single device's, relative to the largest element of that
+/// parameter's gradient, or to a thousandth of the largest of all where that is more.
+double gradientError(const ShardingRun& run, const SingleRun& single);
+
+} // namespace pipewright::sharding

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/trainingwork.h"
+
+#include "core/base/diagnostic.h"
+#include "kernels/matmul.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+std::span<float> floats(Region region)
+{
+    return {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / sizeof(float)};
+}
+
+std::span<const std::int32_t> integers(Region region)
+{
+    return {reinterpret_cast<const std::int32_t*>(region.data),
+            static_cast<std::size_t>(region.bytes) / sizeof(std::int32_t)};
+}
+
+std::span<std::byte> bytes(Region region)
+{
+    return {region.data, static_cast<std::size_t>(region.bytes)};
+}
+
+/// The buffers of one block, told apart by kind.
+struct BlockMemory {
+    StageMemory saved;
+    std::span<float> input, output; ///< activations
+    std::span<float> outputGrad, inputGrad;
+
+    explicit BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
+    {
+        for (const BufferView& view : context.reads)
+            place(view, false);
+        for (const BufferView& view : context.writes)
+            place(view, true);
+    }
+
+private:
+    void place(const BufferView& view, bool written)
+    {
+        switch (view.description->kind) {
+        case BufferKind::SavedUntilInputGrad:
+            if (view.description->microbatch == m_microbatch) // not that of an earlier piece
+                saved.savedUntilInputGrad = bytes(view.region);
+            break;
+        case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
+        case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
+        case BufferKind::SequenceGradient: saved.sequenceGradient = bytes(view.region); break;
+        case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient: (written ? inputGrad : outputGrad) = floats(view.region); break;
+        case BufferKind::Parameters:
+        case BufferKind::Gradients:
+        case BufferKind::OptimizerState:
+        case BufferKind::ReduceInbox:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: break; // not of a pass
+        }
+    }
+
+    int m_microbatch;
+};
+
+} // namespace
+
+TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
+                           const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch)
+    : m_batch(batch > 0 ? batch : microbatches), m_sequencePieces(workload.shape.sequencePieces), m_seed(seed),
+      m_data(data), m_losses(static_cast<std::size_t>(microbatches))
+{
+    int first = 0;
+    for (const int layers : layersPerStage) {
+        StageMaths maths(workload, first, first + layers, m_batch);
+        StageOptimizer stageOptimizer(maths.parameters(), optimizer);
+        m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
+        first += layers;
+    }
+    if (first != static_cast<int>(workload.layers.size()))
+        throw Error("layersPerStage",
+                    fmt::format("the stages hold {} of the model's {} layers", first, workload.layers.size()),
+                    "embedding and head count as layers");
+    const auto count = static_cast<std::size_t>(microbatches);
+    m_tokens.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.inputs())));
+    m_targets.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.tokens())));
+}
+
+void TrainingWork::prepare(const Program& program, std::span<const Region> regions)
+{
+    if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
+        throw Error("run", "the program is of another number of stages or microbatches than the model");
+    if (program.sequencePieces != m_sequencePieces)
+        throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}",
+                                       m_sequencePieces, program.sequencePieces));
+    if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
+        throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
+                    "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
+    m_program = &program;
+    if (program.versioned()) {
+        m_versions.prepare(program);
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Compute && program.weights[t].batchSize != m_batch)
+                throw Error(
+                    program.label(t),
+                    fmt::format("its update takes {} microbatches, others {}", program.weights[t].batchSize, m_batch),
+                    "the built-in models average over as many in every update");
+    }
+    m_regions.assign(regions.begin(), regions.end());
+    preparePlaces();
+    for (const Buffer& buffer : program.buffers)
+        checkSize(buffer);
+    bindCopies(regions);
+    for (std::size_t i = 0; i < m_copies.size(); ++i)
+        if (m_deviceOfCopy[i] >= 0)
+            initialise(i);
+        else if (!program.versioned())
+            throw Error("run", "the program has no memory for a stage's parameters",
+                        "take the bytes of the costs from the workload");
+}
+
+void TrainingWork::preparePlaces()
+{
+    m_places.clear();
+    m_places.resize(m_program->devices.size());
+    for (std::size_t d = 0; m_backend && d < m_places.size(); ++d) {
+        Place& place = m_places[d];
+        if (!isLocal(static_cast<int>(d)))
+            continue;
+        place.device = &m_backend->device(static_cast<int>(d));
+        place.onHost = place.device->capabilities().hostAddressable;
+        place.stream = place.device->createStream();
+        place.operations = place.device->createOperations(*place.stream);
+        const Ends ends = endsOn(*m_program, static_cast<int>(d));
+        place.hasHead = ends.head;
+        if (!place.onHost && (ends.head || ends.embedding))
+            place.memory = place.device->allocate(textBytes());
+    }
+}
+
+TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) const
+{
+    Ends ends;
+    for (const Task& task : program.tasks)
+        if (task.kind == TaskKind::Compute && task.op == Op::F && task.device == device) {
+            const StageMaths& maths = at(task.stage).maths;
+            ends.embedding = ends.embedding || maths.hasEmbedding();
+            ends.head = ends.head || maths.hasHead();
+        }
+    return ends;
+}
+
+/// As textOn() and lossesOn() divide it.
+Bytes TrainingWork::textBytes() const
+{
+    return static_cast<Bytes>(m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
+}
+
+Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
+{
+    const Ends ends = endsOn(program, device);
+    return !capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0;
+}
+
+/// Of one microbatch, on a device of its own memory.
+Region TrainingWork::textOn(const Place& place, std::size_t microbatch, bool targets) const
+{
+    // A classifier has fewer targets than it reads bytes; each has a place of the same size.
+    const std::size_t slot = m_tokens.front().size() * sizeof(std::int32_t);
+    return {place.memory->region().data + (2 * microbatch + targets) * slot,
+            static_cast<Bytes>((targets ? m_targets : m_tokens).front().size() * sizeof(std::int32_t))};
+}
+
+Region TrainingWork::lossesOn(const Place& place) const
+{
+    const std::size_t text = 2 * m_tokens.size() * m_tokens.front().size() * sizeof(std::int32_t);
+    return {place.memory->region().data + text, static_cast<Bytes>(m_losses.size() * sizeof(float))};
+}
+
+void TrainingWork::checkSize(const Buffer& buffer) const
+{
+    const Stage& stage = at(buffer.stage);
+    const std::size_t count = stage.maths.parameters().count();
+    auto expected = static_cast<std::size_t>(buffer.bytes);
+    switch (buffer.kind) {
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights:
+    case BufferKind::PartialGradient:
+    case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
+    case BufferKind::OptimizerState: expected = stage.optimizer.stateElements() * sizeof(float); break;
+    case BufferKind::SavedUntilInputGrad:
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::SavedFromInputGrad:
+    case BufferKind::SequenceGradient:
+    case BufferKind::Workspace: expected = static_cast<std::size_t>(stage.maths.layout().bytes(buffer.kind)); break;
+    case BufferKind::Output:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::Gradient:
+    case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+    case BufferKind::ReduceInbox: break;
+    }
+    if (expected != static_cast<std::size_t>(buffer.bytes))
+        throw Error(fmt::format("stage {}", buffer.stage),
+                    fmt::format("a buffer has {} where the model needs {}", exactSize(buffer.bytes),
+                                exactSize(static_cast<Bytes>(expected))),
+                    "take the bytes of the costs from the workload");
+}
+
+void TrainingWork::bindCopies(std::span<const Region> regions)
+{
+    const Program& program = *m_program;
+    const std::size_t holders =
+        program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas);
+    m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
+    m_savedForWeights.assign(m_saved.size(), {});
+    m_copies.assign(m_stages.size() * holders, {});
+    m_deviceOfCopy.assign(m_copies.size(), -1);
+    for (BufferId b = 0; b < program.buffers.size(); ++b) {
+        const Buffer& buffer = program.buffers[b];
+        const std::size_t index = copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device));
+        StageCopy& copy = m_copies[index];
+        switch (buffer.kind) {
+        case BufferKind::Parameters:
+            copy.parameters = floats(regions[b]);
+            m_deviceOfCopy[index] = buffer.device;
+            break;
+        case BufferKind::Gradients: copy.gradients = floats(regions[b]); break;
+        case BufferKind::OptimizerState: copy.state = floats(regions[b]); break;
+        case BufferKind::SavedUntilInputGrad:
+            m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
+            break;
+        case BufferKind::SavedUntilWeightGrad:
+            m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
+            break;
+        case BufferKind::SavedFromInputGrad:
+        case BufferKind::SequenceGradient:
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput:
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient:
+        case BufferKind::Workspace:
+        case BufferKind::ReduceInbox:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: break; // found by the task that uses it
+        }
+    }
+}
+
+void TrainingWork::initialise(std::size_t index)
+{
+    const int device = m_deviceOfCopy[index];
+    if (!isLocal(device))
+        return;
+    StageCopy& copy = m_copies[index];
+    const ParameterLayout& layout = m_stages[index % m_stages.size()].maths.parameters();
+    const Place& place = placeOf(device);
+    const kernels::Operations& on = place.operations ? *place.operations : kernels::hostOperations();
+    if (place.onHost) {
+        layout.initialise(copy.parameters, m_seed);
+    } else {
+        std::vector<float> values(copy.parameters.size());
+        layout.initialise(values, m_seed);
+        place.device->write(
+            *place.stream,
+            {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},
+            values.data());
+    }
+    on.fill(copy.gradients, 0);
+    on.fill(copy.state, 0);
+    if (place.stream)
+        place.stream->synchronize();
+}
+
+void TrainingWork::beginStep(int step)
+{
+    for (std::size_t m = 0; m < m_tokens.size(); ++m)
+        if (m_feed)
+            m_feed(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
+        else
+            m_data.sample(step, static_cast<int>(m), m_tokens[m], m_targets[m]);
+    if (m_program->versioned())
+        m_versions.beginStep(m_copies);
+    for (std::size_t i = 0; i < m_copies.size(); ++i) {
+        const int device = m_deviceOfCopy[i];
+        if (device < 0 || !isLocal(device))
+            continue;
+        const Place& place = placeOf(device);
+        (place.operations ? *place.operations : kernels::hostOperations()).fill(m_copies[i].gradients, 0);
+    }
+    for (const Place& place : m_places) {
+        for (std::size_t m = 0; place.memory && m < m_tokens.size(); ++m)
+            for (const bool targets : {false, true})
+                place.device->write(*place.stream, textOn(place, m, targets),
+                                    (targets ? m_targets : m_tokens)[m].data());
+        if (place.stream)
+            place.stream->synchronize();
+    }
+}
+
+double TrainingWork::endStep(int)
+{
+    for (const Place& place : m_places) {
+        if (!place.memory || !place.hasHead)
+            continue;
+        std::vector<float> losses(m_losses.size());
+        place.device->read(*place.stream, lossesOn(place), losses.data());
+        for (const Task& task : m_program->tasks)
+            if (task.kind == TaskKind::Compute && task.op == Op::F && at(task.stage).maths.hasHead()
+                && &placeOf(task.device) == &place)
+                m_losses[task.microbatch] = losses[task.microbatch];
+    }
+    double loss = 0; // ascending, as the reference adds them
+    for (const float share : m_losses)
+        loss += share;
+    return loss * m_batch / static_cast<double>(m_losses.size()); // with several updates: their mean
+}
+
+std::vector<double> TrainingWork::microbatchLosses() const
+{
+    std::vector<double> losses;
+    for (const float share : m_losses)
+        losses.push_back(double(share) * m_batch);
+    return losses;
+}
+
+void TrainingWork::compute(const TaskContext& context)
+{
+    const Task& task = *context.task;
+    const StageMaths& maths = at(task.stage).maths;
+    StageCopy& copy = copyOf(task);
+    const bool versioned = m_program->versioned();
+    const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
+                                                     : std::span<const float>(copy.parameters);
+    const std::span<float> gradients =
+        versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
+    const auto microbatch = static_cast<std::size_t>(task.microbatch);
+    BlockMemory memory(context);
+    const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
+    memory.saved.operations = context.operations;
+    if (task.op == Op::I)
+        memory.saved.savedUntilWeightGrad = bytes(m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
+    memory.saved.piece = static_cast<int>(piece);
+    memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
+    switch (task.op) {
+    case Op::F: {
+        StageInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
+                         std::span(m_losses).subspan(microbatch, 1)};
+        if (const Place& place = placeOf(task.device); place.memory) {
+            input.tokens = integers(textOn(place, microbatch, false));
+            input.targets = integers(textOn(place, microbatch, true));
+            input.loss = floats(lossesOn(place)).subspan(microbatch, 1);
+        }
+        maths.forward(weights, input, memory.saved, memory.output);
+        if (maths.hasHead() && m_listener)
+            m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
+        break;
+    }
+    case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
+    case Op::I: maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
+    case Op::W: maths.weightGrad(memory.saved, gradients); break;
+    case Op::U:
+    case Op::R: break;
+    }
+    if (versioned)
+        m_versions.afterBlock(context, copy);
+}
+
+void TrainingWork::update(const TaskContext& context)
+{
+    const Stage& stage = at(context.task->stage);
+    StageCopy& copy = copyOf(*context.task);
+    if (m_program->versioned()) {
+        if (context.task->kind == TaskKind::Update)
+            sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
+        m_versions.update(context, copy, stage.optimizer);
+        return;
+    }
+    sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
+    stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
+}
+
+Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
+{
+    if (reduce.kind == TaskKind::ReplicaSum)
+        return gradients.region;
+    const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
+    const bool isRoot = gradients.description->stage == reduce.stage;
+    const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();
+    if (!matrix)
+        throw Error(fmt::format("stage {}", gradients.description->stage), "holds no shared parameter",
+                    "the dataflow must name the stages of embedding and head");
+    std::byte* data = gradients.region.data; // null on another process's device
+    return {data ? data + matrix->offset * sizeof(float) : nullptr,
+            static_cast<Bytes>(matrix->count() * sizeof(float))};
+}
+
+void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
+{
+    context.operations->add(floats(own), floats(theirs));
+    if (both)
+        context.operations->copy(floats(own), floats(theirs));
+}
+
+Region TrainingWork::mirrorOf(BufferId buffer)
+{
+    const Region region = m_regions[buffer];
+    const Place& place = placeOf(m_program->buffers[buffer].device);
+    if (region.data && place.onHost)
+        return region;
+    std::vector<std::byte>& mirror = m_mirrors[buffer];
+    mirror.resize(static_cast<std::size_t>(region.bytes));
+    return {mirror.data(), region.bytes};
+}
+
+void TrainingWork::fetch(BufferKind kind)
+{
+    for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
+        const Buffer& buffer = m_program->buffers[b];
+        const Place& place = placeOf(buffer.device);
+        if (buffer.kind == kind && isLocal(buffer.device) && !place.onHost)
+            place.device->read(*place.stream, m_regions[b], mirrorOf(b).data);
+    }
+}
+
+std::span<const float> TrainingWork::onHost(std::span<float> values, int stage, int replica, BufferKind kind) const
+{
+    const std::size_t index = copyIndex(stage, holderOf(replica, m_program->deviceOfStage[stage]));
+    if (values.data() && placeOf(m_deviceOfCopy[index]).onHost)
+        return values;
+    for (const auto& [buffer, mirror] : m_mirrors) {
+        const Buffer& description = m_program->buffers[buffer];
+        if (description.kind == kind && description.stage == stage
+            && copyIndex(description.stage, holderOf(description.replica, description.device)) == index)
+            return {reinterpret_cast<const float*>(mirror.data()), mirror.size() / sizeof(float)};
+    }
+    return {}; // not fetched
+}
+
+} // namespace pipewright

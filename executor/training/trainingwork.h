@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Real training as the runtime's work: binds the buffers of a Program to the stage maths. Everything that a
+// microbatch keeps lives in the Program's buffers; only text, gradients' zeroing and losses are held here.
+// Sums are made in the order of each device's list and nowhere else, which is why every synchronous
+// schedule gives the bits of the sequential reference for that order. On a device whose memory the host cannot touch,
+// text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the
+// schedule has replicas, each has parameters, gradients and optimizer state of its own, and they stay the same bits.
+#pragma once
+
+#include "executor/runtime/stagework.h"
+#include "executor/training/optimizer.h"
+#include "executor/training/stagemaths.h"
+#include "executor/training/trainingdata.h"
+#include "executor/training/versionedweights.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace pipewright {
+
+class TrainingWork final : public StageWork {
+public:
+    /// Throws Error when the workload cannot be run or `layersPerStage` does not fit it. `data` must outlive this.
+    /// `batch`: microbatches of an update, over which gradients are averaged; 0: all of them.
+    TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
+                 const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0);
+
+    std::string name() const override { return "training"; }
+    void useDevices(Backend& backend) override { m_backend = &backend; }
+    /// Where the host cannot write: text, targets and losses of all microbatches, if a stage there needs any of them.
+    Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
+    /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
+    /// buffers have not the sizes of this model.
+    void prepare(const Program& program, std::span<const Region> regions) override;
+    void beginStep(int step) override;
+    double endStep(int step) override;
+    void compute(const TaskContext& context) override;
+    bool repeats(const Task&) const override { return !m_program->versioned(); }
+    void update(const TaskContext& context) override;
+    Region sharedPart(const Task& reduce, const BufferView& gradients) override;
+    void reduce(const TaskContext& context, Region own, Region theirs, bool both) override;
+    bool addsUp() const override { return true; }
+
+    /// Of a program with U blocks: what was really read.
+    const VersionedWeights& versions() const { return m_versions; }
+    /// Of the last step: the mean token loss of each microbatch, with the weights that its forwards read.
+    std::vector<double> microbatchLosses() const;
+    /// Where data comes from, in place of (step, microbatch) of the text: fills tokens and targets.
+    using Feed =
+        std::function<void(int step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets)>;
+    void setFeed(Feed feed) { m_feed = std::move(feed); }
+    /// Told the mean token loss of a microbatch by the thread of the device with the head. On the host only.
+    void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
+
+    /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
+    /// below show them.
+    void fetch(BufferKind kind);
+    /// The host's memory of a persistent buffer that is elsewhere, for whoever brings it here.
+    Region mirrorOf(BufferId buffer);
+
+    int stages() const { return static_cast<int>(m_stages.size()); }
+    int replicas() const { return m_program->replicas; } ///< of the prepared program
+    std::span<const float> parameters(int stage, int replica = 0) const
+    {
+        return onHost(copyOf(stage, replica).parameters, stage, replica, BufferKind::Parameters);
+    }
+    std::span<const float> optimizerState(int stage) const
+    {
+        return onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
+    }
+    /// Of the last step, after the reductions over shared parameters and replicas.
+    std::span<const float> gradients(int stage, int replica = 0) const
+    {
+        return onHost(copyOf(stage, replica).gradients, stage, replica, BufferKind::Gradients);
+    }
+
+private:
+    struct Stage {
+        StageMaths maths;
+        StageOptimizer optimizer;
+    };
+    /// A device that this process runs; what it needs where the host cannot touch its memory.
+    struct Place {
+        Device* device = nullptr; ///< null: the host's memory, without a backend
+        bool onHost = true;
+        std::unique_ptr<Stream> stream; ///< for what is done between steps
+        std::unique_ptr<kernels::Operations> operations;
+        std::unique_ptr<Allocation> memory; ///< tokens and targets of all microbatches, then their losses
+        bool hasHead = false;
+    };
+    void preparePlaces();
+    /// The ends of the model that have blocks on a device.
+    struct Ends {
+        bool embedding = false, head = false;
+    };
+    Ends endsOn(const Program& program, int device) const;
+    Bytes textBytes() const;
+    void checkSize(const Buffer& buffer) const;
+    void bindCopies(std::span<const Region> regions);
+    void initialise(std::size_t copy);
+    bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
+    const Place& placeOf(int device) const { return m_places[device]; }
+    Region textOn(const Place& place, std::size_t microbatch, bool targets) const;
+    Region lossesOn(const Place& place) const;
+    std::span<const float> onHost(std::span<float> values, int stage, int replica, BufferKind kind) const;
+    const Stage& at(int stage) const { return m_stages[stage]; }
+    /// Where a program has U blocks its devices hold copies of a stage, otherwise its replicas do.
+    std::size_t copyIndex(int stage, int holder) const
+    {
+        return static_cast<std::size_t>(holder) * m_stages.size() + static_cast<std::size_t>(stage);
+    }
+    int holderOf(int replica, int device) const { return m_program->versioned() ? device : replica; }
+    std::size_t savedIndex(int stage, int microbatch) const
+    {
+        return static_cast<std::size_t>(stage) * m_losses.size() + static_cast<std::size_t>(microbatch);
+    }
+    const StageCopy& copyOf(int stage, int replica) const
+    {
+        return m_copies[copyIndex(stage, holderOf(replica, m_program->deviceOfStage[stage]))];
+    }
+    StageCopy& copyOf(const Task& task) { return m_copies[copyIndex(task.stage, holderOf(task.replica, task.device))]; }
+
+    std::vector<Stage> m_stages;
+    const Program* m_program = nullptr;
+    int m_batch;
+    VersionedWeights m_versions;
+    Feed m_feed;
+    std::function<void(int, double)> m_listener;
+    Backend* m_backend = nullptr;
+    std::vector<Place> m_places;     ///< per device
+    std::vector<Region> m_regions;   ///< per buffer
+    std::vector<int> m_deviceOfCopy; ///< -1: there is none
+    std::map<BufferId, std::vector<std::byte>> m_mirrors;
+    std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
+    int m_sequencePieces;
+    std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
+    std::uint64_t m_seed;
+    const TrainingData& m_data;
+    std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
+    std::vector<float> m_losses;                                ///< per microbatch, its share
+    /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
+    /// comes after I on the same device, so the order of that device is enough.
+    std::vector<Region> m_savedForWeights;
+};
+
+} // namespace pipewright

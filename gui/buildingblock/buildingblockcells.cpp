@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/buildingblock/buildingblockcells.h"
+
+#include "gui/timeline/timelinepainter.h"
+#include "gui/widgets/labels.h"
+
+#include <QPainter>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int nameWidth = 64;
+constexpr int leastRow = 22, mostRow = 56;
+constexpr int boundWidth = 190;
+
+} // namespace
+
+BlockCells::BlockCells(QWidget* parent) : QWidget(parent)
+{
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Expanding);
+    setAccessibleName(tr("One interval of every device"));
+    setToolTip(
+        tr("One interval of the steady state: cell by cell, which pass a device runs.\n"
+           "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
+}
+
+void BlockCells::setBlock(const BuildingBlock& block)
+{
+    m_block = block;
+    m_cells = cellsModuloInterval(block);
+    m_bound = liveBound(block);
+    m_met.assign(m_cells.size(), std::vector<bool>(static_cast<std::size_t>(block.interval), false));
+    for (const PassConflict& conflict : conflictsOf(block)) {
+        if (conflict.kind != PassConflict::Kind::Meets)
+            continue;
+        const BuildingBlock::Pass& pass = block.passes[static_cast<std::size_t>(conflict.pass)];
+        const BuildingBlock::Pass& other = block.passes[conflict.other];
+        auto& met = m_met[block.deviceOfStage[pass.stage]];
+        for (int a = pass.start; a < pass.end(); ++a)
+            for (int b = other.start; b < other.end(); ++b)
+                if ((a - b) % block.interval == 0)
+                    met[a % block.interval] = true;
+    }
+    setMaximumHeight(std::max(1, static_cast<int>(m_cells.size())) * mostRow);
+    updateGeometry();
+    update();
+}
+
+int BlockCells::rowHeight() const
+{
+    return std::clamp(height() / std::max(1, static_cast<int>(m_cells.size())), leastRow, mostRow);
+}
+
+QString BlockCells::boundText(int device) const
+{
+    QStringList terms;
+    for (int stage = 0; stage < m_block.stages(); ++stage)
+        if (m_block.deviceOfStage[stage] == device)
+            terms << QStringLiteral("⌈%1/%2⌉").arg(lifespan(m_block, stage)).arg(m_block.interval);
+    const int bound = m_bound[device];
+    if (terms.size() > 4)
+        return tr("%n stages", nullptr, static_cast<int>(terms.size())) + QStringLiteral(" = %1").arg(bound);
+    return terms.join(QStringLiteral(" + ")) + QStringLiteral(" = %1").arg(bound);
+}
+
+double BlockCells::cellWidth() const
+{
+    return std::clamp(double(width() - nameWidth - boundWidth) / std::max(1, m_block.interval), 2.0, rowHeight() * 1.2);
+}
+
+QSize BlockCells::sizeHint() const
+{
+    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22,
+            std::max(1, static_cast<int>(m_cells.size())) * leastRow};
+}
+
+void BlockCells::paintEvent(QPaintEvent*)
+{
+    const Theme& theme = Theme::of(*this);
+    QPainter painter(this);
+    const TimelinePainter blocks(theme, devicePixelRatioF());
+    const int rowHeight = this->rowHeight();
+    const int most = m_bound.empty() ? 0 : *std::max_element(m_bound.begin(), m_bound.end());
+    for (int device = 0; device < static_cast<int>(m_cells.size()); ++device) {
+        const double y = device * rowHeight;
+        painter.setFont(Theme::words(TextSize::Small));
+        painter.setPen(theme.text);
+        painter.drawText(QRectF(0, y, nameWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter,
+                         tr("device %1").arg(device));
+        for (int cell = 0; cell < m_block.interval; ++cell) {
+            const QRectF rect(nameWidth + cell * cellWidth(), y + 2, cellWidth() - 1, rowHeight - 4);
+            const int index = m_cells[device][cell];
+            if (index < 0) {
+                painter.fillRect(rect, theme.lane);
+                painter.fillRect(rect, QBrush(theme.idle, Qt::BDiagPattern));
+            } else {
+                const BuildingBlock::Pass& pass = m_block.passes[index];
+                blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, 0,
+                             cellWidth() >= 12 ? BlockText::Letter : BlockText::None);
+            }
+            if (m_met[device][cell]) {
+                painter.setPen(QPen(theme.bad, 2));
+                painter.setBrush(Qt::NoBrush);
+                painter.drawRect(rect.adjusted(1, 1, -1, -1));
+            }
+        }
+        painter.setFont(Theme::numbers(TextSize::Small));
+        painter.setPen(m_bound[device] == most ? theme.text : theme.dim);
+        painter.drawText(QRectF(nameWidth + m_block.interval * cellWidth() + 12, y, boundWidth, rowHeight),
+                         Qt::AlignLeft | Qt::AlignVCenter, boundText(device));
+    }
+}
+
+void paintBuildingBlock(QPainter& painter, const QRectF& area, const BuildingBlock& block, const QWidget& widget)
+{
+    int end = 1;
+    for (const BuildingBlock::Pass& pass : block.passes)
+        end = std::max(end, pass.end());
+    const Theme& theme = Theme::of(widget);
+    const double unit = area.width() / end, lane = area.height() / std::max(1, block.devices());
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(Qt::NoPen);
+    for (const BuildingBlock::Pass& pass : block.passes) {
+        const int device = block.deviceOfStage[pass.stage];
+        const QRectF rect(area.left() + pass.start * unit, area.top() + device * lane + 1,
+                          std::max(2.0, pass.length * unit - 0.5), std::max(2.0, lane - 2));
+        painter.setBrush(theme.fill(pass.op));
+        painter.drawRoundedRect(rect, 1.5, 1.5);
+    }
+    painter.restore();
+}
+
+} // namespace pipewright

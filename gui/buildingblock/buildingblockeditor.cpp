@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the editor does; how it is laid out is in buildingblockeditorlayout.cpp.
+#include "gui/buildingblock/buildingblockeditor.h"
+
+#include "core/buildingblock/publishedblocklist.h"
+#include "core/design/redesign.h"
+#include "gui/buildingblock/buildingblockcells.h"
+#include "gui/buildingblock/buildingblockgrid.h"
+#include "gui/buildingblock/buildingblockpreview.h"
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/words.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QSpinBox>
+#include <QUndoCommand>
+
+#include <algorithm>
+
+namespace pipewright {
+
+class BlockEditor::Command : public QUndoCommand {
+public:
+    Command(BlockEditor& editor, RepeatedBlock after, const QString& text)
+        : QUndoCommand(text), m_editor(editor), m_before(editor.m_block), m_after(std::move(after))
+    {
+    }
+    void undo() override { apply(m_before); }
+    void redo() override { apply(m_after); }
+
+private:
+    void apply(const RepeatedBlock& block)
+    {
+        m_editor.m_block = block;
+        m_editor.showBlock();
+    }
+    BlockEditor& m_editor;
+    const RepeatedBlock m_before, m_after;
+};
+
+BlockEditor::~BlockEditor()
+{
+    ++m_generation;
+    m_worker.waitForDone();
+}
+
+void BlockEditor::edit(RepeatedBlock after, const QString& what)
+{
+    if (after == m_block)
+        showBlock();
+    else
+        m_edits.push(new Command(*this, std::move(after), what));
+}
+
+void BlockEditor::takeForm(const QString& family)
+{
+    const Schedule& schedule = m_document.design().schedule;
+    RepeatedBlock after = m_block;
+    after.block = *blockOfFamily(family.toStdString(), std::max(1, schedule.devices()), after.microbatches);
+    const QString name = QString::fromStdString(after.block.name);
+    edit(std::move(after), tr("Start from %1").arg(name));
+}
+
+void BlockEditor::takePresent()
+{
+    const Design& design = m_document.design();
+    m_block = design.buildingBlock.value_or(RepeatedBlock{{}, std::max(1, design.schedule.microbatches), true});
+    m_block.block =
+        blockOf(design).value_or(*blockOfFamily("zb-h1", std::max(1, design.schedule.devices()), m_block.microbatches));
+    m_edits.clear();
+    showBlock();
+}
+
+void BlockEditor::showEvent(QShowEvent* event)
+{
+    QDialog::showEvent(event);
+    if (m_edits.count() == 0)
+        takePresent(); // nothing of one's own is lost
+    m_grid->setFocus();
+}
+
+RepeatedBlock BlockEditor::shown() const
+{
+    RepeatedBlock shown = m_block;
+    shown.block = m_grid->shown();
+    return shown;
+}
+
+void BlockEditor::showBlock()
+{
+    const QSignalBlocker quiet[] = {QSignalBlocker(m_interval), QSignalBlocker(m_microbatches),
+                                    QSignalBlocker(m_backward), QSignalBlocker(m_reorder), QSignalBlocker(m_form)};
+    m_interval->setValue(m_block.block.interval);
+    m_microbatches->setValue(m_block.microbatches);
+    m_backward->setCurrentIndex(m_block.block.backward == BackwardStyle::Split ? 1 : 0);
+    m_reorder->setChecked(m_block.reorder);
+    // The list names a form only while the block is exactly that form.
+    const int devices = m_block.block.devices();
+    int form = -1;
+    for (int i = 0; i < m_form->count(); ++i)
+        if (blockOfFamily(m_form->itemData(i).toString().toStdString(), devices, m_block.microbatches) == m_block.block)
+            form = i;
+    m_form->setCurrentIndex(form);
+    m_grid->setBlock(m_block.block);
+    showShown();
+}
+
+void BlockEditor::showShown()
+{
+    m_cells->setBlock(m_grid->shown());
+    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // what is left in a large window is for the answers
+    showPass();
+    predictShown();
+}
+
+void BlockEditor::showPass()
+{
+    const int pass = m_grid->selectedPass();
+    const BuildingBlock& block = m_grid->shown();
+    const QSignalBlocker quietStart(m_start), quietDevice(m_device);
+    m_device->setRange(0, std::max(0, block.devices() - 1));
+    if (pass >= 0) {
+        const BuildingBlock::Pass& shown = block.passes[static_cast<std::size_t>(pass)];
+        m_passName->setText(m_grid->nameOfPass(pass));
+        m_start->setValue(shown.start);
+        m_device->setValue(block.deviceOfStage[shown.stage]);
+    }
+    m_start->setEnabled(pass >= 0);
+    m_device->setEnabled(pass >= 0);
+}
+
+void BlockEditor::predictShown()
+{
+    const int generation = ++m_generation;
+    m_predicting = true;
+    m_worker.clear();
+    m_worker.start([this, generation, base = m_document.design(), repeated = shown()] {
+        if (m_generation != generation)
+            return;
+        Outcome outcome;
+        try {
+            outcome.faults = checkBlock(repeated.block);
+            outcome.metrics = predict(withSchedule(base, pipewright::unroll(repeated))).metrics;
+            outcome.good = true;
+        } catch (const Error& error) {
+            outcome.faults = error.diagnostics();
+        }
+        QMetaObject::invokeMethod(
+            this,
+            [this, generation, outcome = std::move(outcome)] {
+                if (m_generation == generation)
+                    showOutcome(outcome);
+            },
+            Qt::QueuedConnection);
+    });
+}
+
+void BlockEditor::showOutcome(const Outcome& outcome)
+{
+    m_predicting = false;
+    const BuildingBlock& block = m_grid->shown();
+    const std::vector<int> bound = liveBound(block);
+    const std::vector<int> work = workPerInterval(block);
+    const int most = *std::max_element(bound.begin(), bound.end());
+    const int busiest = *std::max_element(work.begin(), work.end());
+    const double chunks = double(block.stages()) / std::max(1, block.devices());
+    std::vector<Fact> facts{
+        {tr("work per interval"), tr("%1 of %2 units").arg(busiest).arg(block.interval),
+         tr("Busiest device; less than all is a bubble that returns with every microbatch"),
+         busiest == block.interval ? Tone::Good : Tone::Plain},
+        {tr("memory bound"), tr("%1 chunks = %2").arg(most).arg(multipleText(most / chunks)),
+         tr("Sum of ⌈lifespan / interval⌉ over the stages of the fullest device; × counts microbatches on one device"),
+         Tone::Plain}};
+    if (outcome.good) {
+        const Metrics& metrics = outcome.metrics;
+        const QString source = tr("Predicted for the unrolled schedule of %1 microbatches").arg(m_block.microbatches);
+        const int fullest = fullestDevice(metrics);
+        facts.push_back({tr("makespan"), durationText(metrics.makespan), source, Tone::Plain});
+        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan), source, Tone::Plain});
+        if (fullest >= 0) {
+            const DeviceMetrics& device = metrics.devices[fullest];
+            facts.push_back({tr("live at most"), multipleText(device.peakActivations), source, Tone::Plain});
+            facts.push_back({tr("peak memory"), sizeText(device.peakBytes), source, Tone::Plain});
+        }
+        if (const Prediction* present = m_document.prediction(); present && present->metrics.makespan > 0) {
+            const double change =
+                double(metrics.makespan - present->metrics.makespan) / double(present->metrics.makespan);
+            facts.push_back({tr("against the present"), signedPercent(change),
+                             tr("Makespan against the schedule in the timeline"),
+                             change < 0   ? Tone::Good
+                             : change > 0 ? Tone::Bad
+                                          : Tone::Dim});
+        }
+    }
+    m_facts->setFacts(facts);
+    m_unroll->setEnabled(outcome.good);
+    showFaults(outcome.faults);
+    Q_EMIT predicted();
+}
+
+void BlockEditor::showFaults(const Diagnostics& diagnostics)
+{
+    constexpr std::size_t most = 3;
+    QStringList lines;
+    for (std::size_t i = 0; i < diagnostics.size() && i < most; ++i)
+        lines << QString::fromStdString(toString(diagnostics[i]));
+    if (diagnostics.size() > most)
+        lines << tr("and %1 more").arg(diagnostics.size() - most);
+    m_faults->setText(lines.isEmpty() ? tr("✓ Repeats without collision, and every pass has its data.")
+                                      : lines.join(QLatin1Char('\n')));
+    setTone(m_faults, hasErrors(diagnostics) ? Tone::Bad : diagnostics.empty() ? Tone::Good : Tone::Plain);
+}
+
+QString BlockEditor::faults() const
+{
+    return m_faults->text();
+}
+
+void BlockEditor::unroll()
+{
+    try {
+        Design design = withSchedule(m_document.design(), pipewright::unroll(m_block));
+        design.buildingBlock = m_block;
+        m_document.replaceDesign(std::move(design),
+                                 tr("Unroll the building block %1").arg(QString::fromStdString(m_block.block.name)));
+    } catch (const Error& error) {
+        showFaults(error.diagnostics());
+    }
+}
+
+} // namespace pipewright

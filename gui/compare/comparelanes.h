@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several schedules under one another on one time axis: a line with the name of each, its lanes, and its end
+// as a line down to the axis of the longest. Blocks are painted as on the timeline, from the same geometry, so
+// painting costs pixels and not blocks. A click on a schedule chooses it.
+#pragma once
+
+#include "gui/document/timelinelayout.h"
+#include "gui/widgets/timecoordinates.h"
+
+#include <QAbstractScrollArea>
+
+#include <vector>
+
+namespace pipewright {
+
+class CompareLanes : public QAbstractScrollArea {
+    Q_OBJECT
+
+public:
+    explicit CompareLanes(QWidget* parent = nullptr);
+
+    struct Schedule {
+        QString name;
+        QString summary;            ///< beside the name: "202.1 ms"
+        TimelineLayout layout;      ///< without lanes: nothing to show yet
+        std::vector<QString> lanes; ///< names of the devices
+        QString note;               ///< in place of lanes: "working it out …", or why there are none
+    };
+    /// A schedule to show; without a prediction `note` stands in place of its lanes.
+    static Schedule scheduleOf(const QString& name, const Design& design, const Prediction* prediction,
+                               const QString& note);
+    void setSchedules(std::vector<Schedule> schedules);
+    void setCurrent(int schedule);
+    int current() const { return m_current; }
+
+    const TimeAxis& axis() const { return m_axis; }
+    void showAll();
+    void zoomBy(double factor, double anchorX);
+    void panBy(double pixels);
+    QRect rectOfSchedule(int schedule) const; ///< title and lanes, in viewport coordinates
+
+    QSize sizeHint() const override { return {900, 420}; }
+
+Q_SIGNALS:
+    void chosen(int schedule);
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void scrollContentsBy(int dx, int dy) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    int heightOf(std::size_t schedule) const;
+    void updateScroll();
+    void setAxis(TimeAxis axis);
+    void paintSchedule(class QPainter& painter, const class TimelinePainter& lanes, const std::vector<double>& times,
+                       std::size_t schedule, int top) const;
+
+    std::vector<Schedule> m_schedules;
+    Nanoseconds m_total = 0; ///< of the longest
+    TimeAxis m_axis;
+    int m_current = 0;
+    double m_pressedX = 0;
+    TimeAxis m_pressedAxis;
+};
+
+} // namespace pipewright

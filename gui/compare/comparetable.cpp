@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/compare/comparetable.h"
+
+#include "core/predict/throughput.h"
+#include "gui/document/document.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QHeaderView>
+#include <QLocale>
+#include <QTableWidget>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace pipewright {
+
+namespace {
+
+/// One row: its number for a schedule, how it and its difference are written, and which way is better.
+struct Row {
+    QString name, definition;
+    std::function<std::optional<double>(const ComparedSchedule&)> value;
+    QString (*text)(double);
+    QString (*difference)(double now, double reference);
+    int better = -1; ///< -1: less is a gain, +1: more is
+};
+
+QString duration(double value)
+{
+    return durationText(static_cast<Nanoseconds>(value));
+}
+QString size(double value)
+{
+    return sizeText(static_cast<Bytes>(value));
+}
+QString tokens(double value)
+{
+    return QObject::tr("%1 tok/s").arg(rateText(value));
+}
+QString count(double value)
+{
+    return QLocale(QLocale::English).toString(static_cast<qlonglong>(value));
+}
+
+QString relative(double now, double reference)
+{
+    return reference != 0 ? signedPercent((now - reference) / reference) : QString();
+}
+QString points(double now, double reference)
+{
+    return signedPoints(now - reference);
+}
+QString sizeDifference(double now, double reference)
+{
+    return signedSize(static_cast<Bytes>(now) - static_cast<Bytes>(reference));
+}
+QString multipleDifference(double now, double reference)
+{
+    if (now == reference)
+        return QObject::tr("unchanged");
+    return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212")) + multipleText(std::abs(now - reference));
+}
+QString countDifference(double now, double reference)
+{
+    if (now == reference)
+        return QObject::tr("unchanged");
+    return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212")) + count(std::abs(now - reference));
+}
+
+template<typename Read>
+auto ofMetrics(Read read)
+{
+    return [read](const ComparedSchedule& schedule) -> std::optional<double> {
+        return schedule.prediction ? std::optional<double>(read(schedule.prediction->metrics)) : std::nullopt;
+    };
+}
+
+std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
+{
+    std::vector<Row> rows{
+        {QObject::tr("makespan"), QObject::tr("First start to last end of one step"),
+         ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
+        {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"),
+         ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
+        {QObject::tr("bubble"), QObject::tr("Idle share of devices × makespan"),
+         ofMetrics([](const Metrics& m) { return m.rateMakespan; }), percentText, points, -1},
+        {QObject::tr("bubble of the span"), QObject::tr("The zero-bubble papers' rate: (span − ideal) / span"),
+         ofMetrics([](const Metrics& m) { return m.rateSpan; }), percentText, points, -1},
+        {QObject::tr("bubble / work"), QObject::tr("Megatron's ratio: (makespan − ideal) / ideal"),
+         ofMetrics([](const Metrics& m) { return m.ratioIdeal; }), percentText, points, -1},
+        {QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
+         ofMetrics([](const Metrics& m) {
+             double most = 0;
+             for (const DeviceMetrics& device : m.devices)
+                 most = std::max(most, device.peakActivations);
+             return most;
+         }),
+         multipleText, multipleDifference, -1}};
+    rows.push_back({QObject::tr("throughput"), QObject::tr("Tokens of one step over the makespan"),
+                    [](const ComparedSchedule& s) -> std::optional<double> {
+                        const double rate =
+                            s.prediction ? tokensPerSecond(s.design, s.prediction->metrics.makespan) : 0;
+                        return rate > 0 ? std::optional(rate) : std::nullopt;
+                    },
+                    tokens, relative, +1});
+    rows.push_back({QObject::tr("transfers"), QObject::tr("Messages between devices in one step"),
+                    [](const ComparedSchedule& s) -> std::optional<double> {
+                        return s.prediction ? std::optional(double(s.prediction->transfers)) : std::nullopt;
+                    },
+                    count, countDifference, -1});
+    rows.push_back({QObject::tr("bytes moved"), QObject::tr("Bytes of all transfers of one step"),
+                    [](const ComparedSchedule& s) -> std::optional<double> {
+                        return s.prediction ? std::optional(double(s.prediction->transferred)) : std::nullopt;
+                    },
+                    size, sizeDifference, -1});
+    std::size_t devices = 0;
+    for (const ComparedSchedule& schedule : schedules)
+        if (schedule.prediction)
+            devices = std::max(devices, schedule.prediction->metrics.devices.size());
+    for (std::size_t device = 0; device < devices; ++device)
+        rows.push_back({QObject::tr("peak, %1").arg(deviceLabel(schedules.front().design, static_cast<int>(device))),
+                        QObject::tr("Weights, optimizer state, activations and buffers at the fullest moment"),
+                        [device](const ComparedSchedule& s) -> std::optional<double> {
+                            if (!s.prediction || device >= s.prediction->metrics.devices.size())
+                                return std::nullopt;
+                            return double(s.prediction->metrics.devices[device].peakBytes);
+                        },
+                        size, sizeDifference, -1});
+    return rows;
+}
+
+} // namespace
+
+QTableWidget* makeCompareTable(QWidget* parent)
+{
+    auto* table = new QTableWidget(parent);
+    table->setAccessibleName(QObject::tr("Differences between the schedules"));
+    table->setFont(Theme::numbers(TextSize::Small));
+    table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+    table->setSelectionMode(QAbstractItemView::SingleSelection);
+    table->setSelectionBehavior(QAbstractItemView::SelectColumns);
+    table->setShowGrid(false);
+    table->setFrameShape(QFrame::NoFrame);
+    table->setTabKeyNavigation(false);
+    table->verticalHeader()->setDefaultSectionSize(23);
+    table->verticalHeader()->setMinimumWidth(132);
+    table->verticalHeader()->setFont(Theme::words(TextSize::Small));
+    table->verticalHeader()->setHighlightSections(false);
+    table->horizontalHeader()->setFont(Theme::words(TextSize::Small, QFont::DemiBold));
+    table->horizontalHeader()->setHighlightSections(false);
+    table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    table->horizontalHeader()->setMinimumSectionSize(150);
+    table->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
+    return table;
+}
+
+void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules)
+{
+    const Theme& theme = Theme::of(table);
+    const std::vector<Row> rows = rowsFor(schedules);
+    table.clear();
+    table.setRowCount(static_cast<int>(rows.size()));
+    table.setColumnCount(static_cast<int>(schedules.size()));
+    for (int column = 0; column < table.columnCount(); ++column) {
+        auto* item = new QTableWidgetItem(schedules[static_cast<std::size_t>(column)].name);
+        item->setToolTip(item->text());
+        item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+        table.setHorizontalHeaderItem(column, item);
+    }
+    for (int r = 0; r < table.rowCount(); ++r) {
+        const Row& row = rows[r];
+        auto* name = new QTableWidgetItem(row.name);
+        name->setToolTip(row.definition);
+        table.setVerticalHeaderItem(r, name);
+        const std::optional<double> reference = row.value(schedules.front());
+        for (int column = 0; column < table.columnCount(); ++column) {
+            const std::optional<double> value = row.value(schedules[static_cast<std::size_t>(column)]);
+            QString text = value ? row.text(*value) : QStringLiteral("–");
+            QColor color = theme.text;
+            if (column > 0 && value && reference) {
+                const QString difference = row.difference(*value, *reference);
+                text += QStringLiteral("   ") + difference;
+                color = *value == *reference                     ? theme.dim
+                        : (*value - *reference) * row.better > 0 ? theme.good
+                                                                 : theme.bad;
+            }
+            auto* item = new QTableWidgetItem(text);
+            item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+            item->setForeground(color);
+            item->setToolTip(row.definition);
+            table.setItem(r, column, item);
+        }
+    }
+}
+
+} // namespace pipewright

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/compare/comparewindow.h"
+
+#include "core/design/redesign.h"
+#include "core/files/designfile.h"
+#include "gui/compare/comparelanes.h"
+#include "gui/compare/comparetable.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+#include "traces/store/tracereader.h"
+
+#include <QEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QMenu>
+#include <QPushButton>
+#include <QScreen>
+#include <QSplitter>
+#include <QTableWidget>
+#include <QToolButton>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t mostEntries = 8;
+
+Design readAny(const QString& path)
+{
+    QFile file(path);
+    const bool recording = file.open(QIODevice::ReadOnly) && file.read(15) == "SQLite format 3";
+    return recording ? TraceReader(path.toStdString()).design() : readDesign(path.toStdString());
+}
+
+} // namespace
+
+CompareWindow::CompareWindow(Document& document, QWidget* parent)
+    : QDialog(parent), m_document(document), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this)),
+      m_hint(makeCaption({}, TextSize::Small, this)), m_offers(new QWidget(this)), m_addMenu(new QMenu(this)),
+      m_take(new QPushButton(tr("Use this schedule"), this)), m_remove(new QPushButton(tr("Remove"), this))
+{
+    setWindowTitle(tr("Compare schedules"));
+    setWindowFlag(Qt::WindowMinMaxButtonsHint);
+    makePanel(this);
+    m_worker.setMaxThreadCount(1);
+    auto* addButton = new QToolButton(this);
+    addButton->setText(tr("Add ▾"));
+    addButton->setAccessibleName(tr("Add a schedule"));
+    addButton->setMenu(m_addMenu);
+    addButton->setPopupMode(QToolButton::InstantPopup);
+    m_take->setToolTip(tr("The chosen schedule replaces the present one; one undo brings that back"));
+    m_remove->setToolTip(tr("Takes the chosen schedule out of the comparison"));
+    auto* close = new QPushButton(tr("Close"), this);
+    for (QPushButton* button : {m_take, m_remove, close})
+        button->setAutoDefault(false);
+    auto* bar = new QHBoxLayout;
+    bar->setSpacing(8);
+    bar->addWidget(addButton);
+    bar->addWidget(m_take);
+    bar->addWidget(m_remove);
+    bar->addSpacing(12);
+    bar->addWidget(m_hint, 1);
+    bar->addWidget(close);
+    auto* splitter = new QSplitter(Qt::Vertical, this);
+    splitter->addWidget(m_lanes);
+    splitter->addWidget(m_table);
+    splitter->setSizes({420, 300});
+    splitter->setStretchFactor(0, 1);
+    splitter->setChildrenCollapsible(false);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(20, 16, 20, 16);
+    layout->setSpacing(12);
+    layout->addLayout(bar);
+    layout->addWidget(m_offers);
+    layout->addWidget(splitter, 1);
+
+    connect(close, &QPushButton::clicked, this, &QDialog::close);
+    connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
+    connect(m_remove, &QPushButton::clicked, this, &CompareWindow::removeCurrent);
+    connect(m_lanes, &CompareLanes::chosen, this,
+            [this](int entry) { m_table->setCurrentCell(std::max(0, m_table->currentRow()), entry); });
+    connect(m_table, &QTableWidget::currentCellChanged, this, [this](int, int column) {
+        m_lanes->setCurrent(column);
+        m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
+        m_remove->setEnabled(column > 0);
+    });
+    connect(m_addMenu, &QMenu::aboutToShow, this, &CompareWindow::buildAddMenu);
+    connect(&m_document, &Document::designChanged, this, &CompareWindow::followDocument);
+    m_entries.emplace_back();
+    buildAddMenu();
+    buildOffers();
+    resize(QSize(1080, 780).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
+}
+
+CompareWindow::~CompareWindow()
+{
+    m_worker.clear();
+    m_worker.waitForDone();
+}
+
+void CompareWindow::setOpened(Design design)
+{
+    m_opened = std::move(design);
+}
+
+void CompareWindow::buildAddMenu()
+{
+    m_addMenu->clear();
+    connect(m_addMenu->addAction(tr("The state before the edits")), &QAction::triggered, this,
+            &CompareWindow::addOpened);
+    m_addMenu->actions().constLast()->setEnabled(m_opened && !(*m_opened == m_document.design()));
+    connect(m_addMenu->addAction(tr("Keep the present state")), &QAction::triggered, this, &CompareWindow::addKept);
+    connect(m_addMenu->addAction(tr("From a file…")), &QAction::triggered, this, [this] {
+        const QStringList paths =
+            QFileDialog::getOpenFileNames(this, tr("Compare with"), QFileInfo(m_document.path()).path(),
+                                          tr("Designs and recordings (*.json *.db);;All files (*)"));
+        for (const QString& path : paths)
+            addFile(path);
+    });
+    QMenu* menu = m_addMenu->addMenu(tr("Another family, same settings"));
+    for (std::size_t i = 0; i < families().size(); ++i) {
+        const std::string_view title = families()[i].title;
+        connect(menu->addAction(QString::fromUtf8(title.data(), static_cast<int>(title.size()))), &QAction::triggered,
+                this, [this, i] { addFamily(i); });
+    }
+}
+
+void CompareWindow::buildOffers()
+{
+    auto* row = new QHBoxLayout(m_offers);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(8);
+    row->addWidget(makeCaption(tr("Compare with"), TextSize::Normal, m_offers));
+    const auto offer = [&](const QString& text, const QString& tip, auto run) {
+        auto* button = new QPushButton(text, m_offers);
+        button->setAutoDefault(false);
+        button->setToolTip(tip);
+        button->setAccessibleName(tr("Compare with %1").arg(text));
+        connect(button, &QPushButton::clicked, this, run);
+        row->addWidget(button);
+    };
+    // A few that most people know; the menu has them all.
+    for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "v-half"})
+        for (std::size_t i = 0; i < families().size(); ++i)
+            if (families()[i].name == name)
+                offer(QString::fromUtf8(families()[i].title.data(), static_cast<int>(families()[i].title.size())),
+                      QString::fromUtf8(families()[i].description.data(),
+                                        static_cast<int>(families()[i].description.size())),
+                      [this, i] { addFamily(i); });
+    offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"),
+          [this] { addKept(); });
+    row->addStretch(1);
+}
+
+void CompareWindow::showEvent(QShowEvent* event)
+{
+    QDialog::showEvent(event);
+    followDocument();
+    // What people most often want to see is what their edits came to.
+    if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
+        addOpened();
+}
+
+void CompareWindow::changeEvent(QEvent* event)
+{
+    QDialog::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && isVisible())
+        fillTable();
+}
+
+void CompareWindow::followDocument()
+{
+    if (!isVisible())
+        return; // copies of a prediction are not free, and nobody looks
+    Entry& present = m_entries.front();
+    present.design = m_document.design();
+    present.name = tr("Present: %1").arg(QString::fromStdString(present.design.name));
+    present.prediction =
+        m_document.prediction() ? std::make_shared<const Prediction>(*m_document.prediction()) : nullptr;
+    present.note = tr("The placed blocks cannot run: see the conflicts");
+    refresh();
+}
+
+int CompareWindow::current() const
+{
+    return m_lanes->current();
+}
+
+QString CompareWindow::uniqueName(const QString& wanted) const
+{
+    QString name = wanted;
+    const auto taken = [&](const Entry& entry) { return entry.name == name; };
+    for (int n = 2; std::any_of(m_entries.begin(), m_entries.end(), taken); ++n)
+        name = QStringLiteral("%1 (%2)").arg(wanted).arg(n);
+    return name;
+}
+
+void CompareWindow::add(const QString& name, std::function<Design()> make)
+{
+    if (m_entries.size() >= mostEntries) {
+        m_hint->setText(tr("At most %1 schedules: remove one first").arg(mostEntries));
+        return;
+    }
+    Entry entry;
+    entry.id = ++m_lastId;
+    entry.name = uniqueName(name);
+    entry.note = tr("working it out …");
+    m_entries.push_back(entry);
+    ++m_pending;
+    refresh();
+    m_worker.start([this, entry, make = std::move(make)] {
+        Entry made = entry;
+        try {
+            made.design = make();
+            made.prediction = std::make_shared<const Prediction>(predictPlaced(made.design));
+        } catch (const std::exception& error) {
+            made.note = QString::fromUtf8(error.what());
+        }
+        QMetaObject::invokeMethod(
+            this, [this, id = entry.id, made = std::move(made)] { settle(id, made); }, Qt::QueuedConnection);
+    });
+}
+
+void CompareWindow::settle(int id, Entry made)
+{
+    --m_pending;
+    const auto it =
+        std::find_if(m_entries.begin(), m_entries.end(), [id](const Entry& entry) { return entry.id == id; });
+    if (it != m_entries.end())
+        *it = std::move(made);
+    refresh();
+}
+
+void CompareWindow::addKept()
+{
+    add(tr("Kept: %1").arg(QString::fromStdString(m_document.design().name)),
+        [design = m_document.design()] { return design; });
+}
+
+void CompareWindow::addOpened()
+{
+    if (m_opened)
+        add(tr("Before the edits"), [design = *m_opened] { return design; });
+}
+
+void CompareWindow::addFamily(std::size_t family)
+{
+    const Family& chosen = families()[family];
+    add(QString::fromUtf8(chosen.title.data(), static_cast<int>(chosen.title.size())),
+        [base = m_document.design(), &chosen] { return withFamily(base, chosen); });
+}
+
+void CompareWindow::addFile(const QString& path)
+{
+    add(QFileInfo(path).fileName(), [path] { return readAny(path); });
+}
+
+void CompareWindow::removeCurrent()
+{
+    const int entry = current();
+    if (entry <= 0)
+        return;
+    m_entries.erase(m_entries.begin() + entry);
+    m_lanes->setCurrent(entry - 1);
+    refresh();
+}
+
+void CompareWindow::takeCurrent()
+{
+    const int entry = current();
+    if (entry <= 0 || !m_entries[entry].prediction)
+        return;
+    const Entry taken = m_entries[entry];
+    m_document.replaceDesign(taken.design, tr("Use %1").arg(taken.name));
+}
+
+void CompareWindow::refresh()
+{
+    std::vector<CompareLanes::Schedule> shown;
+    for (const Entry& entry : m_entries)
+        shown.push_back(CompareLanes::scheduleOf(entry.name, entry.design, entry.prediction.get(), entry.note));
+    m_lanes->setSchedules(std::move(shown));
+    fillTable();
+    m_offers->setVisible(m_entries.size() == 1);
+    m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet")
+                                          : tr("Differences are against the present schedule"));
+    Q_EMIT changed();
+}
+
+void CompareWindow::fillTable()
+{
+    std::vector<ComparedSchedule> compared;
+    for (const Entry& entry : m_entries)
+        compared.push_back({entry.name, entry.design, entry.prediction.get()});
+    const int row = std::max(0, m_table->currentRow()), column = current();
+    const QSignalBlocker quiet(m_table);
+    fillCompareTable(*m_table, compared);
+    m_table->setCurrentCell(std::min(row, m_table->rowCount() - 1), column);
+    m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
+    m_remove->setEnabled(column > 0);
+}
+
+} // namespace pipewright

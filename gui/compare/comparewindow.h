@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Two or more schedules side by side: lanes on one time axis, and a table of what sets them apart. The
+// present schedule comes first and follows the document; beside it stand the state in which the document was
+// opened, kept states, other families at the present settings, and files. Any of them can become the
+// schedule, as one undoable command. What has to be made or read is made on a background thread.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QDialog>
+#include <QThreadPool>
+
+#include <functional>
+#include <memory>
+
+class QLabel;
+class QMenu;
+class QPushButton;
+class QTableWidget;
+
+namespace pipewright {
+
+class CompareLanes;
+
+class CompareWindow : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit CompareWindow(Document& document, QWidget* parent = nullptr);
+    ~CompareWindow() override;
+
+    /// The state that "before the edits" means: what was opened or made last.
+    void setOpened(Design design);
+    void addKept(); ///< the present state, as it is now
+    void addOpened();
+    void addFamily(std::size_t family);
+    void addFile(const QString& path);
+    void removeCurrent(); ///< all but the present schedule can go
+    void takeCurrent();   ///< makes it the document's schedule
+
+    int count() const { return static_cast<int>(m_entries.size()); }
+    bool isBusy() const { return m_pending > 0; }
+    CompareLanes& lanes() { return *m_lanes; }
+    QTableWidget* table() const { return m_table; }
+    QPushButton* takeButton() const { return m_take; }
+    QPushButton* removeButton() const { return m_remove; }
+    QMenu* addMenu() const { return m_addMenu; }
+    QWidget* offers() const { return m_offers; }
+
+Q_SIGNALS:
+    void changed(); ///< what is shown changed
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    struct Entry {
+        QString name;
+        QString note; ///< while there is no prediction
+        Design design;
+        std::shared_ptr<const Prediction> prediction;
+        int id = 0;
+    };
+    void buildAddMenu();
+    void followDocument();
+    void add(const QString& name, std::function<Design()> make);
+    void settle(int id, Entry made);
+    void refresh();
+    void fillTable();
+    void buildOffers();
+    QString uniqueName(const QString& wanted) const;
+    int current() const;
+
+    Document& m_document;
+    std::optional<Design> m_opened;
+    std::vector<Entry> m_entries; ///< the first is the document's
+    int m_lastId = 0;
+    int m_pending = 0;
+    CompareLanes* m_lanes;
+    QTableWidget* m_table;
+    QLabel* m_hint;
+    QWidget* m_offers; ///< what to compare with, while there is nothing yet
+    QMenu* m_addMenu;
+    QPushButton* m_take;
+    QPushButton* m_remove;
+    QThreadPool m_worker;
+};
+
+} // namespace pipewright

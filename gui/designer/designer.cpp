@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/designer.h"
+
+#include "core/design/newdesign.h"
+#include "core/presets/presets.h"
+#include "gui/designer/mainwindow.h"
+#include "gui/designer/screencheck.h"
+#include "gui/document/autosave.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/trace/tracewindow.h"
+#include "gui/widgets/runtimefolder.h"
+#include "gui/widgets/theme.h"
+
+#include <QApplication>
+#include <QFileInfo>
+#include <QLocale>
+#include <QMessageBox>
+#include <QPushButton>
+#include <QSettings>
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace pipewright {
+
+namespace {
+
+void applyTheme(QApplication& application)
+{
+    const QString chosen = QSettings().value(QStringLiteral("theme")).toString();
+    const bool dark = chosen.isEmpty() ? Theme::of(application.palette()).isDark : chosen == QLatin1String("dark");
+    (dark ? Theme::dark() : Theme::light()).apply(application);
+}
+
+/// Asks about each design that a crashed instance left behind. Recovered ones get a window of their own.
+void offerRecovery(const QString& folder, const std::function<MainWindow&()>& makeWindow)
+{
+    QStringList unreadable;
+    const std::vector<Autosave::Abandoned> found = Autosave::abandoned(folder, &unreadable);
+    if (!unreadable.isEmpty())
+        QMessageBox::warning(nullptr, QObject::tr("Recover unsaved work"),
+                             QObject::tr("The designer did not end cleanly, and what it kept cannot be read. The files "
+                                         "are left where they are:\n\n%1")
+                                 .arg(unreadable.join(QStringLiteral("\n"))));
+    for (const Autosave::Abandoned& leftover : found) {
+        const QString what = leftover.originalPath.isEmpty() ? QString::fromStdString(leftover.design.name)
+                                                             : QFileInfo(leftover.originalPath).fileName();
+        QMessageBox box(QMessageBox::Question, QObject::tr("Recover unsaved work"),
+                        QObject::tr("The designer did not end cleanly. Unsaved changes to %1 of %2 were kept.")
+                            .arg(what, QLocale().toString(leftover.savedAt.toLocalTime(), QLocale::ShortFormat)));
+        QPushButton* recover = box.addButton(QObject::tr("Recover"), QMessageBox::AcceptRole);
+        QPushButton* discard = box.addButton(QObject::tr("Discard"), QMessageBox::DestructiveRole);
+        box.addButton(QObject::tr("Ask again next time"), QMessageBox::RejectRole);
+        box.exec();
+        if (box.clickedButton() == recover) {
+            MainWindow& window = makeWindow();
+            window.document().reset(leftover.design, leftover.originalPath);
+            window.document().undoStack()->resetClean();
+            window.timeline().showAll();
+            if (window.autosave())
+                window.autosave()->flush(); // kept again before the old copy goes
+            Autosave::discard(leftover);
+        } else if (box.clickedButton() == discard) {
+            Autosave::discard(leftover);
+        }
+    }
+}
+
+/// A small model's schedule with a real run of it laid over; a plain design where the recording is missing.
+void openExample(MainWindow& window)
+{
+    try {
+        window.document().open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
+    } catch (const Error&) {
+        window.document().reset(exampleDesign());
+    }
+    window.document().undoStack()->setClean();
+}
+
+} // namespace
+
+Design exampleDesign()
+{
+    NewDesign choice;
+    try {
+        const PresetLibrary presets;
+        choice.workload = presets.workload("llama-3-8b");
+        choice.cluster = presets.cluster("h200-node", 4);
+        return makeDesign(choice);
+    } catch (const Error&) {
+        // An installation without its resources still opens on something that can be looked at and dragged.
+    }
+    FamilyParameters parameters;
+    Design design;
+    design.schedule = makeSchedule("zb-h1", parameters);
+    design.costs = uniformCosts({10'000'000, 10'000'000, 10'000'000, 0, Bytes{1} << 30, Bytes{1} << 29, false}, 4, 1);
+    design.name = titleOf(design);
+    return design;
+}
+
+int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
+{
+    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write, not the end of the work
+    ensureRuntimeFolder();
+    std::optional<ScreenCheck> screen(std::in_place);
+    QApplication application(argc, argv);
+    screen.reset();
+    QApplication::setApplicationName(QStringLiteral("pipewright"));
+    QApplication::setApplicationDisplayName(QStringLiteral("Pipewright"));
+    applyTheme(application);
+
+    std::vector<std::unique_ptr<MainWindow>> windows;
+    const QString autosaveFolder = Autosave::defaultFolder();
+    const auto makeWindow = [&]() -> MainWindow& {
+        MainWindow::Options options;
+        options.autosaveFolder = autosaveFolder;
+        windows.push_back(std::make_unique<MainWindow>(options));
+        return *windows.back();
+    };
+    offerRecovery(autosaveFolder, makeWindow);
+    std::vector<std::unique_ptr<TraceWindow>> traces;
+    for (const std::string& file : files) {
+        if (TraceWindow::opens(QString::fromStdString(file))) { // there is no design to go with it
+            traces.push_back(std::make_unique<TraceWindow>());
+            traces.back()->open(QString::fromStdString(file));
+            traces.back()->show();
+            continue;
+        }
+        MainWindow& window = makeWindow();
+        openExample(window); // shown behind the message when the file cannot be read
+        window.openFile(QString::fromStdString(file));
+    }
+    const bool nothingAsked = windows.empty() && traces.empty();
+    if (nothingAsked) {
+        MainWindow& window = makeWindow();
+        if (!window.restoreFile())
+            openExample(window);
+    }
+    for (const auto& window : windows)
+        window->show();
+    if (nothingAsked)
+        windows.front()->restoreWindows();
+    return QApplication::exec();
+}
+
+} // namespace pipewright

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is wrong with the design, worst first, each with its place and the remedy. Stays open beside the
+// window while one repairs, and follows the document. A click on an entry selects the block it names.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QDialog>
+
+class QLabel;
+class QListWidget;
+
+namespace pipewright {
+
+class DiagnosticList : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit DiagnosticList(Document& document, QWidget* parent = nullptr);
+    QListWidget* list() const { return m_list; }
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void refresh();
+
+    Document& m_document;
+    QLabel* m_summary;
+    QListWidget* m_list;
+};
+
+/// The first block named in a diagnostic's place or text; nothing when it names none.
+std::optional<Block> blockNamedIn(const Diagnostic& diagnostic);
+
+} // namespace pipewright

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/editdifferences.h"
+
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/words.h"
+
+#include <QLabel>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+namespace {
+
+Tone lessIsGood(double difference)
+{
+    return difference < 0 ? Tone::Good : difference > 0 ? Tone::Bad : Tone::Dim;
+}
+
+} // namespace
+
+EditDifferences::EditDifferences(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_heading(makeHeading(tr("This edit"), this)),
+      m_name(makeCaption({}, TextSize::Small, this)), m_facts(new FactList(this))
+{
+    setAccessibleName(tr("Differences made by this edit"));
+    m_name->setWordWrap(true);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_heading);
+    layout->addWidget(m_name);
+    layout->addWidget(m_facts);
+    // Edits, undo and redo end with a new index of the stack; a design that is replaced as a whole ends with
+    // its path.
+    connect(m_document.undoStack(), &QUndoStack::indexChanged, this, &EditDifferences::remember);
+    connect(&m_document, &Document::pathChanged, this, [this] {
+        if (m_document.undoStack()->count() == 0)
+            remember();
+    });
+    connect(&m_document, &Document::designChanged, this, [this] {
+        m_dragging = false;
+        m_preview = nullptr;
+    });
+    remember();
+}
+
+EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction) const
+{
+    const Metrics& metrics = prediction.metrics;
+    const int fullest = fullestDevice(metrics);
+    return {metrics.makespan, metrics.rateMakespan, fullest >= 0 ? metrics.devices[fullest].peakBytes : 0,
+            fullest,          prediction.transfers, m_document.unplaced().empty()};
+}
+
+void EditDifferences::remember()
+{
+    QUndoStack* stack = m_document.undoStack();
+    const auto index = static_cast<std::size_t>(stack->index());
+    // At its limit the stack drops its oldest command, and every state moves down by one.
+    if (index == m_lastIndex && index > 0 && stack->index() == stack->undoLimit() && !m_history.empty())
+        m_history.erase(m_history.begin());
+    if (m_history.size() < index + 1 || stack->count() == stack->index())
+        m_history.resize(index + 1); // a new edit: what could be redone is gone
+    m_lastIndex = index;
+    m_history[index].reset();
+    if (const Prediction* prediction = m_document.prediction())
+        m_history[index] = numbersOf(*prediction);
+    refresh();
+}
+
+void EditDifferences::setPreview(bool dragging, const Prediction* preview)
+{
+    m_dragging = dragging;
+    m_preview = preview;
+    refresh();
+}
+
+void EditDifferences::refresh()
+{
+    const int index = m_document.undoStack()->index();
+    std::optional<Numbers> before, after;
+    if (m_preview) {
+        if (m_document.prediction())
+            before = numbersOf(*m_document.prediction());
+        after = numbersOf(*m_preview);
+    } else if (index > 0 && static_cast<std::size_t>(index) < m_history.size()) {
+        before = m_history[index - 1];
+        after = m_history[index];
+    }
+    m_changes.reset();
+    if (m_dragging && !m_preview) {
+        // The rows stay where they are: over and over, legal places follow illegal ones.
+        const QString dash = QStringLiteral("–"), source = tr("Nothing would change, or it cannot be dropped here");
+        m_facts->setFacts({{tr("makespan"), dash, source, Tone::Dim},
+                           {tr("bubble"), dash, source, Tone::Dim},
+                           {tr("peak memory"), dash, source, Tone::Dim},
+                           {tr("transfers"), dash, source, Tone::Dim}});
+        m_name->setText(tr("if dropped here"));
+        m_name->show();
+        Q_EMIT changed();
+        return;
+    }
+    if (!before || !after) {
+        m_facts->setFacts({});
+        m_name->setText(index > 0 ? tr("No numbers: the schedule cannot run before or after it.")
+                                  : tr("Drag a block, or Alt+←/→ on the selected one, to see what it changes."));
+        m_name->show();
+        Q_EMIT changed();
+        return;
+    }
+    const QString text = m_document.undoStack()->undoText();
+    m_name->setText(m_preview ? tr("if dropped here") : text);
+    m_name->setVisible(!m_name->text().isEmpty());
+    const QString source = m_preview ? tr("Predicted, if dropped now, against the present state")
+                                     : tr("Predicted, against the state before the edit");
+    const double makespan =
+        before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
+    const Bytes peak = after->peak - before->peak;
+    const std::int64_t transfers = after->transfers - before->transfers;
+    const double bubble = after->bubble - before->bubble;
+    // With other blocks than before it is another amount of work: the numbers differ, and none is better.
+    const bool comparable = before->complete && after->complete;
+    if (comparable)
+        m_changes = Changes{makespan, bubble, peak};
+    const auto tone = [comparable](double difference) { return comparable ? lessIsGood(difference) : Tone::Dim; };
+    m_facts->setFacts({
+        {tr("makespan"), signedPercent(makespan), source, tone(makespan)},
+        {tr("bubble"), signedPoints(bubble), source, tone(bubble)},
+        {tr("peak memory"), signedSize(peak),
+         source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)), tone(double(peak))},
+        {tr("transfers"),
+         transfers == 0 ? tr("unchanged")
+                        : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
+         source, tone(double(transfers))},
+    });
+    Q_EMIT changed();
+}
+
+} // namespace pipewright

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the last edit changed: makespan, bubble, peak memory and transfers against the state before it,
+// or, during a drag, what dropping now would change. Numbers are remembered per position of the undo
+// stack, so undoing and redoing shows each edit's own differences again.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QWidget>
+
+#include <optional>
+
+class QLabel;
+
+namespace pipewright {
+
+class FactList;
+
+class EditDifferences : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit EditDifferences(Document& document, QWidget* parent = nullptr);
+
+    /// A drag in progress, and its prediction, or null when there is none.
+    void setPreview(bool dragging, const Prediction* preview);
+    const FactList& facts() const { return *m_facts; }
+    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is
+    /// no edit, or a part of the blocks has no place before or after it: then more or less is neither better nor worse.
+    struct Changes {
+        double makespan = 0, bubble = 0;
+        Bytes peak = 0;
+    };
+    const std::optional<Changes>& changes() const { return m_changes; }
+
+Q_SIGNALS:
+    void changed();
+
+private:
+    struct Numbers {
+        Nanoseconds makespan = 0;
+        double bubble = 0;
+        Bytes peak = 0;
+        int peakDevice = -1;
+        std::int64_t transfers = 0;
+        bool complete = true; ///< every block has its place
+    };
+    Numbers numbersOf(const Prediction& prediction) const; ///< of the present blocks, in whatever order
+    void remember();
+    void refresh();
+
+    Document& m_document;
+    std::vector<std::optional<Numbers>> m_history; ///< per index of the undo stack
+    std::size_t m_lastIndex = 0;
+    std::optional<Changes> m_changes;
+    bool m_dragging = false;
+    const Prediction* m_preview = nullptr;
+    QLabel* m_heading;
+    QLabel* m_name;
+    FactList* m_facts;
+};
+
+} // namespace pipewright

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/familylist.h"
+
+#include "core/design/redesign.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QEvent>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QScrollBar>
+#include <QStyledItemDelegate>
+#include <QTreeWidget>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+namespace {
+
+enum Column { Title, Bubble, Memory };
+constexpr int familyRowHeight = 26;
+constexpr int bubbleWidth = 48;
+constexpr int memoryWidth = 53;
+constexpr int scrollBarWidth = 10; // of the theme's sheet
+constexpr int presentRole = Qt::UserRole + 1;
+
+/// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.
+class RowDelegate : public QStyledItemDelegate {
+public:
+    using QStyledItemDelegate::QStyledItemDelegate;
+
+    QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override
+    {
+        return {QStyledItemDelegate::sizeHint(option, index).width(), familyRowHeight};
+    }
+
+    void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override
+    {
+        const Theme& theme = Theme::of(option.palette);
+        const bool present = index.siblingAtColumn(Title).data(presentRole).toBool();
+        const bool possible = index.flags() & Qt::ItemIsEnabled;
+        const bool hovered = option.state & QStyle::State_MouseOver;
+        // The style knows the focus of one cell; the ring goes round the row.
+        const auto* view = qobject_cast<const QAbstractItemView*>(option.widget);
+        const bool current = view && view->hasFocus() && view->currentIndex().row() == index.row();
+        painter->save();
+        if (present || hovered || current) {
+            // One rounded ground under the three cells of a row: each paints its part of the same rectangle.
+            const QRect row(0, option.rect.top(),
+                            option.widget ? static_cast<const QAbstractScrollArea*>(option.widget)->viewport()->width()
+                                          : option.rect.right(),
+                            familyRowHeight);
+            painter->setClipRect(option.rect);
+            painter->setRenderHint(QPainter::Antialiasing);
+            painter->setPen(current ? QPen(theme.accent, 1) : Qt::NoPen);
+            painter->setBrush(present ? theme.control : theme.lane);
+            painter->drawRoundedRect(QRectF(row).adjusted(0.5, 1.5, -0.5, -1.5), Theme::blockRadius,
+                                     Theme::blockRadius);
+            if (present) {
+                painter->setPen(Qt::NoPen);
+                painter->setBrush(theme.accent);
+                painter->drawRect(QRect(0, row.top() + 1, 2, familyRowHeight - 2));
+            }
+        }
+        const bool title = index.column() == Title;
+        painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
+        painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal)
+                               : Theme::numbers(TextSize::Small));
+        const QRect text = option.rect.adjusted(title ? 10 : 0, 0, title ? 0 : -6, 0);
+        painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter,
+                          painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
+        painter->restore();
+    }
+};
+
+} // namespace
+
+FamilyList::FamilyList(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this))
+{
+    m_list->setAccessibleName(tr("Schedule families"));
+    m_list->setColumnCount(3);
+    m_list->setHeaderHidden(true);
+    m_list->setRootIsDecorated(false);
+    m_list->setIndentation(0);
+    m_list->setUniformRowHeights(true);
+    m_list->setFrameShape(QFrame::NoFrame);
+    m_list->setMouseTracking(true);
+    m_list->setItemDelegate(new RowDelegate(m_list));
+    m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    m_list->setSelectionMode(QAbstractItemView::NoSelection);
+    m_list->header()->setStretchLastSection(false);
+    m_list->header()->setMinimumSectionSize(20);
+    m_list->header()->setSectionResizeMode(Title, QHeaderView::Stretch);
+    m_list->header()->setSectionResizeMode(Bubble, QHeaderView::Fixed);
+    m_list->header()->setSectionResizeMode(Memory, QHeaderView::Fixed);
+    m_list->header()->resizeSection(Bubble, bubbleWidth);
+    m_list->header()->resizeSection(Memory, memoryWidth);
+    for (const Family& family : families()) {
+        auto* item = new QTreeWidgetItem(m_list);
+        item->setText(Title, QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())));
+        item->setText(Bubble, QStringLiteral("…"));
+        m_items.push_back(item);
+    }
+    m_shown.resize(m_items.size());
+
+    auto* bubble = makeCaption(tr("bubble"), TextSize::Small, this);
+    auto* memory = makeCaption(tr("memory"), TextSize::Small, this);
+    for (QLabel* label : {bubble, memory})
+        label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    bubble->setToolTip(tr("Idle share of devices × makespan, predicted for the present parameters"));
+    memory->setToolTip(tr("Highest number of live microbatch activations on a device (a chunk counts as its part)"));
+    bubble->setFixedWidth(bubbleWidth);
+    memory->setFixedWidth(memoryWidth);
+    auto* header = new QHBoxLayout;
+    // The captions end where the figures do.
+    const auto align = [this, header] {
+        header->setContentsMargins(0, 0, m_list->verticalScrollBar()->maximum() > 0 ? scrollBarWidth + 6 : 6, 0);
+    };
+    connect(m_list->verticalScrollBar(), &QScrollBar::rangeChanged, this, align);
+    align();
+    header->setSpacing(0);
+    header->addWidget(makeHeading(tr("Families"), this), 1);
+    header->addWidget(bubble);
+    header->addWidget(memory);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(6);
+    layout->addLayout(header);
+    layout->addWidget(m_list, 1);
+
+    const auto choose = [this](QTreeWidgetItem* item) {
+        switchTo(static_cast<std::size_t>(m_list->indexOfTopLevelItem(item)));
+    };
+    connect(m_list, &QTreeWidget::itemClicked, this, choose);
+    connect(m_list, &QTreeWidget::itemActivated, this, choose);
+    connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::showEstimate);
+    connect(m_estimates, &FamilyEstimates::started, this, [this] {
+        for (std::size_t i = 0; i < m_items.size(); ++i) {
+            m_shown[i].reset();
+            m_items[i]->setText(Bubble, QStringLiteral("…"));
+            m_items[i]->setText(Memory, {});
+        }
+        Q_EMIT estimatesChanged();
+    });
+    connect(&m_document, &Document::designChanged, this, [this] {
+        markPresent();
+        m_estimates->request(m_document.design());
+    });
+    markPresent();
+    if (m_document.design().schedule.devices() > 0)
+        m_estimates->request(m_document.design());
+}
+
+void FamilyList::showEstimate(const FamilyEstimate& estimate)
+{
+    QTreeWidgetItem* item = m_items[estimate.family];
+    const Family& family = families()[estimate.family];
+    m_shown[estimate.family] = estimate;
+    const QString about = QString::fromUtf8(family.description.data(), static_cast<int>(family.description.size()));
+    item->setText(Bubble, estimate.possible ? percentText(estimate.bubble) : QStringLiteral("–"));
+    item->setText(Memory, estimate.possible ? multipleText(estimate.activations) : QString());
+    const QString tip = estimate.possible
+                            ? tr("%1\nMakespan %2, peak %3, predicted for the present parameters. Click to switch.")
+                                  .arg(about, durationText(estimate.makespan), sizeText(estimate.peakBytes))
+                            : tr("%1\nNot for the present parameters: %2").arg(about, estimate.reason);
+    for (int column = Title; column <= Memory; ++column)
+        item->setToolTip(column, tip);
+    Q_EMIT estimatesChanged();
+    item->setFlags(estimate.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
+}
+
+void FamilyList::markPresent()
+{
+    const Family* present = findFamily(m_document.design().schedule.family);
+    for (std::size_t i = 0; i < m_items.size(); ++i)
+        m_items[i]->setData(Title, presentRole, present == &families()[i]);
+    m_list->viewport()->update(); // the mark is under all columns, and only one of them changed
+}
+
+void FamilyList::switchTo(std::size_t family)
+{
+    if (family >= families().size())
+        return;
+    const Family& chosen = families()[family];
+    if (chosen.name == m_document.design().schedule.family)
+        return;
+    try {
+        const auto title = QString::fromUtf8(chosen.title.data(), static_cast<int>(chosen.title.size()));
+        m_document.replaceDesign(withFamily(m_document.design(), chosen), tr("Switch to %1").arg(title));
+    } catch (const Error& error) {
+        Q_EMIT refused(error.diagnostics());
+    }
+}
+
+void FamilyList::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        m_list->viewport()->update();
+}
+
+} // namespace pipewright

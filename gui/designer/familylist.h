@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The published schedules with the bubble and the memory that each would give for the present parameters.
+// A click or Return switches to a family as one undoable command.
+#pragma once
+
+#include "gui/document/document.h"
+#include "gui/document/familyestimates.h"
+
+#include <QAbstractItemView>
+#include <QWidget>
+
+class QTreeWidget;
+class QTreeWidgetItem;
+
+namespace pipewright {
+
+class FamilyList : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit FamilyList(Document& document, QWidget* parent = nullptr);
+    /// Estimates so far, by index into families(); absent while being worked out.
+    const std::vector<std::optional<FamilyEstimate>>& estimates() const { return m_shown; }
+    QTreeWidget* list() const { return m_list; }
+    void switchTo(std::size_t family);
+
+Q_SIGNALS:
+    void refused(const Diagnostics& diagnostics);
+    void estimatesChanged();
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void showEstimate(const FamilyEstimate& estimate);
+    void markPresent();
+
+    Document& m_document;
+    FamilyEstimates* m_estimates;
+    QTreeWidget* m_list;
+    std::vector<QTreeWidgetItem*> m_items;
+    std::vector<std::optional<FamilyEstimate>> m_shown;
+};
+
+} // namespace pipewright

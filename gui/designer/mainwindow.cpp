@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The arrangement of the window and how its views hear of each other; files and runs are in
+// mainwindowfiles.cpp.
+#include "gui/designer/mainwindow.h"
+
+#include "gui/buildingblock/buildingblockpreview.h"
+#include "gui/compare/comparewindow.h"
+#include "gui/designer/bubblepanel.h"
+#include "gui/designer/diagnosticlist.h"
+#include "gui/designer/editdifferences.h"
+#include "gui/designer/familylist.h"
+#include "gui/designer/numberbar.h"
+#include "gui/designer/topbar.h"
+#include "gui/designer/windowactions.h"
+#include "gui/document/autosave.h"
+#include "gui/document/timelinelayout.h"
+#include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/inspector.h"
+#include "gui/inspector/suggestionlist.h"
+#include "gui/inspector/tray.h"
+#include "gui/memory/memorypanel.h"
+#include "gui/timeline/minimap.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/trace/runerrors.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMessageBox>
+#include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int leftWidth = 256, widestLeft = 320;
+constexpr int rightWidth = 316, widestRight = 420;
+constexpr int panelMargin = 20;
+constexpr int lowestMemory = 100;
+constexpr int tallestMemory = 420;
+
+QVBoxLayout* columnOf(QWidget* column, int width)
+{
+    makePanel(column);
+    column->setFixedWidth(width);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(panelMargin, 20, panelMargin, 12);
+    layout->setSpacing(22);
+    return layout;
+}
+
+} // namespace
+
+MainWindow::MainWindow(const Options& options, QWidget* parent)
+    : QWidget(parent), m_options(options),
+      m_settings(options.settingsFile.isEmpty()
+                     ? std::make_unique<QSettings>()
+                     : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat)),
+      m_recent(*m_settings), m_actions(new WindowActions(m_document.undoStack(), this))
+{
+    setWindowTitle(tr("Pipewright[*]"));
+    setAutoFillBackground(true);
+    setAcceptDrops(true);
+    build();
+    connectViews();
+    refreshRecent();
+    if (!options.autosaveFolder.isEmpty()) {
+        try {
+            m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
+            connect(m_autosave.get(), &Autosave::failed, m_numbers, [this](const QString& why) {
+                m_numbers->setWarning(tr("autosave"), tr("failed: save to another place"), why);
+                m_numbers->setHint(why);
+            });
+            connect(m_autosave.get(), &Autosave::written, m_numbers,
+                    [this] { m_numbers->setWarning(tr("autosave"), {}, {}); });
+        } catch (const Error& error) {
+            m_numbers->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
+        }
+    }
+    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
+        resize(QSize(1480, 900).boundedTo(screen()->availableSize()
+                                          - QSize(0, 40))); // with its frame; Run stands at its right edge
+}
+
+MainWindow::~MainWindow()
+{
+    // Views outlive the document's members otherwise: it is a member, they are children.
+    for (QObject* child : QList<QObject*>(children())) {
+        if (child->isWidgetType())
+            delete child;
+    }
+}
+
+void MainWindow::build()
+{
+    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,        m_actions->run,
+                              m_actions->newSchedule, m_actions->shortcuts,   m_actions->scheduleMenu,
+                              m_actions->exploreMenu, m_actions->overlayMenu, m_actions->allMenu};
+    m_topBar = new TopBar(m_document, bar, this);
+    m_numbers = new NumberBar(this);
+    auto* middle = new QHBoxLayout;
+    middle->setSpacing(0);
+    middle->addWidget(m_left = buildLeft());
+    middle->addWidget(makeHairline(Qt::Vertical, this));
+    middle->addWidget(buildCentre(), 1);
+    middle->addWidget(makeHairline(Qt::Vertical, this));
+    middle->addWidget(m_right = buildRight());
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addWidget(m_topBar);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addLayout(middle, 1);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_numbers);
+}
+
+QWidget* MainWindow::buildLeft()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column, leftWidth);
+    m_tray = new Tray(m_document, column);
+    m_families = new FamilyList(m_document, column);
+    layout->addWidget(m_tray);
+    m_blockPreview = new BlockPreview(m_document, column);
+    layout->addWidget(m_families, 1);
+    layout->addWidget(m_blockPreview);
+    return column;
+}
+
+QWidget* MainWindow::buildCentre()
+{
+    auto* column = new QWidget(this);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    m_timeline = new TimelineView(m_document, column);
+    m_memory = new MemoryPanel(column);
+    m_bubbles = new BubblePanel(column);
+    m_memory->setMinimumHeight(lowestMemory);
+    m_memory->setMaximumHeight(tallestMemory);
+    m_minimap = new Minimap(*m_timeline, column);
+    layout->addWidget(m_minimap);
+    layout->addWidget(m_timeline, 3);
+    layout->addSpacing(8);
+    layout->addWidget(m_memory, 2);
+    layout->addSpacing(14);
+    layout->addWidget(m_bubbles);
+    layout->addStretch(0); // lanes and memory take what room there is, as far as they can use it
+    m_actions->addView(tr("Timeline"), m_timeline);
+    m_actions->addView(tr("Overview"), m_minimap);
+    setTabOrder(m_minimap, m_timeline); // as they stand
+    return column;
+}
+
+QScrollArea* MainWindow::buildRight()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column, rightWidth);
+    m_inspector = new Inspector(*m_timeline, column);
+    m_differences = new EditDifferences(m_document, column);
+    m_runErrors = new RunErrors(m_document, column);
+    m_suggestions = new SuggestionList(m_document, column);
+    auto* answers = new QVBoxLayout; // what is wrong and what would help belong together
+    answers->setSpacing(12);
+    answers->addWidget(m_inspector);
+    answers->addWidget(m_suggestions);
+    layout->addLayout(answers);
+    layout->addWidget(makeHairline(Qt::Horizontal, column));
+    layout->addWidget(m_differences);
+    layout->addWidget(m_runErrors, 1);
+    layout->addStretch(0);
+
+    auto* scroll = new QScrollArea(this);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setWidgetResizable(true);
+    scroll->setFixedWidth(rightWidth);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    column->setMinimumWidth(0);
+    column->setMaximumWidth(QWIDGETSIZE_MAX);
+    scroll->setWidget(column);
+    makePanel(scroll->viewport());
+    return scroll;
+}
+
+void MainWindow::connectViews()
+{
+    const auto on = [this](QAction* action, auto slot) { connect(action, &QAction::triggered, this, slot); };
+    on(m_actions->newSchedule, &MainWindow::newSchedule);
+    on(m_actions->open, &MainWindow::open);
+    on(m_actions->save, &MainWindow::save);
+    on(m_actions->saveAs, &MainWindow::saveAs);
+    on(m_actions->exportPicture, &MainWindow::exportPicture);
+    on(m_actions->quit, &QWidget::close);
+    on(m_actions->place, &MainWindow::placeNext);
+    on(m_actions->buildingBlock, &MainWindow::editBlock);
+    connect(m_blockPreview, &BlockPreview::opened, this, &MainWindow::editBlock);
+    on(m_actions->compare, &MainWindow::compare);
+    on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
+    on(m_actions->experiment, &MainWindow::showExperiment);
+    on(m_actions->sharding, &MainWindow::showSharding);
+    on(m_actions->search, &MainWindow::showSearch);
+    on(m_actions->improveSelection, &MainWindow::improveSelection);
+    on(m_actions->model, &MainWindow::showModel);
+    on(m_actions->history, &MainWindow::showHistory);
+    on(m_actions->palette, &MainWindow::showPalette);
+    on(m_actions->print, &MainWindow::print);
+    on(m_actions->run, &MainWindow::run);
+    on(m_actions->openOverlay, &MainWindow::openOverlay);
+    on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
+    on(m_actions->diagnostics, &MainWindow::showDiagnostics);
+    on(m_actions->theme, &MainWindow::switchTheme);
+    on(m_actions->shortcuts, &MainWindow::showShortcuts);
+    connect(m_actions->clearOverlay, &QAction::triggered, &m_document, &Document::clearOverlay);
+    connect(m_actions->emptyTimeline, &QAction::triggered, this, [this] {
+        std::vector<Block> blocks;
+        for (const auto& lane : m_document.design().schedule.order)
+            blocks.insert(blocks.end(), lane.begin(), lane.end());
+        Document::Edit edit = m_document.tryUnplace(blocks);
+        edit.text = tr("Empty the timeline");
+        m_document.commit(std::move(edit));
+    });
+    connect(m_actions->completeRest, &QAction::triggered, this, [this] {
+        if (const Diagnostics faults = m_tray->placeAll(); hasErrors(faults))
+            complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
+    });
+
+    connect(m_actions->find, &QAction::triggered, m_topBar->searchField(),
+            [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
+    connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
+    connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
+    connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
+    const auto refuse = [this](const Diagnostics& faults) {
+        complain(tr("That is not possible"), QString::fromStdString(toString(faults)));
+    };
+    connect(m_tray, &Tray::refused, this, refuse);
+    connect(m_families, &FamilyList::refused, this, refuse);
+    connect(m_families, &FamilyList::estimatesChanged, m_suggestions,
+            [this] { m_suggestions->setEstimates(m_families->estimates()); });
+    connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
+    connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
+    connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
+    connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
+    connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
+    connect(m_timeline, &TimelineView::lanesChanged, this,
+            [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
+    connect(m_timeline, &TimelineView::previewChanged, this, [this] {
+        m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
+        refreshNumbers();
+    });
+    const auto refresh = [this] {
+        m_timeline->setMaximumHeight(m_timeline->greatestHeight());
+        const bool complete = m_document.unplaced().empty();
+        const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
+        m_actions->run->setEnabled(runs);
+        m_topBar->runButton()->setEnabled(runs);
+        m_actions->place->setEnabled(!complete);
+        m_actions->completeRest->setEnabled(!complete);
+        m_numbers->setHint({}); // what it said was of the schedule before
+        const QString name = QString::fromStdString(m_document.design().name);
+        setWindowTitle((name.isEmpty() ? tr("untitled") : name)
+                       + QStringLiteral("[*]")); // the program's name follows by itself
+        m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
+        refreshNumbers();
+        alignCharts();
+    };
+    connect(&m_document, &Document::designChanged, this, refresh);
+    connect(&m_document, &Document::selectionChanged, this, &MainWindow::refreshNumbers);
+    connect(&m_document, &Document::overlayChanged, this, [this] {
+        m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
+        m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
+        showGradients();
+        refreshNumbers();
+    });
+    connect(&m_document, &Document::pathChanged, this, [this] {
+        setWindowFilePath(m_document.path());
+        if (m_document.undoStack()->count() == 0)
+            m_opened = m_document.design();
+        if (m_compare)
+            m_compare->setOpened(m_opened);
+    });
+    connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
+    connect(m_differences, &EditDifferences::changed, this,
+            [this] { m_numbers->setChanges(m_differences->changes()); });
+    connect(&m_document, &Document::workingChanged, this, [this] {
+        m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
+    });
+    m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
+    connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
+        m_timeline->selectBlocks(blocks);
+        if (!blocks.empty())
+            m_timeline->ensureVisible(blocks.front());
+    });
+    connect(m_runErrors, &RunErrors::stretchChosen, this, [this](qint64 start, qint64 end) {
+        m_timeline->setRange(std::pair(start, end));
+        m_timeline->showRange(start, end);
+    });
+    connect(m_runErrors, &RunErrors::reportRequested, this, &MainWindow::exportReport);
+    connect(m_runErrors, &RunErrors::queryRequested, this, &MainWindow::queryOverlay);
+    connect(m_runErrors, &RunErrors::failed, this,
+            [this](const QString& why) { complain(tr("That is not possible"), why); });
+    m_actions->clearOverlay->setEnabled(false);
+    m_actions->calibrate->setEnabled(false);
+    refresh();
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    // A large screen has room for words that a small one has to cut.
+    m_left->setFixedWidth(std::clamp(width() * 18 / 100, leftWidth, widestLeft));
+    m_right->setFixedWidth(std::clamp(width() * 20 / 100, rightWidth, widestRight));
+}
+
+void MainWindow::showEvent(QShowEvent* event)
+{
+    QWidget::showEvent(event);
+    m_timeline->showAll();
+    m_timeline->setFocus();
+}
+
+void MainWindow::refreshNumbers()
+{
+    const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
+    const Design& design = m_document.design();
+    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty());
+    m_bubbles->showDesign(design, shown);
+    int device = shown ? fullestDevice(shown->metrics) : 0;
+    if (const auto block = m_document.selection()) {
+        if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
+            device = design.schedule.deviceOf(*block);
+    }
+    m_memory->showDesign(design, shown, m_document.overlay(), device);
+}
+
+void MainWindow::alignCharts()
+{
+    const TimeAxis& axis = m_timeline->axis();
+    m_memory->setAxis(axis);
+    m_bubbles->setPlot(axis.left, axis.width);
+}
+
+void MainWindow::showGap(int device, qint64 start, qint64 end)
+{
+    // Idle time is explained by the block that ends it; behind a device's last block, by the one that all
+    // devices wait for in the end.
+    const Prediction* prediction = m_document.prediction();
+    if (!prediction)
+        return;
+    std::optional<Block> ends, before;
+    // With a recording laid over, the lanes show measured times, and so did the gap.
+    const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
+    for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
+        const Task& task = prediction->program.tasks[t];
+        if ((task.kind != TaskKind::Compute && !isUpdate(task.kind)) || task.device != device)
+            continue;
+        if (shown.start[t] == end)
+            ends = task.block();
+        if (shown.end[t] == start)
+            before = task.block();
+    }
+    TimelineView::Reason reason{device, start, end, {}, {}};
+    if (ends) {
+        m_document.select(ends);
+        reason.waiting = ends;
+        for (const WaitLink& link : waitingChain(*prediction, *ends))
+            reason.chain.push_back(link.block);
+    } else {
+        if (before)
+            m_document.select(before);
+        m_inspector->explainTail(device, start, end);
+        if (const std::optional<Block> last = lastBlock(*prediction)) {
+            reason.chain.push_back(*last);
+            for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+                reason.chain.push_back(link.block);
+        }
+    }
+    m_timeline->showReason(std::move(reason));
+}
+
+void MainWindow::findBlock(const QString& text, int direction)
+{
+    const QString begin = text.trimmed().toUpper();
+    if (begin.isEmpty())
+        return;
+    struct Hit {
+        Nanoseconds start;
+        int device;
+        Block block;
+    };
+    std::vector<Hit> hits;
+    const std::optional<Block> exact = parseBlock(begin.toStdString());
+    const std::vector<Lane>& lanes = m_timeline->layout().lanes();
+    for (std::size_t device = 0; device < lanes.size(); ++device)
+        for (const LaneBlock& block : lanes[device].blocks())
+            if (exact ? block.block == *exact : blockText(block.block).startsWith(begin))
+                hits.push_back({block.start, static_cast<int>(device), block.block});
+    std::sort(hits.begin(), hits.end(),
+              [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
+    if (hits.empty()) {
+        // A block in the tray has no place in a lane, but it can be selected.
+        const std::vector<Block>& tray = m_document.unplaced();
+        if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
+            m_document.select(exact);
+        else
+            m_numbers->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
+        return;
+    }
+    const auto count = static_cast<int>(hits.size());
+    const auto now =
+        std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
+    int index = direction > 0 ? 0 : count - 1;
+    if (now != hits.end())
+        index = (static_cast<int>(now - hits.begin()) + direction + count) % count;
+    const Block found = hits[index].block;
+    m_document.select(found);
+    m_timeline->ensureVisible(found);
+    if (count == 1) {
+        m_topBar->searchField()->clear();
+        m_timeline->setFocus();
+        return;
+    }
+    m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
+                           .arg(QString::fromStdString(toString(found)))
+                           .arg(index + 1)
+                           .arg(count));
+}
+
+void MainWindow::placeNext()
+{
+    const Diagnostics faults = m_tray->placeNext();
+    if (hasErrors(faults))
+        m_numbers->setHint(QString::fromStdString(toString(faults.front())));
+}
+
+void MainWindow::showDiagnostics()
+{
+    if (!m_diagnostics)
+        m_diagnostics = new DiagnosticList(m_document, this);
+    m_diagnostics->show();
+    m_diagnostics->raise();
+    m_diagnostics->activateWindow();
+}
+
+void MainWindow::showShortcuts()
+{
+    auto* list = new ShortcutList(m_actions->groups(), this);
+    list->setAttribute(Qt::WA_DeleteOnClose);
+    list->show();
+}
+
+void MainWindow::switchTheme()
+{
+    const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
+    next.apply(*qApp);
+    m_settings->setValue(QStringLiteral("theme"), next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
+}
+
+void MainWindow::complain(const QString& title, const QString& text)
+{
+    auto* box = new QMessageBox(QMessageBox::Warning, title, text, QMessageBox::Ok, this);
+    box->setAttribute(Qt::WA_DeleteOnClose);
+    box->open();
+}
+
+} // namespace pipewright

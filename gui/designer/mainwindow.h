@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The designer's window: one Document and the views that listen to it. The window itself only arranges
+// them, keeps the charts on the timeline's axis, shows what a drag would give, and opens and saves files.
+#pragma once
+
+#include "gui/designer/recentfiles.h"
+#include "gui/document/document.h"
+
+#include <QSettings>
+#include <QWidget>
+
+#include <memory>
+
+class QMenu;
+class QScrollArea;
+
+namespace pipewright {
+
+class Autosave;
+class BlockEditor;
+class BlockPreview;
+class BubblePanel;
+class CompareWindow;
+class DiagnosticList;
+class EditDifferences;
+class ExperimentWindow;
+class FamilyList;
+class HistoryWindow;
+class Inspector;
+class MemoryPanel;
+class ModelWindow;
+class Minimap;
+class NumberBar;
+class RunErrors;
+class SearchWindow;
+class SuggestionList;
+class TimelineView;
+class TopBar;
+class ShardingWindow;
+class TradeOffWindow;
+class Tray;
+class WindowActions;
+struct ChildResult;
+
+class MainWindow : public QWidget {
+    Q_OBJECT
+
+public:
+    struct Options {
+        QString settingsFile;   ///< empty: the user's own
+        QString autosaveFolder; ///< empty: none
+        QString traceFolder;    ///< where runs are recorded; empty: the application's data folder
+        QString program;        ///< the binary that runs designs; empty: this one
+    };
+    explicit MainWindow(const Options& options, QWidget* parent = nullptr);
+    ~MainWindow() override;
+
+    Document& document() { return m_document; }
+    TimelineView& timeline() { return *m_timeline; }
+    Minimap& minimap() { return *m_minimap; }
+    Tray& tray() { return *m_tray; }
+    FamilyList& families() { return *m_families; }
+    BlockPreview& blockPreview() { return *m_blockPreview; }
+    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
+    CompareWindow* compareWindow() { return m_compare; }
+    TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
+    ExperimentWindow* experimentWindow() { return m_experiment; }
+    ShardingWindow* shardingWindow() { return m_sharding; }
+    SearchWindow* searchWindow() { return m_search; }
+    ModelWindow* modelWindow() { return m_model; }
+    HistoryWindow* historyWindow() { return m_history; }
+    Inspector& inspector() { return *m_inspector; }
+    SuggestionList& suggestions() { return *m_suggestions; }
+    EditDifferences& differences() { return *m_differences; }
+    bool reportTo(const QString& path); ///< of the overlaid run, as HTML; false after saying why it cannot
+    RunErrors& runErrors() { return *m_runErrors; }
+    MemoryPanel& memory() { return *m_memory; }
+    BubblePanel& bubbles() { return *m_bubbles; }
+    NumberBar& numbers() { return *m_numbers; }
+    TopBar& topBar() { return *m_topBar; }
+    WindowActions& windowActions() { return *m_actions; }
+    Autosave* autosave() { return m_autosave.get(); }
+
+    /// Opens a design or a recording; false (after telling the user) when it cannot be read.
+    bool openFile(const QString& path);
+    /// Another tool's recording, imported into a trace of ours, in a window of its own.
+    void openTrace(const QString& path);
+    bool saveTo(const QString& path);
+    bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
+    /// Session: the file that was open when the last window closed (false: none, or it is gone), and the windows
+    /// that stood beside it.
+    bool restoreFile();
+    void restoreWindows();
+    /// Asks what to do with unsaved changes; false when the user wants to stay.
+    bool mayDiscard();
+
+public Q_SLOTS:
+    void newSchedule();
+    void open();
+    bool save();
+    bool saveAs();
+    void run();
+    void openOverlay();
+    void showGradients(); ///< of the run that is laid over the design
+    void calibrateFromOverlay();
+    void exportReport();
+    void queryOverlay();
+    void showDiagnostics();
+    void showShortcuts();
+    void switchTheme();
+    void exportPicture();
+    void placeNext();
+    void editBlock();
+    void compare();
+    void showTradeOffs();
+    void showExperiment();
+    void showSharding();
+    void showSearch();
+    void improveSelection();
+    void showModel();
+    void showHistory();
+    void showPalette();
+    void print();
+
+protected:
+    void closeEvent(QCloseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
+    void showEvent(QShowEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+
+private:
+    void build();
+    QWidget* buildLeft();
+    QWidget* buildCentre();
+    QScrollArea* buildRight();
+    void connectViews();
+    void refreshNumbers(); ///< of the drag's preview while there is one
+    void alignCharts();
+    void refreshRecent();
+    void showGap(int device, qint64 start, qint64 end);
+    void takeRun(const ChildResult& result, bool calibrate);
+    void findBlock(const QString& text, int direction); ///< the next or previous one whose name begins so
+    void complain(const QString& title, const QString& text);
+    QString dataFolder(const QString& name) const;
+    void rememberOpenWindows();
+    void rememberWindow(QWidget* window, const QString& key); ///< its place is kept from session to session
+    std::string pictureSvg(bool dark, int width) const;
+
+    Options m_options;
+    std::unique_ptr<QSettings> m_settings;
+    RecentFiles m_recent;
+    Document m_document;
+    std::unique_ptr<Autosave> m_autosave;
+
+    WindowActions* m_actions;
+    TopBar* m_topBar = nullptr;
+    Tray* m_tray = nullptr;
+    FamilyList* m_families = nullptr;
+    BlockPreview* m_blockPreview = nullptr;
+    TimelineView* m_timeline = nullptr;
+    Minimap* m_minimap = nullptr;
+    MemoryPanel* m_memory = nullptr;
+    BubblePanel* m_bubbles = nullptr;
+    Inspector* m_inspector = nullptr;
+    SuggestionList* m_suggestions = nullptr;
+    EditDifferences* m_differences = nullptr;
+    QWidget* m_left = nullptr; ///< the columns beside the timeline
+    QScrollArea* m_right = nullptr;
+    RunErrors* m_runErrors = nullptr;
+    NumberBar* m_numbers = nullptr;
+    DiagnosticList* m_diagnostics = nullptr;
+    // Windows beside this one, made when they are first asked for.
+    BlockEditor* m_blockEditor = nullptr;
+    CompareWindow* m_compare = nullptr;
+    TradeOffWindow* m_tradeOffs = nullptr;
+    ExperimentWindow* m_experiment = nullptr;
+    ShardingWindow* m_sharding = nullptr;
+    SearchWindow* m_search = nullptr;
+    ModelWindow* m_model = nullptr;
+    HistoryWindow* m_history = nullptr;
+    Design m_opened; ///< as it was opened or made, before the edits
+};
+
+} // namespace pipewright

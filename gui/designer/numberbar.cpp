@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/numberbar.h"
+
+#include "core/predict/throughput.h"
+#include "gui/widgets/words.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLocale>
+#include <QTimer>
+
+#include <cmath>
+
+namespace pipewright {
+
+NumberBar::NumberBar(QWidget* parent)
+    : QWidget(parent), m_layout(new QHBoxLayout(this)), m_right(makeCaption({}, TextSize::Small, this))
+{
+    makePanel(this);
+    setFixedHeight(34);
+    setAccessibleName(tr("Numbers of this schedule"));
+    m_layout->setContentsMargins(20, 0, 20, 0);
+    m_layout->setSpacing(0);
+    m_layout->addStretch(1);
+    m_right->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    m_right->setMinimumWidth(60);
+    m_layout->addWidget(m_right);
+}
+
+NumberBar::Item& NumberBar::item(const QString& name)
+{
+    for (Item& item : m_items) {
+        if (item.key == name)
+            return item;
+    }
+    auto* caption = makeCaption(name, TextSize::Small, this);
+    auto* value = makeNumber({}, TextSize::Small, this);
+    auto* pair = new QWidget(this);
+    auto* row = new QHBoxLayout(pair);
+    row->setSpacing(8);
+    row->setContentsMargins(0, 0, 24, 0);
+    row->addWidget(caption);
+    row->addWidget(value);
+    m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
+    auto* change = makeNumber({}, TextSize::Small, this);
+    change->hide();
+    row->addWidget(change);
+    m_items.push_back({name, pair, caption, value, change, Tone::Plain, Tone::Plain});
+    return m_items.back();
+}
+
+void NumberBar::set(const QString& name, const QString& value, const QString& source, Tone tone)
+{
+    Item& shown = item(name);
+    shown.pair->setVisible(!value.isEmpty());
+    shown.value->setText(value);
+    shown.name->setToolTip(source);
+    shown.value->setToolTip(source);
+    shown.value->setAccessibleName(name + QStringLiteral(": ") + value);
+    shown.tone = tone;
+    setTone(shown.value, tone);
+}
+
+void NumberBar::showChange(const QString& name, const QString& text, double difference)
+{
+    Item& shown = item(name);
+    shown.change->setVisible(!text.isEmpty() && difference != 0);
+    shown.change->setText(difference == 0 ? QString() : text);
+    shown.change->setAccessibleName(name + QStringLiteral(": ") + text);
+    shown.change->setToolTip(tr("Against the state before this edit"));
+    shown.changeTone = difference < 0 ? Tone::Good : Tone::Bad; // of all three less is better
+    setTone(shown.change, shown.changeTone);
+}
+
+void NumberBar::setChanges(const std::optional<EditDifferences::Changes>& changes)
+{
+    const EditDifferences::Changes none, &shown = changes ? *changes : none;
+    const auto worthSaying = [](double share) {
+        return std::abs(share) < 0.0005 ? 0 : share;
+    }; // less is written as 0.0
+    showChange(tr("makespan"), signedPercent(shown.makespan), worthSaying(shown.makespan));
+    showChange(tr("bubble"), signedPoints(shown.bubble), worthSaying(shown.bubble));
+    showChange(tr("peak"), signedSize(shown.peak), static_cast<double>(shown.peak));
+    showRight();
+}
+
+QString NumberBar::change(const QString& name) const
+{
+    for (const Item& item : m_items)
+        if (item.key == name)
+            return item.change->text();
+    return {};
+}
+
+void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
+                           bool complete)
+{
+    const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
+    if (!prediction) {
+        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
+            set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
+        m_evaluated = tr("%1 blocks · not evaluated")
+                          .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
+        showRight();
+        return;
+    }
+    const Metrics& metrics = prediction->metrics;
+    set(tr("makespan"), complete ? durationText(metrics.makespan) : tr("%1 so far").arg(durationText(metrics.makespan)),
+        tr("First start to last end of one step.\n%1").arg(source));
+    const QString unfinished = tr("Known once every block has a place");
+    if (!complete)
+        set(tr("bubble"), QStringLiteral("–"), unfinished);
+    else
+        set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
+            tr("Idle share of devices × makespan; in parentheses the zero-bubble papers' rate, (span − ideal) / span.\n"
+               "Megatron's bubble / work is %1.\n%2")
+                .arg(percentText(metrics.ratioIdeal), source));
+    const int fullest = fullestDevice(metrics);
+    if (fullest >= 0) {
+        const auto index = static_cast<std::size_t>(fullest);
+        const Bytes peak = metrics.devices[index].peakBytes;
+        const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+        const bool over = limit > 0 && peak > limit;
+        set(tr("peak"), QStringLiteral("%1 %2").arg(sizeText(peak), deviceLabel(design, fullest)),
+            tr("Highest memory of any device: weights, optimizer state, activations and buffers.\n%1 of activations in "
+               "units of one "
+               "microbatch on one device.\n%2")
+                .arg(multipleText(metrics.devices[index].peakActivations), source),
+            over ? Tone::Bad : Tone::Plain);
+    }
+    // So many tokens in the time of a part of their work would be no rate of anything.
+    const double tokens = complete ? tokensPerSecond(design, metrics.makespan) : 0;
+    set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
+        tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
+    const double utilization = complete ? modelFlopsUtilization(design, metrics.makespan) : 0;
+    set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
+        tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of "
+           "what the devices\n"
+           "could do at their peak rate in the makespan.\n%1")
+            .arg(source));
+    const Bytes moved = prediction->transferred;
+    set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
+        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->transfers).arg(source));
+    m_evaluated = tr("%1 blocks · evaluated in %2 ms")
+                      .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
+                      .arg(evaluationMilliseconds, 0, 'f', 2);
+    showRight();
+}
+
+void NumberBar::setGradients(const QString& text, bool good, const QString& source)
+{
+    set(tr("gradients"), text, source, good ? Tone::Good : Tone::Bad);
+}
+
+void NumberBar::setWarning(const QString& name, const QString& text, const QString& source)
+{
+    set(name, text, source, Tone::Bad);
+}
+
+void NumberBar::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    showRight();
+}
+
+void NumberBar::setHint(const QString& text)
+{
+    m_hint = text;
+    showRight();
+}
+
+void NumberBar::showRight()
+{
+    const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
+    // Its beginning says what it is about; a label alone would cut that off.
+    int room = width() - m_layout->contentsMargins().left() - m_layout->contentsMargins().right();
+    for (const Item& item : m_items)
+        room -= item.pair->isHidden() ? 0 : item.pair->sizeHint().width();
+    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(60, room)));
+    m_right->setToolTip(m_right->text() == text ? QString() : text);
+}
+
+QString NumberBar::value(const QString& name) const
+{
+    for (const Item& item : m_items) {
+        if (item.key == name)
+            return item.value->text();
+    }
+    return {};
+}
+
+void NumberBar::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange) {
+        // Later, since the labels are given the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] {
+            for (const Item& item : m_items) {
+                setTone(item.value, item.tone);
+                setTone(item.change, item.changeTone);
+            }
+        });
+    }
+}
+
+} // namespace pipewright

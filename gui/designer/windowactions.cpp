@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/windowactions.h"
+
+#include <QAction>
+#include <QKeySequence>
+#include <QMenu>
+#include <QUndoStack>
+#include <QWidget>
+
+namespace pipewright {
+
+WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
+    : QObject(window), newSchedule(nullptr), m_window(window)
+{
+    newSchedule = make(tr("New schedule…"), {QKeySequence::New},
+                       tr("Model, devices and family, with the prediction while choosing"));
+    open = make(tr("Open…"), {QKeySequence::Open}, tr("A design, or a recording with the design inside it"));
+    save = make(tr("Save"), {QKeySequence::Save}, tr("Write the design to its file"));
+    saveAs =
+        make(tr("Save as…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)}, tr("Write the design to another file"));
+    exportPicture =
+        make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG, PNG or PDF"));
+    quit = make(tr("Quit"), {QKeySequence(Qt::CTRL | Qt::Key_Q)}, tr("Close the designer"));
+    undo = stack->createUndoAction(this, tr("Undo"));
+    undo->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Z)});
+    redo = stack->createRedoAction(this, tr("Redo"));
+    redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
+    window->addActions({undo, redo});
+    place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_N)},
+                 tr("At the first position where it can run"));
+    completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)},
+                        tr("Place every block of the tray in the style of the placed ones"));
+    emptyTimeline = make(tr("Empty the timeline"), {QKeySequence(Qt::CTRL | Qt::Key_Delete)},
+                         tr("Return every block to the tray, to build the schedule anew"));
+    takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)},
+                          tr("Make the edit that the panel at the right suggests first"));
+    find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
+    buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)},
+                         tr("Draw the passes of one microbatch and unroll them into a schedule"));
+    compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
+                   tr("Lay schedules side by side on one time axis"));
+    tradeOffs = make(tr("Memory against bubble…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T)},
+                     tr("Every family and memory limit as a point; what nothing else beats"));
+    experiment =
+        make(tr("Train and compare policies…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_W)},
+             tr("Weight policies on the same data: loss curves, staleness, copies, and the learning rate they bear"));
+    sharding = make(tr("Shard a stage over devices…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D)},
+                    tr("Mixed devices hold one stage together: which tensors are cut, by which shares, and why"));
+    search = make(tr("Search for a better order…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F)},
+                  tr("The best order within a memory limit, with a bound on what is possible"));
+    improveSelection = make(tr("Improve the selected blocks…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_I)},
+                            tr("Search again for the order of these alone; all others keep theirs"));
+    model = make(tr("Model and cluster…"), {QKeySequence(Qt::CTRL | Qt::Key_M)},
+                 tr("Layers, their cut into stages, devices and links"));
+    history = make(tr("History…"), {QKeySequence(Qt::CTRL | Qt::Key_H)},
+                   tr("Every edit; a click goes back to the state before or after it"));
+    palette =
+        make(tr("Command palette…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
+    print =
+        make(tr("Print…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E)}, tr("The timeline on paper, or as PDF"));
+    run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
+    openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)},
+                       tr("Lay a trace over the prediction"));
+    clearOverlay = make(tr("Remove the overlay"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_L)},
+                        tr("Show the prediction alone"));
+    calibrate = make(tr("Take the measured costs"), {QKeySequence(Qt::CTRL | Qt::Key_K)},
+                     tr("Calibrate: the overlaid run's durations become the design's costs"));
+    diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
+                       tr("What stands in the way of running this schedule"));
+    theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},
+                 tr("Switch between the light and the dark look"));
+    shortcuts = make(tr("Shortcuts"), {QKeySequence(Qt::Key_Question), QKeySequence(QKeySequence::HelpContents)},
+                     tr("Every shortcut"));
+
+    fileMenu = new QMenu(tr("File"), window);
+    recentMenu = new QMenu(tr("Open recent"), window);
+    for (QAction* action : {newSchedule, open})
+        fileMenu->addAction(action);
+    fileMenu->addMenu(recentMenu);
+    fileMenu->addSeparator();
+    for (QAction* action : {save, saveAs, exportPicture, print})
+        fileMenu->addAction(action);
+    fileMenu->addSeparator();
+    fileMenu->addAction(quit);
+    scheduleMenu = new QMenu(tr("Schedule"), window);
+    for (QAction* action : {undo, redo, history})
+        scheduleMenu->addAction(action);
+    scheduleMenu->addSeparator();
+    for (QAction* action : {place, completeRest, emptyTimeline, takeSuggestion, find, diagnostics})
+        scheduleMenu->addAction(action);
+    scheduleMenu->addSeparator();
+    scheduleMenu->addAction(run);
+    exploreMenu = new QMenu(tr("Explore"), window);
+    for (QAction* action : {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model})
+        exploreMenu->addAction(action);
+    overlayMenu = new QMenu(tr("Overlay"), window);
+    for (QAction* action : {openOverlay, clearOverlay, calibrate})
+        overlayMenu->addAction(action);
+    viewMenu = new QMenu(tr("View"), window);
+    viewMenu->addAction(palette);
+    viewMenu->addAction(theme);
+    viewMenu->addAction(shortcuts);
+    allMenu = new QMenu(tr("Menu"), window);
+    for (QMenu* menu : {fileMenu, scheduleMenu, exploreMenu, overlayMenu, viewMenu})
+        allMenu->addMenu(menu);
+    allMenu->addSeparator();
+    allMenu->addAction(shortcuts);
+}
+
+QAction* WindowActions::make(const QString& text, const QList<QKeySequence>& keys, const QString& tip)
+{
+    auto* action = new QAction(text, this);
+    action->setShortcuts(keys);
+    action->setToolTip(
+        keys.isEmpty() ? tip : QStringLiteral("%1 (%2)").arg(tip, keys.front().toString(QKeySequence::NativeText)));
+    m_window->addAction(action);
+    return action;
+}
+
+void WindowActions::addView(const QString& name, QWidget* view)
+{
+    m_views.push_back({name, view->actions()});
+    QMenu* menu = viewMenu->addMenu(name);
+    for (QAction* action : view->actions())
+        menu->addAction(action);
+}
+
+QList<ShortcutList::Group> WindowActions::groups() const
+{
+    QList<ShortcutList::Group> groups{
+        {tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
+        {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
+        {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model}},
+        {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
+        {tr("Window"), {palette, diagnostics, theme, shortcuts}}};
+    return groups + m_views;
+}
+
+} // namespace pipewright

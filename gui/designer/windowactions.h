@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the main window can do, as actions with their shortcuts, and the menus that list them. The list of shortcuts
+// and the command palette are made from these and from the actions that views register. Other windows (trace, building
+// block, model) define their own keys, which are not listed.
+#pragma once
+
+#include "gui/designer/shortcuts.h"
+
+#include <QObject>
+
+class QAction;
+class QKeySequence;
+class QMenu;
+class QUndoStack;
+class QWidget;
+
+namespace pipewright {
+
+class WindowActions : public QObject {
+    Q_OBJECT
+
+public:
+    WindowActions(QUndoStack* stack, QWidget* window);
+
+    QAction* newSchedule;
+    QAction* open;
+    QAction* save;
+    QAction* saveAs;
+    QAction* exportPicture;
+    QAction* quit;
+    QAction* undo;
+    QAction* redo;
+    QAction* place;
+    QAction* completeRest;
+    QAction* emptyTimeline;
+    QAction* takeSuggestion;
+    QAction* find;
+    QAction* buildingBlock;
+    QAction* compare;
+    QAction* tradeOffs;
+    QAction* experiment;
+    QAction* sharding;
+    QAction* search;
+    QAction* improveSelection;
+    QAction* model;
+    QAction* history;
+    QAction* palette;
+    QAction* print;
+    QAction* run;
+    QAction* openOverlay;
+    QAction* clearOverlay;
+    QAction* calibrate;
+    QAction* diagnostics;
+    QAction* theme;
+    QAction* shortcuts;
+
+    QMenu* recentMenu;
+    QMenu* fileMenu;
+    QMenu* scheduleMenu; ///< editing: the families are beside it in the window
+    QMenu* exploreMenu;  ///< other schedules than the present one, and what they would give
+    QMenu* overlayMenu;
+    QMenu* viewMenu;
+    QMenu* allMenu; ///< all of the above, for the menu button
+
+    /// Lists a view's own actions in the View menu and in the shortcut list.
+    void addView(const QString& name, QWidget* view);
+    QList<ShortcutList::Group> groups() const;
+
+private:
+    QAction* make(const QString& text, const QList<QKeySequence>& keys, const QString& tip);
+
+    QWidget* m_window;
+    QList<ShortcutList::Group> m_views;
+};
+
+} // namespace pipewright

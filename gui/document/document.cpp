@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/document.h"
+
+#include "core/files/designfile.h"
+#include "core/schedule/validate.h"
+#include "gui/document/timelinelayout.h"
+
+#include <QCoreApplication>
+#include <QElapsedTimer>
+#include <QEvent>
+#include <QFile>
+#include <QUndoCommand>
+
+#include <algorithm>
+
+namespace pipewright {
+
+// Holds both designs, so undoing restores exactly and needs no inverse of any edit. What they give is kept by the
+// Document, as long as it keeps it: of large designs it is many times their size.
+class DesignCommand : public QUndoCommand {
+public:
+    DesignCommand(Document& document, Design after, const QString& text, std::shared_ptr<Document::Outcome> outcome)
+        : QUndoCommand(text), m_document(document), m_before(document.design()), m_after(std::move(after)),
+          m_beforeOutcome(document.m_outcome), m_first(std::move(outcome))
+    {
+    }
+    void undo() override { m_document.apply(m_before, m_beforeOutcome.lock()); }
+    void redo() override
+    {
+        m_document.apply(m_after, m_first ? std::exchange(m_first, nullptr) : m_afterOutcome.lock());
+        m_afterOutcome = m_document.m_outcome;
+    }
+
+private:
+    Document& m_document;
+    const Design m_before, m_after;
+    const std::weak_ptr<Document::Outcome> m_beforeOutcome;
+    std::weak_ptr<Document::Outcome> m_afterOutcome;
+    std::shared_ptr<Document::Outcome> m_first; ///< of the first redo(), which is the edit itself
+};
+
+namespace {
+
+std::shared_ptr<const TimelineLayout> layoutOf(const Design& design, const Prediction* prediction)
+{
+    return std::make_shared<const TimelineLayout>(
+        prediction ? TimelineLayout(prediction->program, prediction->timeline, design.schedule.devices())
+                   : TimelineLayout::fromOrder(design));
+}
+
+bool isSqlite(const QString& path)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && file.read(15) == "SQLite format 3";
+}
+
+} // namespace
+
+QString deviceLabel(const Design& design, int device)
+{
+    // A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called.
+    const bool known = device >= 0 && static_cast<std::size_t>(device) < design.cluster.devices.size();
+    const QString name = known ? QString::fromStdString(design.cluster.devices[device].name) : QString();
+    const bool cpu = name.contains(QLatin1String("CPU"), Qt::CaseInsensitive)
+                     || name.contains(QLatin1String("thread"), Qt::CaseInsensitive);
+    return QStringLiteral("%1 %2").arg(cpu ? QStringLiteral("CPU") : QStringLiteral("GPU")).arg(device);
+}
+
+QString blockText(const Block& block)
+{
+    return QString::fromStdString(toString(block));
+}
+
+Document::Document(QObject* parent) : QObject(parent)
+{
+    // Every step holds two designs; a few hundred steps are more than anybody retraces.
+    m_undoStack.setUndoLimit(300);
+    m_worker.setMaxThreadCount(1);
+}
+
+Document::~Document()
+{
+    m_worker.waitForDone();
+}
+
+std::shared_ptr<Document::Outcome> Document::outcomeOf(const Design& design)
+{
+    auto outcome = std::make_shared<Outcome>();
+    QElapsedTimer timer;
+    timer.start();
+    try {
+        outcome->prediction = std::make_shared<const Prediction>(predictPlaced(design));
+    } catch (const Error& error) {
+        outcome->diagnostics = error.diagnostics();
+    }
+    outcome->milliseconds = static_cast<double>(timer.nsecsElapsed()) / 1e6;
+    return outcome;
+}
+
+std::shared_ptr<const TimelineLayout> Document::layout() const
+{
+    if (!m_outcome->layout)
+        m_outcome->layout = layoutOf(m_design, prediction());
+    return m_outcome->layout;
+}
+
+const std::vector<Block>& Document::unplaced() const
+{
+    if (!m_unplaced)
+        m_unplaced = unplacedBlocks(m_design.schedule);
+    return *m_unplaced;
+}
+
+void Document::open(const QString& path)
+{
+    // A recording carries the design that it ran.
+    if (isSqlite(path)) {
+        reset(TraceReader(path.toStdString()).design());
+        setOverlay(path);
+        return;
+    }
+    reset(readDesign(path.toStdString()), path);
+}
+
+void Document::save(const QString& path)
+{
+    settle();
+    writeDesign(m_design, path.toStdString(), true);
+    m_undoStack.setClean();
+    if (m_path != path) {
+        m_path = path;
+        Q_EMIT pathChanged();
+    }
+}
+
+void Document::reset(Design design, const QString& path)
+{
+    settle();
+    const bool hadOverlay = m_overlay != nullptr;
+    m_undoStack.clear();
+    m_recent.clear();
+    m_overlay.reset();
+    m_overlayPath.clear();
+    select(std::nullopt);
+    apply(std::move(design));
+    m_path = path;
+    Q_EMIT pathChanged();
+    if (hadOverlay)
+        Q_EMIT overlayChanged();
+}
+
+void Document::apply(Design design, std::shared_ptr<Outcome> outcome)
+{
+    m_design = std::move(design);
+    m_outcome = outcome ? std::move(outcome) : outcomeOf(m_design);
+    m_unplaced.reset();
+    constexpr std::size_t kept = 3;
+    if (isLarge(m_design)) {
+        std::erase(m_recent, m_outcome);
+        m_recent.push_back(m_outcome);
+        if (m_recent.size() > kept)
+            m_recent.pop_front();
+    }
+
+    const bool hadOverlay = m_overlay != nullptr;
+    const bool hasOverlay = !m_overlayPath.isEmpty() && refreshOverlay();
+    // A block that an edit removed for good (another family, fewer microbatches) cannot stay selected; one
+    // that went back to the tray can.
+    const auto inTray = [this](const Block& block) {
+        return std::find(unplaced().begin(), unplaced().end(), block) != unplaced().end();
+    };
+    const bool lostSelection = m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
+    if (lostSelection)
+        m_selection.reset();
+    Q_EMIT designChanged();
+    if (lostSelection)
+        Q_EMIT selectionChanged();
+    if (hadOverlay || hasOverlay)
+        Q_EMIT overlayChanged();
+}
+
+Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
+{
+    if (m_work) {
+        settle();
+        return {{Severity::Error, edit.text.toStdString(), "the schedule has changed meanwhile", "try again"}};
+    }
+    if (hasErrors(edit.diagnostics) || edit.design == m_design)
+        return std::move(edit.diagnostics);
+    if (outcome || !isLarge(edit.design)) {
+        m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text, std::move(outcome)));
+        return std::move(edit.diagnostics);
+    }
+    start(std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr, {}}), [](Work& work) {
+        work.outcome = outcomeOf(work.design);
+        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+    });
+    return std::move(edit.diagnostics);
+}
+
+void Document::commitLater(std::function<Edit(const Design&)> edit)
+{
+    if (m_work || !isLarge(m_design)) {
+        settle();
+        if (const Diagnostics diagnostics = commit(edit(m_design)); hasErrors(diagnostics))
+            Q_EMIT editRefused(diagnostics);
+        return;
+    }
+    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}}), [edit = std::move(edit)](Work& work) {
+        Edit made = edit(work.design);
+        work.diagnostics = std::move(made.diagnostics);
+        if (hasErrors(work.diagnostics) || made.design == work.design)
+            return;
+        work.design = std::move(made.design);
+        work.text = made.text;
+        work.outcome = outcomeOf(work.design);
+        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+    });
+}
+
+void Document::start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare)
+{
+    m_work = work;
+    qApp->installEventFilter(this);
+    m_worker.start([this, work, prepare = std::move(prepare)] {
+        prepare(*work);
+        QMetaObject::invokeMethod(
+            this,
+            [this, work] {
+                if (m_work == work)
+                    settle();
+            },
+            Qt::QueuedConnection);
+    });
+    Q_EMIT workingChanged();
+}
+
+void Document::settle()
+{
+    if (!m_work)
+        return;
+    m_worker.waitForDone();
+    qApp->removeEventFilter(this);
+    const std::shared_ptr<Work> work = std::exchange(m_work, nullptr);
+    if (work->outcome)
+        m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
+    else
+        Q_EMIT editRefused(work->diagnostics); // by nothing, when it would change nothing
+    Q_EMIT workingChanged();
+}
+
+bool Document::eventFilter(QObject* watched, QEvent* event)
+{
+    switch (event->type()) {
+    case QEvent::KeyPress:
+    case QEvent::Shortcut:
+    case QEvent::MouseButtonPress:
+    case QEvent::MouseButtonDblClick:
+    case QEvent::ContextMenu:
+    case QEvent::DragEnter:
+    case QEvent::Drop:
+    case QEvent::Close: settle(); break;
+    default: break;
+    }
+    return QObject::eventFilter(watched, event);
+}
+
+Diagnostics Document::moveBlock(const Block& block, int index)
+{
+    return commit(tryMoveBlock(block, index));
+}
+
+Diagnostics Document::moveStage(int stage, int device, int replica)
+{
+    return commit(tryMoveStage(stage, device, replica));
+}
+
+Diagnostics Document::placeBlock(const Block& block, int index)
+{
+    return commit(tryPlaceBlock(block, index));
+}
+
+Diagnostics Document::unplace(const std::vector<Block>& blocks)
+{
+    return commit(tryUnplace(blocks));
+}
+
+Diagnostics Document::pin(const Block& block, Nanoseconds earliestStart)
+{
+    return commit(tryPin(block, earliestStart));
+}
+
+Diagnostics Document::complete()
+{
+    return commit(tryComplete());
+}
+
+void Document::replaceDesign(Design design, const QString& text)
+{
+    settle(); // it takes the place of whatever is there
+    commit({std::move(design), {}, text});
+}
+
+void Document::select(std::optional<Block> block)
+{
+    if (m_selection == block)
+        return;
+    m_selection = block;
+    Q_EMIT selectionChanged();
+}
+
+void Document::setOverlay(const QString& tracePath, int step)
+{
+    if (!prediction())
+        throw Error("overlay", "there is no prediction to lay a trace over",
+                    "resolve the conflicts of the schedule first");
+    const QString before = m_overlayPath;
+    const int stepBefore = m_overlayStep;
+    m_overlayPath = tracePath;
+    m_overlayStep = step;
+    try {
+        const TraceReader trace(tracePath.toStdString());
+        auto overlay = std::make_unique<Overlay>();
+        overlay->path = tracePath;
+        const Program& program = prediction()->program;
+        StepVariation variation = stepVariation(trace, program);
+        overlay->steps = trace.steps();
+        overlay->lengths = stepLengths(overlay->steps);
+        overlay->medianStep = trace.medianStep();
+        overlay->step = m_overlayStep == medianStep ? overlay->medianStep : m_overlayStep;
+        overlay->measured =
+            overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
+        overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
+        overlay->explanation = explain(program, m_design.costs, prediction()->timeline, overlay->measured);
+        overlay->spread = std::move(variation.spread);
+        overlay->resultJson = trace.resultJson();
+        m_overlay = std::move(overlay);
+    } catch (...) {
+        m_overlayPath = before;
+        m_overlayStep = stepBefore;
+        throw;
+    }
+    Q_EMIT overlayChanged();
+}
+
+bool Document::refreshOverlay()
+{
+    const std::unique_ptr<Overlay> before = std::move(m_overlay);
+    if (!prediction())
+        return false;
+    try {
+        const QSignalBlocker blocker(this); // apply() says what changed, once everything is up to date
+        setOverlay(m_overlayPath, m_overlayStep);
+        return true;
+    } catch (const Error&) {
+        return false; // of another program since the edit; undoing brings it back
+    }
+}
+
+void Document::clearOverlay()
+{
+    m_overlayPath.clear();
+    if (m_overlay) {
+        m_overlay.reset();
+        Q_EMIT overlayChanged();
+    }
+}
+
+} // namespace pipewright

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The one Document of a window: a Design, its prediction, the trace laid over it, the selection, and the
+// undo stack. Views listen to its signals and call its edits; no view changes a design by itself, and no
+// view computes a schedule or a metric.
+#pragma once
+
+#include "core/predict/predict.h"
+#include "core/schedule/edits.h"
+#include "traces/analysis/comparison.h"
+#include "traces/analysis/explanation.h"
+#include "traces/analysis/stepvariation.h"
+
+#include <QObject>
+#include <QString>
+#include <QThreadPool>
+#include <QUndoStack>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace pipewright {
+
+class TimelineLayout;
+
+class Document : public QObject {
+    Q_OBJECT
+
+public:
+    explicit Document(QObject* parent = nullptr);
+    ~Document() override;
+
+    const Design& design() const { return m_design; }
+    /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
+    /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
+    const Prediction* prediction() const { return m_outcome->prediction.get(); }
+    std::shared_ptr<const Prediction> sharedPrediction() const
+    {
+        return m_outcome->prediction;
+    } ///< for work on other threads
+    const Diagnostics& diagnostics() const { return m_outcome->diagnostics; }
+    double evaluationMilliseconds() const { return m_outcome->milliseconds; }
+    /// The prediction sorted for drawing; of the order alone where there is none. Made when first asked for.
+    std::shared_ptr<const TimelineLayout> layout() const;
+    /// Blocks that have no place; worked out when first asked for.
+    const std::vector<Block>& unplaced() const;
+    QUndoStack* undoStack() { return &m_undoStack; }
+
+    // Files. Errors are thrown as pipewright::Error and shown by the caller.
+    void open(const QString& path);
+    void save(const QString& path);
+    QString path() const { return m_path; }
+    /// Replaces everything; clears the undo stack.
+    void reset(Design design, const QString& path = {});
+
+    // Edits as values: the design that an edit would give, what forbids it, and the name of the undo step.
+    // A drag asks for these again and again; nothing changes until commit().
+    struct Edit {
+        Design design;
+        Diagnostics diagnostics; ///< hasErrors(): the edit is illegal and `design` is the present one
+        QString text;            ///< "Move I0.3 on GPU 1"
+        bool operator==(const Edit&) const = default;
+    };
+    Edit tryMoveBlock(const Block& block, int index) const;
+    Edit tryMoveStage(int stage, int device, int replica = 0) const;
+    Edit tryPlaceBlock(const Block& block, int index) const;
+    /// The blocks of a device in another order, named by their present positions.
+    Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
+    Edit tryUnplace(const std::vector<Block>& blocks) const;
+    Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
+    Edit trySplitBackwards(const std::vector<Block>& blocks) const; ///< every B among them, into I and W
+    Edit tryMergeBackwards(const std::vector<Block>& blocks) const; ///< of every I or W among them, into B
+    /// So many places earlier or later in its lane, the rest of its microbatch along (core/schedule/ripple.h).
+    Edit tryRipple(const Block& block, int places) const;
+    Edit tryComplete() const; ///< every unplaced block, in the style of the placed ones; the text names it
+    /// The transfer at one place of a device's list of communication to another place (of the list without it).
+    Edit tryMoveTransfer(int device, int from, int to) const;
+    Edit tryForgetTransfer(const Transfer& transfer) const; ///< back to where its data puts it
+    // The same for work on other threads, where a Document must not be asked: of a copy of its design.
+    static Edit rippled(const Design& design, const Block& block, int places);
+    static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions,
+                          const QString& text);
+    static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device,
+                               int replica = 0);
+    static Edit withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to);
+    static Edit withBlockPlaced(const Design& design, const Block& block, int index);
+    /// What a design gives, ready to be shown.
+    struct Outcome {
+        std::shared_ptr<const Prediction> prediction;
+        Diagnostics diagnostics;
+        double milliseconds = 0; ///< that predicting took
+        std::shared_ptr<const TimelineLayout> layout;
+    };
+    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where
+    /// it is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
+    /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()),
+    /// so that no hand works on a design that is about to be another.
+    Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
+    /// The same for an edit that takes long to be worked out, of a large design on another thread, too. What forbids it
+    /// comes as editRefused(), then or at once.
+    void commitLater(std::function<Edit(const Design&)> edit);
+    bool isWorking() const { return m_work != nullptr; }
+    void settle(); ///< what is under way is waited for
+    static constexpr std::int64_t manyBlocks = 100'000;
+    void setLargeFrom(std::int64_t blocks) { m_largeFrom = blocks; } ///< for tests; as a rule manyBlocks
+
+    // The same in one step. Each pushes one undo command, or returns the diagnostics that forbid it and
+    // changes nothing.
+    Diagnostics moveBlock(const Block& block, int index);
+    Diagnostics moveStage(int stage, int device, int replica = 0);
+    Diagnostics placeBlock(const Block& block, int index);
+    Diagnostics unplace(const std::vector<Block>& blocks);
+    Diagnostics pin(const Block& block, Nanoseconds earliestStart);
+    Diagnostics complete();
+    /// Any other replacement of the design (new family, other costs, calibration) as one undoable command.
+    void replaceDesign(Design design, const QString& text);
+
+    // Selection: one block or none; also where keyboard edits apply.
+    std::optional<Block> selection() const { return m_selection; }
+    void select(std::optional<Block> block);
+
+    // Overlay: a recorded trace of this design. Throws Error when the trace is of another program.
+    /// `step`: its number, or one of these two.
+    static constexpr int medianStep = -1;  ///< the recorded step of median length
+    static constexpr int typicalStep = -2; ///< every block at its median over the steps
+    void setOverlay(const QString& tracePath, int step = medianStep);
+    void clearOverlay();
+    QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
+    struct Overlay {
+        QString path;
+        std::vector<StepRecord> steps; ///< all that were recorded
+        StepLengths lengths;
+        int medianStep = 0;
+        int step = 0;      ///< the one that is shown; typicalStep
+        Timeline measured; ///< of that step
+        Comparison comparison;
+        Explanation explanation;
+        std::string resultJson;          ///< what the run reported; empty when it did not finish
+        std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
+    };
+    const Overlay* overlay() const { return m_overlay.get(); }
+
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
+Q_SIGNALS:
+    void workingChanged();                            ///< isWorking() did
+    void editRefused(const Diagnostics& diagnostics); ///< by commitLater()
+    void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
+    void selectionChanged();
+    void overlayChanged();
+    void pathChanged();
+
+private:
+    friend class DesignCommand;
+    struct Work {
+        Design design;
+        QString text;
+        std::shared_ptr<Outcome> outcome; ///< null when the design is the present one: then `diagnostics` may say why
+        Diagnostics diagnostics;
+    };
+    void start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare);
+    static std::shared_ptr<Outcome> outcomeOf(const Design& design);
+    bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
+    /// Sets, predicts where no outcome is given, emits; called by commands and reset().
+    void apply(Design design, std::shared_ptr<Outcome> outcome = nullptr);
+    bool refreshOverlay(); ///< lays the trace over the present prediction; false when it does not fit
+
+    Design m_design;
+    std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
+    std::deque<std::shared_ptr<Outcome>> m_recent; ///< of large designs: undoing the last edits need not predict again
+    mutable std::optional<std::vector<Block>> m_unplaced;
+    std::shared_ptr<Work> m_work; ///< an edit whose prediction is under way; null: none
+    QThreadPool m_worker;
+    std::int64_t m_largeFrom = manyBlocks;
+    std::optional<Block> m_selection;
+    std::unique_ptr<Overlay> m_overlay;
+    int m_overlayStep = medianStep; ///< as it was asked for
+    QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again
+    QUndoStack m_undoStack;
+    QString m_path;
+};
+
+/// What people call a device in lanes, menus and messages: "GPU 1".
+QString deviceLabel(const Design& design, int device);
+/// A block's name: "F0.3".
+QString blockText(const Block& block);
+
+} // namespace pipewright

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What every family would give for the present model, cluster and microbatch count. Worked out one family
+// after the other on a background thread, because families that search take a while; a newer request
+// makes the rest of an older one pointless and drops it.
+#pragma once
+
+#include "core/design/design.h"
+
+#include <QObject>
+#include <QString>
+#include <QThreadPool>
+
+#include <atomic>
+#include <functional>
+
+namespace pipewright {
+
+struct FamilyEstimate {
+    std::size_t family = 0; ///< index into families()
+    bool possible = false;
+    QString reason;         ///< why not
+    double bubble = 0;      ///< rate_makespan
+    double activations = 0; ///< highest peak of any device, in microbatches on one device
+    Bytes peakBytes = 0;
+    Nanoseconds makespan = 0;
+};
+
+class FamilyEstimates : public QObject {
+    Q_OBJECT
+
+public:
+    explicit FamilyEstimates(QObject* parent = nullptr);
+    ~FamilyEstimates() override;
+
+    /// Starts over for this design; does nothing when only the order of its blocks differs from the last.
+    void request(const Design& base);
+    /// `stop`: ends a family's search early; the estimate is then of nothing.
+    static FamilyEstimate estimate(const Design& base, std::size_t family, const std::function<bool()>& stop = {});
+
+Q_SIGNALS:
+    void started();
+    void ready(const FamilyEstimate& estimate);
+
+private:
+    QThreadPool m_worker;
+    std::atomic<int> m_generation{0};
+    Design m_last; ///< without its orders
+};
+
+} // namespace pipewright

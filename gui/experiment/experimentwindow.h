@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Weight policies trained on the same data from the same weights, and what each of them costs. Policies are ticked in
+// a list; their loss curves grow while a child process trains, with the time left and Cancel, and the sequential run
+// is always among them. Beside it, for the policy that is current in the list: staleness and copies per stage, and the
+// learning rate that it bears. Results are saved as CSV, picture or SQLite.
+#pragma once
+
+#include "core/predict/policydesigns.h"
+#include "gui/document/document.h"
+#include "gui/experiment/experimentprocess.h"
+
+#include <QDialog>
+#include <QTemporaryDir>
+
+class QComboBox;
+class QDoubleSpinBox;
+class QLabel;
+class QListWidget;
+class QListWidgetItem;
+class QProgressBar;
+class QPushButton;
+class QSpinBox;
+
+namespace pipewright {
+
+class LossPlot;
+class StabilityPlot;
+class ValueTable;
+
+class ExperimentWindow : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit ExperimentWindow(Document& document, QWidget* parent = nullptr);
+
+    void start();  ///< all ticked policies
+    void cancel(); ///< finished runs stay
+    bool isRunning() const { return m_process.isRunning(); }
+    void setProgram(const QString& program) { m_program = program; } ///< the binary to start; empty: this one
+    const std::vector<ExperimentRun>& runs() const { return m_runs; }
+    /// Curves (.csv), picture (.svg) or results (.db). Throws Error when the file cannot be written.
+    void saveTo(const QString& path) const;
+
+    QListWidget* policies() const { return m_policies; }
+    QComboBox* optimizer() const { return m_optimizer; }
+    QSpinBox* updates() const { return m_updates; }
+    QDoubleSpinBox* learningRate() const { return m_rate; }
+    QDoubleSpinBox* momentum() const { return m_momentum; }
+    QPushButton* button() const { return m_button; } ///< Cancel while running, else Train
+    ValueTable* results() const { return m_results; }
+    ValueTable* stages() const { return m_stages; }
+    LossPlot& plot() { return *m_plot; }
+    StabilityPlot& stability() { return *m_stability; }
+    QString state() const;
+    QString lesson() const;
+
+Q_SIGNALS:
+    void finished(); ///< all runs are done, cancelled or failed
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    QWidget* makeSettings();
+    QWidget* makeTraining();
+    QWidget* makeLesson();
+    PolicyComparison comparison() const;
+    void refreshPolicies(); ///< which can be ticked with these settings, and why not
+    void refreshDocument(); ///< the design's own row
+    void refreshLesson();
+    void refreshResults();
+    void takeProgress(const ExperimentProgress& progress, double secondsLeft);
+    void end(bool cancelled, const QString& reason);
+    void save();
+    Design designOf(int row) const; ///< throws Error
+
+    Document& m_document;
+    QString m_program;
+    std::unique_ptr<QTemporaryDir> m_folder;
+    ExperimentProcess m_process;
+    std::vector<ExperimentRun> m_runs;
+    QStringList m_warnings;
+    QListWidget* m_policies;
+    QComboBox *m_model, *m_optimizer;
+    QSpinBox *m_stageCount, *m_updates, *m_seeds;
+    QDoubleSpinBox *m_rate, *m_momentum;
+    QPushButton *m_button, *m_save;
+    QProgressBar* m_progress;
+    QLabel *m_state, *m_lesson;
+    LossPlot* m_plot;
+    ValueTable *m_results, *m_stages;
+    StabilityPlot* m_stability;
+    bool m_made = false; ///< the palette changes while a window is being made
+    bool m_filling = false;
+};
+
+} // namespace pipewright

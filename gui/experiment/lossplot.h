@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Loss against updates, a curve per design, as they come in: the mean over the seeds so far, smoothed by a moving
+// average that the caption names. Curves differ by colour, dashes and their names at their ends; the sequential
+// reference is thick and in the colour of text. A repaint costs at most two points per pixel and curve.
+#pragma once
+
+#include "core/exchange/losspicture.h"
+
+#include <QWidget>
+
+namespace pipewright {
+
+class LossPlot : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit LossPlot(QWidget* parent = nullptr);
+
+    /// `updates`: how many there will be, the width of the plot.
+    void begin(int updates);
+    void setCurves(const std::vector<LossSeries>& curves);
+    void append(std::size_t curve, const std::string& name, bool reference, std::uint64_t seed, double loss);
+    const std::vector<LossSeries>& curves() const { return m_curves; }
+    /// The emphasised one; -1: none.
+    void setCurrent(int curve);
+    QSize sizeHint() const override { return {640, 320}; }
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+
+private:
+    std::vector<LossSeries> m_curves;
+    int m_updates = 1, m_current = -1;
+};
+
+} // namespace pipewright

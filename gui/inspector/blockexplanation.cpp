@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/inspector/blockexplanation.h"
+
+#include "gui/document/document.h"
+#include "gui/widgets/words.h"
+
+#include <QCoreApplication>
+#include <QStringList>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+/// The dependency that decides when a task starts, other than its place in its device's order.
+struct LatestInput {
+    TaskId after = none;   ///< none: a pin, or nothing
+    Nanoseconds ready = 0; ///< when it lets the task start
+    bool pin = false;
+};
+
+LatestInput latestInput(const Prediction& prediction, TaskId task)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    LatestInput cause;
+    if (const TaskId data = program.afterData[task]; data != none)
+        cause = {data, timeline.end[data], false};
+    const auto less = [](const Program::ExtraDependency& a, TaskId b) { return a.task < b; };
+    auto extra = std::lower_bound(program.extraDependencies.begin(), program.extraDependencies.end(), task, less);
+    for (; extra != program.extraDependencies.end() && extra->task == task; ++extra) {
+        if (extra->after == none && extra->earliestStart > cause.ready)
+            cause = {none, extra->earliestStart, true};
+        else if (extra->after != none && timeline.end[extra->after] > cause.ready)
+            cause = {extra->after, timeline.end[extra->after], false};
+    }
+    return cause;
+}
+
+/// The compute task behind a dependency: itself, or what a transfer carries.
+TaskId producer(const Program& program, TaskId task)
+{
+    while (task != none && program.tasks[task].kind == TaskKind::Transfer)
+        task = program.afterData[task];
+    return task;
+}
+
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("Inspector", text);
+}
+
+QString label(const Program& program, TaskId task)
+{
+    return QString::fromStdString(program.label(task));
+}
+
+/// "F0.3 on GPU 1".
+QString labelOnDevice(const Design& design, const Program& program, TaskId task)
+{
+    return tr("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
+}
+
+/// How the awaited block came to end so late, and what part of the whole chain is transfer.
+QString chainBehind(const Design& design, const Prediction& prediction, const Block& block)
+{
+    const std::vector<WaitLink> chain = waitingChain(prediction, block);
+    QString text;
+    Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+        const QString name = blockText(chain[i].block);
+        text += i == 1 ? tr(" That one ") : tr(", which ");
+        text += chain[i].byOrder ? tr("follows %1 there").arg(name)
+                                 : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
+        transfer += chain[i].transfer;
+    }
+    if (chain.size() > 1)
+        text += QLatin1Char('.');
+    if (chain.size() > 1 && transfer > chain.front().transfer)
+        text += tr(" %1 of this chain is transfer.").arg(durationText(transfer));
+    return text;
+}
+
+QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers,
+                 const LatestInput& cause)
+{
+    const Program& program = prediction.program;
+    const TaskId onDevice = program.afterOnDevice[answers.task];
+    if (answers.idleBefore == 0) {
+        if (onDevice == none)
+            return tr("It starts with the step; nothing is idle before it.");
+        const Nanoseconds spare = prediction.timeline.end[onDevice] - cause.ready;
+        QString text = tr("Nothing is idle: it starts as soon as %1 ends.").arg(label(program, onDevice));
+        if (spare > 0 && cause.after != none)
+            text += tr(" Its input had been ready for %1.").arg(durationText(spare));
+        return text;
+    }
+    if (cause.pin)
+        return tr("%1 idle because the block is pinned to start no earlier than %2.")
+            .arg(durationText(answers.idleBefore), durationText(cause.ready));
+    const TaskId source = producer(program, cause.after);
+    if (source == none)
+        return tr("%1 idle before it.").arg(durationText(answers.idleBefore));
+    QString text =
+        tr("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
+    const Nanoseconds onItsWay = cause.ready - prediction.timeline.end[source];
+    if (onItsWay > 0)
+        text += tr(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
+    text += QLatin1Char('.');
+    return text + chainBehind(design, prediction, program.tasks[answers.task].block());
+}
+
+/// Frees follow the instruction of last use, so those between the block and the next compute are its own
+/// and of transfers that it waited for.
+Bytes freedAfter(const Program& program, TaskId task)
+{
+    const auto& instructions = program.devices[program.tasks[task].device].instructions;
+    const auto isTask = [task](const Instruction& i) { return i.kind == InstructionKind::Compute && i.task == task; };
+    auto at = std::find_if(instructions.begin(), instructions.end(), isTask);
+    Bytes freed = 0;
+    if (at == instructions.end())
+        return freed;
+    for (++at; at != instructions.end() && at->kind != InstructionKind::Compute; ++at) {
+        if (at->kind == InstructionKind::Free && at->buffer != none)
+            freed += program.buffers[at->buffer].bytes;
+    }
+    return freed;
+}
+
+} // namespace
+
+TaskId taskOf(const Program& program, const Block& block)
+{
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const bool runs = task.kind == TaskKind::Compute || (isUpdate(task.kind) && block.op == Op::U);
+        if (runs && task.block() == block)
+            return t;
+    }
+    return none;
+}
+
+std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    std::vector<WaitLink> chain;
+    TaskId task = taskOf(program, block);
+    while (task != none && static_cast<int>(chain.size()) < links) {
+        const LatestInput cause = latestInput(prediction, task);
+        const TaskId onDevice = program.afterOnDevice[task];
+        const bool byOrder = onDevice != none && timeline.end[onDevice] >= cause.ready;
+        const TaskId before = byOrder ? onDevice : producer(program, cause.after);
+        if (before == none || isReduction(program.tasks[before].kind))
+            break;
+        chain.push_back({program.tasks[before].block(), program.tasks[before].device, byOrder,
+                         byOrder ? 0 : cause.ready - timeline.end[before]});
+        task = before;
+    }
+    return chain;
+}
+
+std::optional<Block> lastBlock(const Prediction& prediction)
+{
+    TaskId last = none;
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
+        const TaskKind kind = prediction.program.tasks[t].kind;
+        const bool runs = kind == TaskKind::Compute || isUpdate(kind);
+        if (runs && (last == none || prediction.timeline.end[t] > prediction.timeline.end[last]))
+            last = t;
+    }
+    return last == none ? std::nullopt : std::optional(prediction.program.tasks[last].block());
+}
+
+std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block)
+{
+    const Program& program = prediction.program;
+    const Timeline& timeline = prediction.timeline;
+    BlockAnswers answers;
+    answers.task = taskOf(program, block);
+    if (answers.task == none)
+        return std::nullopt;
+    answers.start = timeline.start[answers.task];
+    answers.duration = timeline.end[answers.task] - answers.start;
+    const TaskId onDevice = program.afterOnDevice[answers.task];
+    answers.idleBefore = answers.start - (onDevice == none ? 0 : timeline.end[onDevice]);
+    answers.freed = freedAfter(program, answers.task);
+    for (TaskId t = answers.task + 1; t < program.tasks.size(); ++t) {
+        if (program.tasks[t].kind != TaskKind::Transfer || program.afterData[t] != answers.task)
+            continue;
+        Bytes bytes = 0;
+        for (const BufferId buffer : program.writes(t))
+            bytes += program.buffers[buffer].bytes;
+        answers.feeds.push_back({t, program.tasks[t].peer, bytes});
+    }
+    const LatestInput cause = latestInput(prediction, answers.task);
+    if (answers.idleBefore > 0) {
+        const TaskId source = producer(program, cause.after);
+        if (source != none && program.tasks[source].kind == TaskKind::Compute)
+            answers.waitsFor = program.tasks[source].block();
+    }
+    answers.why = sentence(design, prediction, answers, cause);
+    return answers;
+}
+
+} // namespace pipewright

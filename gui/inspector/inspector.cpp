@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/inspector/inspector.h"
+
+#include "core/predict/criticalpath.h"
+#include "core/program/transferorder.h"
+#include "core/schedule/warmup.h"
+#include "gui/inspector/blockchip.h"
+#include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/lanefields.h"
+#include "gui/inspector/timefields.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/fields.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QComboBox>
+#include <QGridLayout>
+#include <QLabel>
+
+#include <algorithm>
+
+namespace pipewright {
+
+Inspector::Inspector(TimelineView& timeline, QWidget* parent)
+    : QWidget(parent), m_timeline(timeline), m_document(timeline.document()), m_chip(new BlockChip({}, this)),
+      m_title(new Paragraph(this)), m_place(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)),
+      m_fields(new QWidget(this)),
+      m_position(new NumberField(tr("Position in lane"),
+                                 tr("Place in its device's order, 1 is first: the numeric twin of dragging; other "
+                                    "selected blocks of the device go along"),
+                                 m_fields)),
+      m_positionOf(makeCaption({}, TextSize::Small, m_fields)), m_along(new QComboBox(m_fields)),
+      m_device(new NumberField(
+          tr("Device of the stage"),
+          tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"), m_fields)),
+      m_warmUp(new NumberField(
+          tr("Warm-up of the device"),
+          tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"),
+          m_fields)),
+      m_pin(new TimeField(tr("Earliest start"),
+                          tr("The block will not start before this time, for example 12.5ms; empty removes the pin"),
+                          m_fields)),
+      m_sendCaption(makeCaption({}, TextSize::Normal, m_fields)),
+      m_send(new NumberField(tr("Place among the transfers of its device"),
+                             tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of "
+                                "dragging in the transfer sub-lane "
+                                "(Y shows it); U goes to the block's next transfer"),
+                             m_fields)),
+      m_sendOf(makeCaption({}, TextSize::Small, m_fields)), m_fault(new Paragraph(this)),
+      m_whyHeading(makeHeading({}, this)), m_why(new Paragraph(this))
+{
+    setAccessibleName(tr("Selected block"));
+    m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
+    m_title->setWordWrap(true);
+    m_why->setWordWrap(true);
+    m_why->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_why->setCursor(Qt::ArrowCursor);
+    m_fault->setWordWrap(true);
+    m_fault->setFont(Theme::words(TextSize::Small));
+    m_fault->setAccessibleName(tr("Why the edit was refused"));
+
+    auto* chipRow = new QHBoxLayout;
+    chipRow->setSpacing(14);
+    auto* names = new QVBoxLayout;
+    names->setSpacing(3);
+    names->addWidget(m_title);
+    names->addWidget(m_place);
+    chipRow->addWidget(m_chip, 0, Qt::AlignTop);
+    chipRow->addLayout(names, 1);
+
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(12);
+    layout->addWidget(makeHeading(tr("Block"), this));
+    layout->addLayout(chipRow);
+    layout->addWidget(m_facts);
+    layout->addWidget(buildFields());
+    layout->addWidget(new LaneFields(timeline, this));
+    auto* times = new TimeFields(timeline, this);
+    layout->addWidget(times);
+    layout->addWidget(m_fault);
+    layout->addSpacing(8);
+    layout->addWidget(m_whyHeading);
+    layout->addWidget(m_why);
+
+    connect(m_position, &QSpinBox::valueChanged, this, &Inspector::applyPosition);
+    connect(m_device, &QSpinBox::valueChanged, this, &Inspector::applyDevice);
+    connect(m_warmUp, &QSpinBox::valueChanged, this, &Inspector::applyWarmUp);
+    connect(m_pin, &TimeField::entered, this, &Inspector::applyPin);
+    connect(m_pin, &TimeField::refused, this, &Inspector::report);
+    connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
+    connect(times, &TimeFields::checked, this, &Inspector::report);
+    connect(&m_timeline, &TimelineView::transferSelected, this, &Inspector::refreshSend);
+    // What the timeline does for the position, and perhaps later, it refuses itself.
+    connect(&m_timeline, &TimelineView::editRefused, this, [this](const QString& why) {
+        if (!m_position->hasFocus())
+            return;
+        refreshPlace();
+        m_fault->setText(why);
+        setTone(m_fault, Tone::Bad);
+        m_fault->show();
+    });
+    connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
+    connect(&m_document, &Document::designChanged, this, &Inspector::refresh);
+    connect(&m_document, &Document::overlayChanged, this, &Inspector::refresh);
+    refresh();
+}
+
+QWidget* Inspector::buildFields()
+{
+    m_along->addItems({tr("alone"), tr("with its microbatch"), tr("in exchange")}); // as Along
+    m_along->setAccessibleName(tr("How it moves"));
+    m_along->setToolTip(tr("What the position above does: the block alone goes there; the rest of its microbatch goes "
+                           "along, as in a drag with Ctrl; or it "
+                           "changes places with the block that stands there, as in a drag with Shift"));
+    m_pin->setPlaceholderText(tr("none"));
+    auto* fields = new QGridLayout(m_fields);
+    fields->setContentsMargins(0, 0, 0, 0);
+    fields->setHorizontalSpacing(10);
+    fields->setVerticalSpacing(6);
+    fields->setColumnStretch(1, 1);
+    const auto caption = [this](const QString& text, QWidget* field) {
+        auto* label = makeCaption(text, TextSize::Normal, m_fields);
+        label->setBuddy(field);
+        return label;
+    };
+    QLabel* along = caption(tr("moves"), m_along);
+    QLabel* device = caption(tr("stage on device"), m_device);
+    QLabel* warmUp = caption(tr("its warm-up, forwards"), m_warmUp);
+    QLabel* pin = caption(tr("earliest start"), m_pin);
+    m_ofPlaced = {along, m_along, device, m_device, warmUp, m_warmUp, pin, m_pin};
+    fields->addWidget(caption(tr("position in lane"), m_position), 0, 0);
+    fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
+    fields->addWidget(m_position, 0, 2);
+    fields->addWidget(along, 1, 0);
+    fields->addWidget(m_along, 1, 1, 1, 2, Qt::AlignRight);
+    fields->addWidget(device, 2, 0);
+    fields->addWidget(m_device, 2, 2);
+    fields->addWidget(warmUp, 3, 0, 1, 2);
+    fields->addWidget(m_warmUp, 3, 2);
+    fields->addWidget(pin, 4, 0);
+    fields->addWidget(m_pin, 4, 2);
+    m_sendCaption->setBuddy(m_send);
+    fields->addWidget(m_sendCaption, 5, 0);
+    fields->addWidget(m_sendOf, 5, 1, Qt::AlignRight);
+    fields->addWidget(m_send, 5, 2);
+    return m_fields;
+}
+
+QString Inspector::why() const
+{
+    return m_why->text();
+}
+
+void Inspector::explainTail(int device, Nanoseconds start, Nanoseconds end)
+{
+    const Prediction* prediction = m_document.prediction();
+    const std::optional<Block> last = prediction ? lastBlock(*prediction) : std::nullopt;
+    if (!last)
+        return;
+    const Design& design = m_document.design();
+    m_whyHeading->setText(tr("Why %1 is idle at the end").arg(deviceLabel(design, device)));
+    QString text = tr("%1 until the step ends: %2 has nothing left to do while %3 on %4 is still to finish.")
+                       .arg(durationText(end - start), deviceLabel(design, device), blockText(*last),
+                            deviceLabel(design, pipewright::find(design.schedule, *last).device));
+    QStringList links;
+    for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+        links << tr("%1 on %2").arg(blockText(link.block), deviceLabel(design, link.device));
+    if (!links.isEmpty())
+        text += QLatin1Char(' ') + tr("Before that one come %1.").arg(links.join(QStringLiteral(", ")));
+    m_why->setText(text);
+}
+
+void Inspector::showNothing()
+{
+    m_chip->hide();
+    m_title->setText(tr("Nothing selected"));
+    m_place->setText(tr("Click a block, or use , and . to step"));
+    m_facts->setFacts({});
+    m_fields->hide();
+    m_whyHeading->setText(tr("Why is a device idle?"));
+    m_why->setText(tr("Click a block or the hatched time before it: this panel says which block it waits for and along "
+                      "which chain."));
+}
+
+void Inspector::refresh()
+{
+    m_fault->hide();
+    m_block = m_document.selection();
+    if (!m_block) {
+        showNothing();
+        return;
+    }
+    const Design& design = m_document.design();
+    const Position position = pipewright::find(design.schedule, *m_block);
+    m_chip->setBlock(*m_block);
+    m_chip->show();
+    m_title->setText(blockTitle(*m_block));
+    const QString device =
+        position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
+    m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
+
+    m_fields->setVisible(position.device >= 0 || isInTray());
+    refreshSend();
+    refreshPlace();
+    refreshPin();
+
+    std::optional<BlockAnswers> answers;
+    if (m_document.prediction())
+        answers = explain(design, *m_document.prediction(), *m_block);
+    if (!answers) {
+        m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
+        m_whyHeading->setText(tr("Not running"));
+        m_why->setText(position.device >= 0
+                           ? tr("The placed blocks wait for each other, so there are no times. See the conflicts.")
+                           : tr("It has no place yet. Drag it into its lane, give it a position, or press N."));
+        return;
+    }
+
+    const Prediction& prediction = *m_document.prediction();
+    const QString source = tr("Predicted from costs: %1").arg(QString::fromStdString(design.costs.source));
+    std::vector<Fact> facts{{tr("start"), durationText(answers->start), source, Tone::Plain},
+                            {tr("duration"), durationText(answers->duration), source, Tone::Plain}};
+    if (const Document::Overlay* overlay = m_document.overlay();
+        overlay && answers->task < overlay->measured.start.size() && overlay->measured.start[answers->task] != notRun) {
+        const Nanoseconds measured = overlay->measured.end[answers->task] - overlay->measured.start[answers->task];
+        const double error =
+            answers->duration > 0 ? double(measured - answers->duration) / double(answers->duration) : 0;
+        facts.push_back({tr("measured"), durationText(measured) + QStringLiteral("  ") + signedPercent(error),
+                         tr("Duration in the median step of %1").arg(overlay->path),
+                         error > 0.05 ? Tone::Bad : Tone::Plain});
+    }
+    const Nanoseconds slackOfBlock = slack(prediction.program, prediction.timeline)[answers->task];
+    facts.push_back({tr("slack"), slackOfBlock == 0 ? tr("0 critical") : durationText(slackOfBlock),
+                     tr("How much later it could end without a later makespan"), Tone::Plain});
+    facts.push_back(
+        {tr("frees"), sizeText(answers->freed), tr("Bytes released on its device right after it"), Tone::Plain});
+    for (std::size_t i = 0; i < answers->feeds.size() && i < 2; ++i) {
+        const Feed& feed = answers->feeds[i];
+        facts.push_back({i == 0 ? tr("sends to") : tr("and to"),
+                         QStringLiteral("%1, %2").arg(deviceLabel(design, feed.device), sizeText(feed.bytes)),
+                         tr("Transfer inferred from the data it makes"), Tone::Plain});
+    }
+    facts.push_back({tr("source"), QString::fromStdString(design.costs.source),
+                     tr("Where the durations and sizes come from"), Tone::Dim});
+    m_facts->setFacts(facts);
+
+    const int runsOn = prediction.program.tasks[answers->task].device;
+    m_whyHeading->setText(answers->idleBefore > 0 ? tr("Why %1 is idle before it").arg(deviceLabel(design, runsOn))
+                                                  : tr("Why it starts then"));
+    m_why->setText(answers->why);
+}
+
+bool Inspector::isInTray() const
+{
+    const std::vector<Block>& tray = m_document.unplaced();
+    return m_block && std::find(tray.begin(), tray.end(), *m_block) != tray.end();
+}
+
+void Inspector::refreshPlace()
+{
+    if (!m_block)
+        return;
+    const Schedule& schedule = m_document.design().schedule;
+    const Position position = pipewright::find(schedule, *m_block);
+    const bool placed = position.device >= 0;
+    for (QWidget* part : m_ofPlaced)
+        part->setVisible(placed);
+    if (!placed && !isInTray())
+        return;
+    const int home = placed ? position.device : schedule.deviceOf(*m_block);
+    const std::vector<Block>& order = schedule.order[home];
+    const int places = static_cast<int>(order.size()) + !placed;
+    const QSignalBlocker quietPosition(m_position), quietDevice(m_device), quietWarmUp(m_warmUp);
+    m_position->setSpecialValueText(placed ? QString() : tr("tray"));
+    m_position->setRange(placed ? 1 : 0, places);
+    m_position->setValue(placed ? position.index + 1 : 0);
+    m_positionOf->setText(tr("of %1").arg(places));
+    m_device->setRange(0, schedule.devices() - 1);
+    m_device->setValue(home);
+    m_warmUp->setRange(0, longestWarmUp(order));
+    m_warmUp->setValue(warmUp(order));
+}
+
+void Inspector::applyDevice()
+{
+    const Position now = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
+    if (now.device < 0 || m_device->value() == now.device)
+        return;
+    const Diagnostics faults = m_document.moveStage(m_block->stage, m_device->value(), m_block->replica);
+    if (hasErrors(faults))
+        report(faults);
+}
+
+void Inspector::applyWarmUp()
+{
+    const Design& design = m_document.design();
+    const Position now = m_block ? pipewright::find(design.schedule, *m_block) : Position{};
+    if (now.device < 0)
+        return;
+    const std::vector<Block>& order = design.schedule.order[now.device];
+    if (m_warmUp->value() == warmUp(order))
+        return;
+    const Diagnostics faults = m_document.commit(
+        m_document.tryReorder(now.device, withWarmUp(order, m_warmUp->value()),
+                              tr("Warm-up of %1 on %2").arg(m_warmUp->value()).arg(deviceLabel(design, now.device))));
+    if (hasErrors(faults))
+        report(faults);
+}
+
+void Inspector::applyPosition()
+{
+    if (!m_block)
+        return;
+    const Schedule& schedule = m_document.design().schedule;
+    const Position now = pipewright::find(schedule, *m_block);
+    const int wanted = m_position->value() - 1;
+    Diagnostics faults;
+    if (now.device < 0) {
+        if (wanted >= 0)
+            faults = m_document.placeBlock(*m_block, wanted);
+    } else if (wanted == now.index) {
+        return;
+    } else if (m_timeline.selectedBlocks().size() > 1) { // the selected ones go along, as they do in a drag
+        m_timeline.moveSelection(wanted - now.index);
+        return refreshPlace();
+    } else if (static_cast<Along>(m_along->currentIndex()) == Along::Microbatch) {
+        m_timeline.rippleSelection(wanted - now.index);
+        return refreshPlace();
+    } else if (static_cast<Along>(m_along->currentIndex()) == Along::Exchange) {
+        m_timeline.exchange(*m_block, Block(schedule.order[now.device][wanted]));
+        return refreshPlace();
+    } else {
+        // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
+        faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
+    }
+    if (hasErrors(faults))
+        report(faults);
+}
+
+namespace {
+
+int placeIn(const std::vector<IssuedTransfer>& list, const Transfer& transfer)
+{
+    const auto at =
+        std::find_if(list.begin(), list.end(), [&](const IssuedTransfer& each) { return each.transfer == transfer; });
+    return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+}
+
+} // namespace
+
+void Inspector::refreshSend()
+{
+    int device = -1;
+    std::vector<IssuedTransfer> list;
+    const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
+    if (m_document.prediction() && transfer)
+        list = transfersOf(m_document.prediction()->program, device);
+    const int place = transfer ? placeIn(list, *transfer) : -1;
+    for (QWidget* part :
+         {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
+        part->setVisible(place >= 0);
+    if (place < 0)
+        return;
+    const bool sends = list[place].sends;
+    const QSignalBlocker quiet(m_send);
+    m_sendCaption->setText(sends ? tr("sent as number")
+                                 : tr("%1 receives it as").arg(deviceLabel(m_document.design(), device)));
+    m_send->setRange(1, static_cast<int>(list.size()));
+    m_send->setValue(place + 1);
+    m_sendOf->setText(tr("of %1").arg(list.size()));
+}
+
+void Inspector::applySend()
+{
+    int device = -1;
+    const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
+    if (!transfer || !m_document.prediction())
+        return;
+    const int from = placeIn(transfersOf(m_document.prediction()->program, device), *transfer);
+    const int wanted = m_send->value() - 1;
+    if (from < 0 || from == wanted)
+        return;
+    const Diagnostics faults = m_document.commit(m_document.tryMoveTransfer(device, from, wanted));
+    if (hasErrors(faults)) {
+        report(faults);
+        refreshSend();
+    }
+}
+
+void Inspector::refreshPin()
+{
+    const std::vector<Pin>& pins = m_document.design().schedule.pins;
+    const auto pin =
+        std::find_if(pins.begin(), pins.end(), [this](const Pin& each) { return m_block && each.block == *m_block; });
+    m_pin->setTime(pin == pins.end() ? std::nullopt : std::optional(pin->earliestStart));
+}
+
+void Inspector::applyPin(std::optional<Nanoseconds> wanted)
+{
+    if (!m_block)
+        return;
+    const Diagnostics faults = m_document.pin(*m_block, wanted.value_or(0));
+    refreshPin(); // the time may be the one that was there, written in another way
+    report(faults);
+}
+
+void Inspector::report(const Diagnostics& diagnostics)
+{
+    refreshPlace();
+    m_fault->setVisible(hasErrors(diagnostics));
+    if (!hasErrors(diagnostics))
+        return;
+    const Diagnostic& first = diagnostics.front();
+    QString text = QString::fromStdString(first.what);
+    if (!first.hint.empty())
+        text += QStringLiteral(" (%1)").arg(QString::fromStdString(first.hint));
+    m_fault->setText(text);
+    setTone(m_fault, Tone::Bad);
+}
+
+} // namespace pipewright

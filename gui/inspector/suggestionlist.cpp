@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/inspector/suggestionlist.h"
+
+#include "core/families/family.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QEvent>
+#include <QFrame>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+// Stepping through blocks with a key held down should not start a search per block.
+constexpr int delayMilliseconds = 80;
+// Less than this is not worth a switch of the whole schedule.
+constexpr double leastFamilyGain = 0.001;
+
+/// "+1 ×", "−0.5 ×".
+QString signedMultiple(double value)
+{
+    const double rounded = std::round(std::fabs(value) * 10) / 10;
+    return (value < 0 ? QStringLiteral("\u2212") : QStringLiteral("+")) + QString::number(rounded, 'g', 6)
+           + QStringLiteral(" ×");
+}
+
+/// Microbatches when they differ by a visible amount, else bytes, else nothing.
+QString memoryText(double activations, Bytes bytes)
+{
+    if (std::fabs(activations) >= 0.05)
+        return SuggestionList::tr("memory %1").arg(signedMultiple(activations));
+    return bytes != 0 ? SuggestionList::tr("memory %1").arg(signedSize(bytes)) : QString();
+}
+
+double share(Nanoseconds difference, Nanoseconds of)
+{
+    return of > 0 ? static_cast<double>(difference) / static_cast<double>(of) : 0;
+}
+
+} // namespace
+
+QString suggestionText(const Design& design, const Suggestion& suggestion)
+{
+    const BlockMove& first = suggestion.moves.front();
+    const QString text =
+        SuggestionList::tr("Move %1 %2 %3 on %4")
+            .arg(blockText(first.block), first.before ? SuggestionList::tr("before") : SuggestionList::tr("behind"),
+                 blockText(first.neighbour), deviceLabel(design, first.device));
+    const auto more = static_cast<int>(suggestion.moves.size()) - 1;
+    if (more == 0)
+        return text;
+    return text
+           + (more == 1 ? SuggestionList::tr(" and 1 more move") : SuggestionList::tr(" and %1 more moves").arg(more));
+}
+
+SuggestionList::SuggestionList(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_layout(new QVBoxLayout(this)),
+      m_nothing(makeCaption({}, TextSize::Small, this))
+{
+    setAccessibleName(tr("Suggested edits"));
+    m_layout->setContentsMargins(0, 0, 0, 0);
+    m_layout->setSpacing(6);
+    m_nothing->setWordWrap(true);
+    m_layout->addWidget(m_nothing);
+    m_worker.setMaxThreadCount(1);
+    m_delay.setSingleShot(true);
+    m_delay.setInterval(delayMilliseconds);
+    connect(&m_delay, &QTimer::timeout, this, &SuggestionList::search);
+    connect(&m_document, &Document::selectionChanged, this, &SuggestionList::restart);
+    connect(&m_document, &Document::designChanged, this, &SuggestionList::restart);
+    restart();
+}
+
+SuggestionList::~SuggestionList()
+{
+    ++m_generation;
+    m_worker.waitForDone();
+}
+
+void SuggestionList::setEstimates(const std::vector<std::optional<FamilyEstimate>>& estimates)
+{
+    m_estimates = estimates;
+    rebuild();
+}
+
+void SuggestionList::restart()
+{
+    ++m_generation;
+    m_suggestions.clear();
+    m_searching = m_document.prediction() && m_document.selection();
+    if (m_searching)
+        m_delay.start();
+    else
+        m_delay.stop();
+    rebuild();
+}
+
+void SuggestionList::search()
+{
+    if (!m_document.selection())
+        return;
+    const int generation = ++m_generation;
+    m_worker.start([this, generation, design = m_document.design(), block = *m_document.selection()] {
+        const auto outdated = [this, generation] { return m_generation != generation; };
+        if (outdated())
+            return;
+        std::vector<Suggestion> found = suggestEdits(design, block, {}, outdated);
+        QMetaObject::invokeMethod(
+            this,
+            [this, generation, found = std::move(found)]() mutable {
+                if (m_generation == generation)
+                    show(std::move(found));
+            },
+            Qt::QueuedConnection);
+    });
+}
+
+void SuggestionList::show(std::vector<Suggestion> suggestions)
+{
+    m_searching = false;
+    m_suggestions = std::move(suggestions);
+    rebuild();
+    Q_EMIT searched();
+}
+
+void SuggestionList::rebuild()
+{
+    m_cards.clear();
+    const Prediction* prediction = m_document.prediction();
+    const Design& design = m_document.design();
+    if (prediction && m_document.selection()) {
+        const Nanoseconds makespan = prediction->metrics.makespan;
+        for (const Suggestion& s : m_suggestions) {
+            Card card;
+            card.text = suggestionText(design, s);
+            card.gain = s.makespan == 0 ? QString() : signedPercent(share(s.makespan, makespan));
+            card.price = memoryText(s.peakActivations, s.peakBytes);
+            card.edit = s;
+            m_cards.push_back(std::move(card));
+        }
+        const bool complete = m_document.unplaced().empty();
+        const FamilyEstimate* best = nullptr;
+        for (const std::optional<FamilyEstimate>& estimate : m_estimates) {
+            if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)
+                continue;
+            const auto& devices = design.cluster.devices;
+            const bool fits =
+                devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
+            if (fits && (!best || estimate->makespan < best->makespan))
+                best = &*estimate;
+        }
+        if (complete && best && share(best->makespan - makespan, makespan) <= -leastFamilyGain) {
+            Bytes bytes = 0;
+            double activations = 0;
+            for (const DeviceMetrics& device : prediction->metrics.devices) {
+                bytes = std::max(bytes, device.peakBytes);
+                activations = std::max(activations, device.peakActivations);
+            }
+            const std::string_view title = families()[best->family].title;
+            Card card;
+            card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
+            card.gain = signedPercent(share(best->makespan - makespan, makespan));
+            card.price = memoryText(best->activations - activations, best->peakBytes - bytes);
+            card.family = best->family;
+            m_cards.push_back(std::move(card));
+        }
+    }
+
+    // The one that is pressed may be among them: it goes when its event is over.
+    for (QWidget* frame : m_frames) {
+        frame->hide();
+        frame->deleteLater();
+    }
+    m_frames.clear();
+    m_buttons.clear();
+    for (std::size_t i = 0; i < m_cards.size(); ++i) {
+        const Card& card = m_cards[i];
+        auto* frame = new QFrame(this);
+        frame->setObjectName(QStringLiteral("suggestion"));
+        const Theme& theme = Theme::of(*this);
+        frame->setStyleSheet(QStringLiteral("QFrame#suggestion { background: %1; border: none; border-radius: %2px; }")
+                                 .arg(theme.control.name())
+                                 .arg(Theme::controlRadius));
+        auto* text = new Paragraph(card.text, frame);
+        text->setWordWrap(true);
+        auto* gain = new QLabel(card.gain, frame);
+        gain->setFont(Theme::numbers(TextSize::Small));
+        setTone(gain, card.gain.startsWith(QLatin1Char('+')) ? Tone::Dim : Tone::Good);
+        gain->setVisible(!card.gain.isEmpty());
+        auto* price = new QLabel(card.price, frame);
+        price->setFont(Theme::numbers(TextSize::Small));
+        setTone(price, card.price.contains(QLatin1Char('+')) ? Tone::Dim : Tone::Good);
+        gain->setToolTip(tr("Predicted change of the makespan"));
+        price->setToolTip(tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes"));
+        auto* button = new QPushButton(tr("Try"), frame);
+        button->setFlat(true);
+        button->setCursor(Qt::PointingHandCursor);
+        button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid "
+                                             "transparent; border-radius: %2px; padding: 3px 8px; font-weight: 600; }"
+                                             "QPushButton:hover, QPushButton:focus { border-color: %1; }")
+                                  .arg(theme.accent.name())
+                                  .arg(Theme::controlRadius));
+        button->setToolTip(tr("Make this edit; undo takes it back"));
+        button->setAccessibleName(tr("Try: %1").arg(card.text));
+        button->setAccessibleDescription(QStringLiteral("%1 %2").arg(card.gain, card.price));
+        connect(button, &QPushButton::clicked, this, [this, i] { take(i); });
+
+        auto* numbers = new QHBoxLayout;
+        numbers->setSpacing(10);
+        numbers->addWidget(gain);
+        numbers->addWidget(price);
+        numbers->addStretch(1);
+        auto* words = new QVBoxLayout;
+        words->setSpacing(3);
+        words->addWidget(text);
+        words->addLayout(numbers);
+        auto* row = new QHBoxLayout(frame);
+        row->setContentsMargins(12, 8, 6, 8);
+        row->addLayout(words, 1);
+        row->addWidget(button, 0, Qt::AlignVCenter);
+        m_layout->addWidget(frame);
+        frame->show();
+        m_frames.push_back(frame);
+        m_buttons.push_back(button);
+    }
+    m_nothing->setVisible(m_document.selection() && prediction && m_cards.empty());
+    m_nothing->setText(m_searching ? tr("Looking for edits that help …")
+                                   : tr("No move nearby shortens the step or lowers its memory peak."));
+}
+
+void SuggestionList::take(std::size_t card)
+{
+    if (card >= m_cards.size())
+        return;
+    const Card chosen = m_cards[card]; // a copy: the edit rebuilds the cards
+    if (chosen.family) {
+        Q_EMIT familyChosen(*chosen.family);
+        return;
+    }
+    Design design = m_document.design();
+    design.schedule = chosen.edit->schedule;
+    m_document.replaceDesign(std::move(design), chosen.text);
+}
+
+void SuggestionList::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        rebuild();
+}
+
+} // namespace pipewright

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What would help the selected block: a card per suggested edit with its predicted gain and a button that
+// makes it, as one undo step. The search runs on a background thread, starts over when the design or the
+// selection changes, and shows nothing until it has an answer, so it never holds up a click. A switch of
+// family that would shorten the step is offered last, from the estimates that the family list has anyway.
+#pragma once
+
+#include "core/predict/suggestions.h"
+#include "gui/document/document.h"
+#include "gui/document/familyestimates.h"
+
+#include <QThreadPool>
+#include <QTimer>
+#include <QWidget>
+
+#include <atomic>
+
+class QLabel;
+class QPushButton;
+class QVBoxLayout;
+
+namespace pipewright {
+
+class SuggestionList : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit SuggestionList(Document& document, QWidget* parent = nullptr);
+    ~SuggestionList() override;
+
+    struct Card {
+        QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
+        QString gain, price; ///< "−2.1 %"; "memory +1 ×"; either may be empty
+        std::optional<Suggestion> edit;
+        std::optional<std::size_t> family; ///< index into families(), when it is a switch
+    };
+    const std::vector<Card>& cards() const { return m_cards; }
+    QList<QPushButton*> tryButtons() const { return m_buttons; } ///< one per card
+    bool isSearching() const { return m_searching; }
+
+    /// Estimates of all families for the present design, by index into families(); absent ones do not count.
+    void setEstimates(const std::vector<std::optional<FamilyEstimate>>& estimates);
+    void take(std::size_t card); ///< what the button of a card does
+
+Q_SIGNALS:
+    void familyChosen(std::size_t family);
+    void searched(); ///< the answer to the latest change is shown
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void restart();
+    void search();
+    void show(std::vector<Suggestion> suggestions);
+    void rebuild();
+
+    Document& m_document;
+    std::vector<std::optional<FamilyEstimate>> m_estimates;
+    std::vector<Suggestion> m_suggestions;
+    std::vector<Card> m_cards;
+    QVBoxLayout* m_layout;
+    QLabel* m_nothing;
+    QList<QWidget*> m_frames;
+    QList<QPushButton*> m_buttons;
+    QTimer m_delay;
+    bool m_searching = false;
+    QThreadPool m_worker;
+    std::atomic<int> m_generation{0};
+};
+
+/// "Move F1.3 before I1.0 on GPU 1", with "and 2 more moves" when there are.
+QString suggestionText(const Design& design, const Suggestion& suggestion);
+
+} // namespace pipewright

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the tables of the model window say about the present design.
+#include "core/base/rates.h"
+#include "core/predict/stagememory.h"
+#include "gui/memory/memorybars.h"
+#include "gui/model/modelwindow.h"
+#include "gui/model/partitionbar.h"
+#include "gui/widgets/valuetable.h"
+#include "gui/widgets/words.h"
+
+#include <QLabel>
+#include <QLocale>
+
+#include <map>
+
+namespace pipewright {
+
+namespace {
+
+QString flops(double value)
+{
+    QString text = QString::fromStdString(formatFlops(value));
+    text.chop(2); // of work, not of a rate
+    return text;
+}
+
+QString parametersText(std::int64_t parameters)
+{
+    return parameters >= 1'000'000 ? QObject::tr("%1 M").arg(double(parameters) / 1e6, 0, 'f', 1)
+                                   : QLocale(QLocale::English).toString(qlonglong(parameters));
+}
+
+ValueCell words(const QString& text)
+{
+    return {text, false, {}, false, false};
+}
+
+} // namespace
+
+void ModelWindow::refresh()
+{
+    if (!isVisible())
+        return;
+    m_partition->setDesign(m_document.design());
+    fillStages();
+    fillLayers();
+    fillDevices();
+    fillLinks();
+    const QString source = QString::fromStdString(m_document.design().costs.source);
+    const bool formula = source.startsWith(QLatin1String("formula"));
+    m_source->setText(
+        formula
+            ? tr("Times follow from these premises (%1).").arg(source)
+            : tr("Times are %1: another rate does not change them, another cut shares them out by layer.").arg(source));
+}
+
+void ModelWindow::fillStages()
+{
+    const Design& design = m_document.design();
+    MemoryBreakdown memory;
+    if (m_document.prediction())
+        memory = memoryBreakdown(design, *m_document.prediction());
+    std::vector<std::vector<ValueCell>> rows;
+    for (std::size_t stage = 0; stage < design.costs.stages.size(); ++stage) {
+        const StageCosts& costs = design.costs.stages[stage];
+        const bool cut = stage < design.layersPerStage.size() && design.layersPerStage.size() > 1 && design.workload;
+        const StageMemory* live = stage < memory.stages.size() ? &memory.stages[stage] : nullptr;
+        rows.push_back(
+            {words(QString::number(stage)),
+             words(deviceLabel(design, design.schedule.deviceOfStage[stage])),
+             {stage < design.layersPerStage.size() ? QString::number(design.layersPerStage[stage])
+                                                   : QStringLiteral("–"),
+              cut},
+             {durationText(costs.forward)},
+             {durationText(costs.inputGrad)},
+             {durationText(costs.weightGrad)},
+             {sizeText(costs.parameters)},
+             {sizeText(costs.gradients)},
+             {sizeText(costs.optimizerState)},
+             {live ? tr("%1 (%2)").arg(sizeText(live->activations)).arg(live->microbatches) : QStringLiteral("–"),
+              false,
+              live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
+                         .arg(live->microbatches)
+                   : QString()}});
+    }
+    m_stages->setRows(rows);
+    m_stages->setMaximumHeight(m_stages->heightOfRows());
+    std::vector<QString> names;
+    for (const DeviceMemory& device : memory.devices)
+        names.push_back(deviceLabel(design, device.device));
+    m_memory->setDevices(memory.devices, names);
+}
+
+void ModelWindow::fillLayers()
+{
+    const Design& design = m_document.design();
+    std::vector<std::vector<ValueCell>> rows;
+    if (design.workload) {
+        std::size_t stage = 0,
+                    left = design.layersPerStage.empty() ? 0 : static_cast<std::size_t>(design.layersPerStage.front());
+        for (const Layer& layer : design.workload->layers) {
+            while (left == 0 && stage + 1 < design.layersPerStage.size())
+                left = static_cast<std::size_t>(design.layersPerStage[++stage]);
+            if (left > 0)
+                --left;
+            Bytes saved = 0;
+            for (const SavedTensor& tensor : layer.saved)
+                saved += tensor.bytes();
+            const QString tied = layer.tiedTo.empty() ? QString()
+                                                      : tr("%1 of them tied to %2")
+                                                            .arg(parametersText(layer.sharedParameters),
+                                                                 QString::fromStdString(layer.tiedTo));
+            rows.push_back({words(QString::fromStdString(layer.name)),
+                            {QString::number(stage)},
+                            {flops(layer.forwardFlops)},
+                            {flops(layer.inputGradFlops + layer.weightGradFlops)},
+                            {parametersText(layer.parameters), false, tied},
+                            {sizeText(saved)},
+                            {sizeText(layer.outputBytes)}});
+        }
+    }
+    m_layers->setRows(rows);
+}
+
+void ModelWindow::fillDevices()
+{
+    const Design& design = m_document.design();
+    const bool formula = QString::fromStdString(design.costs.source).startsWith(QLatin1String("formula"));
+    const QString unused = formula ? QString() : tr("The times of this design do not come from it");
+    std::vector<std::vector<ValueCell>> rows;
+    for (std::size_t i = 0; i < design.cluster.devices.size(); ++i) {
+        const DeviceSpec& spec = design.cluster.devices[i];
+        const bool over = m_document.prediction() && i < m_document.prediction()->metrics.devices.size()
+                          && spec.memory > 0 && m_document.prediction()->metrics.devices[i].peakBytes > spec.memory;
+        rows.push_back({words(deviceLabel(design, static_cast<int>(i))),
+                        {QString::fromStdString(spec.name), true, {}, false},
+                        {spec.memory > 0 ? QString::fromStdString(exactSize(spec.memory)) : QString(), true,
+                         over ? tr("The peak of this schedule is above it") : tr("Empty: not known"), true, over},
+                        {QString::fromStdString(formatFlops(spec.peakFlops)), true, unused},
+                        {percentText(spec.efficiency), true, unused},
+                        {QString::fromStdString(formatBandwidth(spec.memoryBandwidth)), true, unused}});
+        const GpuShare* share = i < design.cluster.gpus.size() ? &design.cluster.gpus[i] : nullptr;
+        rows.back().push_back({share ? QString::number(share->gpu) : QString(), true,
+                               share ? tr("Empty: left open, for every device")
+                                     : tr("Empty: left open. The first number is taken for every device")});
+        rows.back().push_back(
+            {share && share->multiprocessors > 0 ? QString::number(share->multiprocessors) : QString(), true,
+             share ? tr("Empty: the whole GPU")
+                   : tr("Empty: left open. The first number is taken for every device, on GPU 0")});
+    }
+    m_devices->setRows(rows);
+    describeMapping();
+}
+
+void ModelWindow::describeMapping()
+{
+    const Cluster& cluster = m_document.design().cluster;
+    if (cluster.gpus.empty()) {
+        m_mapping->setText(tr("Runs with CUDA are spread over the GPUs of the machine; devices that share one get "
+                              "equal slices of its multiprocessors."));
+        return;
+    }
+    struct Use {
+        int whole = 0, slices = 0, multiprocessors = 0;
+    };
+    std::map<int, Use> uses;
+    for (const GpuShare& share : cluster.gpus) {
+        Use& use = uses[share.gpu];
+        use.whole += share.multiprocessors == 0;
+        use.slices += share.multiprocessors > 0;
+        use.multiprocessors += share.multiprocessors;
+    }
+    QStringList parts;
+    for (const auto& [gpu, use] : uses) {
+        QStringList held;
+        if (use.slices > 0)
+            held << (use.slices == 1
+                         ? tr("a slice of %1 multiprocessors").arg(use.multiprocessors)
+                         : tr("%1 slices with %2 multiprocessors together").arg(use.slices).arg(use.multiprocessors));
+        if (use.whole > 0)
+            held << (use.whole == 1 ? tr("a device on all of it") : tr("%1 devices on all of it").arg(use.whole));
+        parts << tr("GPU %1: %2").arg(gpu).arg(held.join(tr(" and ")));
+    }
+    m_mapping->setText(tr("Runs with CUDA use the machine's GPUs so: %1.").arg(parts.join(QStringLiteral("; "))));
+}
+
+void ModelWindow::fillLinks()
+{
+    const Design& design = m_document.design();
+    const auto row = [](const QString& between, const LinkSpec& link) -> std::vector<ValueCell> {
+        return {words(between),
+                {QString::fromStdString(link.name), true, {}, false},
+                {QString::fromStdString(exactDuration(link.latency)), true},
+                {link.bandwidth > 0 ? QString::fromStdString(formatBandwidth(link.bandwidth)) : QString(), true,
+                 QObject::tr("Empty: unlimited")}};
+    };
+    std::vector<std::vector<ValueCell>> rows{row(tr("any two devices"), design.cluster.link)};
+    for (const auto& [pair, link] : design.cluster.linkOfPair)
+        rows.push_back(row(tr("%1 → %2").arg(deviceLabel(design, pair.first), deviceLabel(design, pair.second)), link));
+    m_links->setRows(rows);
+}
+
+} // namespace pipewright

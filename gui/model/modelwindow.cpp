@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The window and its edits; what its tables say is in modeltables.cpp.
+#include "gui/model/modelwindow.h"
+
+#include "core/base/rates.h"
+#include "core/design/redesign.h"
+#include "core/presets/modeljson.h"
+#include "gui/memory/memorybars.h"
+#include "gui/model/partitionbar.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/valuetable.h"
+#include "gui/widgets/words.h"
+
+#include <QAction>
+#include <QComboBox>
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QTabWidget>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::int64_t mostBlocksWhileDragging = 40'000;
+
+double parseShare(const QString& text)
+{
+    QString number = text;
+    const bool percent = number.contains(QLatin1Char('%'));
+    number.remove(QLatin1Char('%'));
+    bool ok = false;
+    const double value = number.trimmed().toDouble(&ok) / (percent ? 100 : 1);
+    if (!ok || !(value > 0) || value > 1)
+        throw Error("efficiency", "\"" + text.toStdString() + "\" is no share of the peak rate",
+                    "write for example 50 %");
+    return value;
+}
+
+constexpr int gpuColumn = 6, multiprocessorsColumn = 7;
+
+int parseNumber(const QString& text, const std::string& where, int low, int high)
+{
+    bool ok = false;
+    const int value = text.toInt(&ok);
+    if (!ok || value < low || value > high)
+        throw Error(where, "\"" + text.toStdString() + "\" is out of range",
+                    "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
+    return value;
+}
+
+} // namespace
+
+ModelWindow::ModelWindow(Document& document, QWidget* parent)
+    : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_partition(new PartitionBar(this)),
+      m_measure(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
+      m_stages(new ValueTable(tr("Stages"),
+                              {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
+                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations")},
+                              this)),
+      m_layers(new ValueTable(
+          tr("Layers"),
+          {tr("layer"), tr("stage"), tr("forward"), tr("backward"), tr("parameters"), tr("saved"), tr("output")},
+          this)),
+      m_devices(new ValueTable(tr("Devices"),
+                               {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"),
+                                tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")},
+                               this)),
+      m_mapping(makeCaption({}, TextSize::Small, this)),
+      m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
+      m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
+{
+    setWindowTitle(tr("Model and cluster"));
+    setWindowFlag(Qt::WindowMinMaxButtonsHint);
+    makePanel(this);
+    m_tabs->setAccessibleName(tr("Premises"));
+    m_tabs->addTab(buildStages(), tr("Stages"));
+    m_tabs->addTab(m_layers, tr("Layers"));
+    m_tabs->addTab(buildDevices(), tr("Devices"));
+    m_tabs->addTab(buildLinks(), tr("Links"));
+    m_fault->setWordWrap(true);
+    m_fault->setAccessibleName(tr("Why the edit was refused"));
+    setTone(m_fault, Tone::Bad);
+    auto* close = new QPushButton(tr("Close"), this);
+    close->setAutoDefault(false);
+    auto* bottom = new QHBoxLayout;
+    bottom->addWidget(m_source, 1);
+    bottom->addWidget(close);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(24, 14, 24, 18);
+    layout->setSpacing(12);
+    layout->addWidget(m_tabs, 1);
+    layout->addWidget(m_fault);
+    layout->addLayout(bottom);
+
+    m_stages->setColumnTip(
+        2,
+        tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
+    m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
+    m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
+    m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
+    m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from "
+                                          "0. Several devices may share one."));
+    m_devices->setColumnTip(
+        multiprocessorsColumn,
+        tr("Of the GPU's, a slice that is the device's own; empty: the whole GPU, shared with the others on it"));
+    connect(close, &QPushButton::clicked, this, &QDialog::close);
+    connect(m_measure, &QComboBox::currentIndexChanged, this, [this](int index) {
+        m_partition->setMeasure(index == 0 ? PartitionBar::Measure::Work : PartitionBar::Measure::Parameters);
+    });
+    connect(m_partition, &PartitionBar::previewed, this, &ModelWindow::showEffect);
+    connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
+    connect(m_partition, &PartitionBar::moved, this, &ModelWindow::takePartition);
+    connect(m_stages, &ValueTable::edited, this,
+            [this](int row, int, const QString& text) { setLayersOfStage(row, text); });
+    connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
+    connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
+    connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
+    resize(1060, 600);
+}
+
+QWidget* ModelWindow::buildStages()
+{
+    auto* page = new QWidget(this);
+    m_measure->addItems({tr("width: work"), tr("width: parameters")});
+    m_measure->setAccessibleName(tr("What the width of a layer shows"));
+    m_effect->setAccessibleName(tr("Effect of the drag"));
+    auto* header = new QHBoxLayout;
+    header->addWidget(makeHeading(tr("Layers cut into stages"), page));
+    header->addSpacing(16);
+    header->addWidget(m_effect, 1);
+    header->addWidget(m_measure);
+    auto* hint = makeCaption(
+        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
+        TextSize::Small, page);
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(10);
+    layout->addLayout(header);
+    // In a large window each grows as far as it shows more by it.
+    layout->addWidget(m_partition, 1);
+    layout->addWidget(hint);
+    layout->addWidget(m_stages, 3);
+    layout->addWidget(makeHeading(tr("Memory at each device's fullest moment"), page));
+    layout->addWidget(m_memory, 3);
+    layout->addStretch(0);
+    return page;
+}
+
+QWidget* ModelWindow::buildDevices()
+{
+    auto* page = new QWidget(this);
+    m_mapping->setWordWrap(true);
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_mapping); // above the table, which is mostly lower than the page
+    layout->addWidget(m_devices, 1);
+    return page;
+}
+
+QWidget* ModelWindow::buildLinks()
+{
+    auto* page = new QWidget(this);
+    const auto spin = [page](const QString& name) {
+        auto* field = new QSpinBox(page);
+        field->setRange(0, maxDevices - 1);
+        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        field->setAccessibleName(name);
+        field->setFixedWidth(60);
+        return field;
+    };
+    auto* from = spin(tr("From device"));
+    auto* to = spin(tr("To device"));
+    to->setValue(1);
+    auto* add = new QPushButton(tr("Add a link"), page);
+    add->setToolTip(tr("Gives this directed pair a link of its own, to begin with the common one"));
+    add->setAutoDefault(false);
+    auto* remove = new QPushButton(tr("Remove"), page);
+    remove->setAutoDefault(false);
+    auto* removeKey = new QAction(tr("Remove the link"), m_links);
+    removeKey->setShortcut(Qt::Key_Delete);
+    removeKey->setShortcutContext(Qt::WidgetShortcut);
+    m_links->addAction(removeKey);
+    auto* bar = new QHBoxLayout;
+    bar->setSpacing(8);
+    for (QWidget* widget :
+         std::initializer_list<QWidget*>{makeCaption(tr("from"), TextSize::Normal, page), from,
+                                         makeCaption(tr("to"), TextSize::Normal, page), to, add, remove})
+        bar->addWidget(widget);
+    bar->addStretch(1);
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_links, 1);
+    layout->addLayout(bar);
+    connect(add, &QPushButton::clicked, this, [this, from, to] { addLink(from->value(), to->value()); });
+    connect(remove, &QPushButton::clicked, this, &ModelWindow::removeLink);
+    connect(removeKey, &QAction::triggered, this, &ModelWindow::removeLink);
+    return page;
+}
+
+QString ModelWindow::fault() const
+{
+    return m_fault->text();
+}
+
+QString ModelWindow::effect() const
+{
+    return m_effect->text();
+}
+
+QString ModelWindow::mapping() const
+{
+    return m_mapping->text();
+}
+
+void ModelWindow::showEvent(QShowEvent* event)
+{
+    QDialog::showEvent(event);
+    refresh();
+}
+
+void ModelWindow::changeEvent(QEvent* event)
+{
+    QDialog::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && isVisible())
+        refresh();
+}
+
+template<typename Make>
+void ModelWindow::commit(const QString& what, Make make)
+{
+    try {
+        m_document.replaceDesign(make(), what);
+        m_fault->clear();
+    } catch (const Error& error) {
+        m_fault->setText(QString::fromUtf8(error.what()));
+    }
+    refresh();
+}
+
+void ModelWindow::takePartition(const std::vector<int>& partition)
+{
+    m_effect->clear();
+    const std::vector<int>& before = m_document.design().layersPerStage;
+    std::size_t border = 0;
+    while (border + 1 < partition.size() && partition[border] == before[border])
+        ++border;
+    commit(tr("Cut stage %1 at %2 layers").arg(border).arg(partition[border]),
+           [&] { return withPartition(m_document.design(), partition); });
+}
+
+void ModelWindow::showEffect(const std::vector<int>& partition)
+{
+    m_effect->clear();
+    const Prediction* present = m_document.prediction();
+    if (!present || m_document.design().schedule.blocks() > mostBlocksWhileDragging)
+        return;
+    try {
+        const Metrics now = predictPlaced(withPartition(m_document.design(), partition)).metrics;
+        const double change = double(now.makespan - present->metrics.makespan)
+                              / double(std::max<Nanoseconds>(1, present->metrics.makespan));
+        m_effect->setText(
+            tr("makespan %1   bubble %2")
+                .arg(signedPercent(change), signedPoints(now.rateMakespan - present->metrics.rateMakespan)));
+        setTone(m_effect, change < 0 ? Tone::Good : change > 0 ? Tone::Bad : Tone::Dim);
+    } catch (const Error& error) {
+        m_effect->setText(QString::fromUtf8(error.what()));
+        setTone(m_effect, Tone::Bad);
+    }
+}
+
+void ModelWindow::setLayersOfStage(int stage, const QString& text)
+{
+    bool ok = false;
+    const int wanted = text.toInt(&ok);
+    commit(tr("Cut stage %1 at %2 layers").arg(stage).arg(wanted), [&] {
+        std::vector<int> partition = m_document.design().layersPerStage;
+        if (!ok || wanted < 1)
+            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no number of layers",
+                        "every stage holds at least one");
+        if (partition.size() < 2)
+            throw Error("stage 0", "there is no other stage to give layers to or take them from", "");
+        const auto own = static_cast<std::size_t>(stage);
+        // The last stage trades with the one before it, the others with the next.
+        const bool last = own + 1 == partition.size();
+        const int change = wanted - partition[own];
+        const std::vector<int> moved = withBorderMoved(partition, last ? own - 1 : own, last ? -change : change);
+        if (moved[own] != wanted)
+            throw Error("stage " + std::to_string(stage),
+                        "its neighbour has no " + std::to_string(change) + " layers to give", "every stage keeps one");
+        return withPartition(m_document.design(), moved);
+    });
+}
+
+void ModelWindow::setGpu(int device, const QString& text)
+{
+    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
+    const QString what = text.isEmpty() ? tr("Leave open which GPUs the devices run on")
+                         : now.empty()  ? tr("Run every device on GPU %1 of the machine").arg(text)
+                                        : tr("Run device %1 on GPU %2 of the machine").arg(device).arg(text);
+    commit(what, [&] {
+        Cluster cluster = m_document.design().cluster;
+        if (text.isEmpty()) {
+            cluster.gpus.clear();
+        } else {
+            const int gpu = parseNumber(text, "GPU of device " + std::to_string(device), 0, highestGpu);
+            if (now.empty())
+                cluster.gpus.assign(cluster.devices.size(), GpuShare{gpu, 0});
+            cluster.gpus[device].gpu = gpu;
+        }
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
+void ModelWindow::setMultiprocessors(int device, const QString& text)
+{
+    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
+    const QString what = text.isEmpty() ? tr("Run device %1 on a whole GPU").arg(device)
+                         : now.empty()  ? tr("Run every device on %1 multiprocessors of GPU 0").arg(text)
+                                        : tr("Run device %1 on %2 multiprocessors").arg(device).arg(text);
+    commit(what, [&] {
+        Cluster cluster = m_document.design().cluster;
+        const int slice = text.isEmpty() ? 0
+                                         : parseNumber(text, "multiprocessors of device " + std::to_string(device), 1,
+                                                       mostMultiprocessors);
+        if (now.empty() && slice > 0)
+            cluster.gpus.assign(cluster.devices.size(), GpuShare{0, slice});
+        else if (!now.empty())
+            cluster.gpus[device].multiprocessors = slice;
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
+void ModelWindow::setDeviceValue(int device, int column, const QString& text)
+{
+    if (column == gpuColumn)
+        return setGpu(device, text);
+    if (column == multiprocessorsColumn)
+        return setMultiprocessors(device, text);
+    const QString label = deviceLabel(m_document.design(), device);
+    commit(tr("Set %1 of %2 to %3").arg(m_devices->horizontalHeaderItem(column)->text(), label, text), [&] {
+        Cluster cluster = m_document.design().cluster;
+        DeviceSpec& spec = cluster.devices[device];
+        const std::string value = text.toStdString();
+        switch (column) {
+        case 1: spec.name = value; break;
+        case 2: spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory"); break;
+        case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
+        case 4: spec.efficiency = parseShare(text); break;
+        case 5: spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth"); break;
+        default: break;
+        }
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
+void ModelWindow::setLinkValue(int row, int column, const QString& text)
+{
+    commit(tr("Set %1 of the link %2 to %3")
+               .arg(m_links->horizontalHeaderItem(column)->text(), m_links->text(row, 0), text),
+           [&] {
+               Cluster cluster = m_document.design().cluster;
+               LinkSpec& link = row == 0 ? cluster.link : std::next(cluster.linkOfPair.begin(), row - 1)->second;
+               if (column == 1)
+                   link.name = text.toStdString();
+               else if (column == 2)
+                   link.latency = parseDuration(text.toStdString(), "latency");
+               else
+                   link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(text.toStdString(), "bandwidth");
+               return withCluster(m_document.design(), std::move(cluster));
+           });
+}
+
+void ModelWindow::addLink(int from, int to)
+{
+    const int devices = static_cast<int>(m_document.design().cluster.devices.size());
+    commit(tr("Add a link from %1 to %2")
+               .arg(deviceLabel(m_document.design(), from), deviceLabel(m_document.design(), to)),
+           [&] {
+               if (from == to || std::max(from, to) >= devices)
+                   throw Error("link",
+                               "there is no pair of devices " + std::to_string(from) + " and " + std::to_string(to),
+                               "two different ones of " + std::to_string(devices));
+               Cluster cluster = m_document.design().cluster;
+               if (!cluster.linkOfPair.emplace(std::pair(from, to), cluster.link).second)
+                   throw Error("link", "this pair has a link of its own already", "edit it in the table");
+               return withCluster(m_document.design(), std::move(cluster));
+           });
+}
+
+void ModelWindow::removeLink()
+{
+    const int row = m_links->currentRow();
+    if (row < 1 || row >= m_links->rowCount())
+        return;
+    commit(tr("Remove the link %1").arg(m_links->text(row, 0)), [&] {
+        Cluster cluster = m_document.design().cluster;
+        cluster.linkOfPair.erase(std::next(cluster.linkOfPair.begin(), row - 1));
+        return withCluster(m_document.design(), std::move(cluster));
+    });
+}
+
+} // namespace pipewright

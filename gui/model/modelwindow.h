@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The premises of a schedule, to be read and changed: the layers and how they are cut into stages, the devices,
+// the links, and what fills the memory of every device. Every change is one undoable command of the document;
+// costs follow it as core/design/redesign.h says. While a border is dragged the step that it would give is
+// predicted, nothing more.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QDialog>
+
+class QComboBox;
+class QLabel;
+class QTabWidget;
+
+namespace pipewright {
+
+class MemoryBars;
+class PartitionBar;
+class ValueTable;
+
+class ModelWindow : public QDialog {
+    Q_OBJECT
+
+public:
+    explicit ModelWindow(Document& document, QWidget* parent = nullptr);
+
+    PartitionBar& partition() { return *m_partition; }
+    ValueTable& stages() { return *m_stages; }
+    ValueTable& layers() { return *m_layers; }
+    ValueTable& devices() { return *m_devices; }
+    ValueTable& links() { return *m_links; }
+    MemoryBars& memory() { return *m_memory; }
+    QTabWidget* tabs() const { return m_tabs; }
+    QString fault() const;   ///< why the last edit was refused
+    QString effect() const;  ///< of a drag in progress
+    QString mapping() const; ///< which GPUs of the machine the devices run on
+
+    void setLayersOfStage(int stage, const QString& text);
+    void setDeviceValue(int device, int column, const QString& text);
+    /// Where the CUDA backend runs it; the list is of all devices or of none, so the first number places them all.
+    void setGpu(int device, const QString& text);
+    void setMultiprocessors(int device, const QString& text);
+    void setLinkValue(int row, int column, const QString& text);
+    void addLink(int from, int to); ///< a link of its own for one directed pair
+    void removeLink();              ///< the chosen pair takes the common link again
+
+protected:
+    void showEvent(QShowEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    QWidget* buildStages();
+    QWidget* buildDevices();
+    QWidget* buildLinks();
+    void refresh();
+    void fillStages();
+    void fillLayers();
+    void fillDevices();
+    void fillLinks();
+    void describeMapping();
+    void showEffect(const std::vector<int>& partition);
+    void takePartition(const std::vector<int>& partition);
+    /// Makes the edit, or shows why not; the tables show the document again either way.
+    template<typename Make>
+    void commit(const QString& what, Make make);
+
+    Document& m_document;
+    QTabWidget* m_tabs;
+    PartitionBar* m_partition;
+    QComboBox* m_measure;
+    QLabel* m_effect;
+    ValueTable* m_stages;
+    ValueTable* m_layers;
+    ValueTable* m_devices;
+    QLabel* m_mapping;
+    ValueTable* m_links;
+    MemoryBars* m_memory;
+    QLabel* m_source;
+    QLabel* m_fault;
+};
+
+} // namespace pipewright

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/model/newschedule.h"
+
+#include "core/predict/predict.h"
+#include "core/predict/throughput.h"
+#include "core/presets/presets.h"
+#include "core/workload/transformer.h"
+#include "gui/document/document.h"
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/words.h"
+
+#include <QComboBox>
+#include <QDialogButtonBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLocale>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QStyle>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int fieldWidth = 240;
+
+QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* parent)
+{
+    auto* spin = new QSpinBox(parent);
+    spin->setRange(from, to);
+    spin->setValue(value);
+    spin->setButtonSymbols(QAbstractSpinBox::NoButtons); // the wheel and the arrow keys still step
+    spin->setFont(Theme::numbers());
+    spin->setAccessibleName(name);
+    spin->setFixedWidth(fieldWidth);
+    return spin;
+}
+
+QComboBox* makeCombo(const QString& name, QWidget* parent)
+{
+    auto* combo = new QComboBox(parent);
+    combo->setAccessibleName(name);
+    combo->setFixedWidth(fieldWidth);
+    combo->setMaxVisibleItems(24);
+    return combo;
+}
+
+void fill(QComboBox* combo, const PresetLibrary& presets, PresetKind kind, const QString& preferred)
+{
+    for (const Preset& preset : presets.list(kind)) {
+        combo->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+        combo->setItemData(combo->count() - 1, QString::fromStdString(preset.origin), Qt::ToolTipRole);
+    }
+    combo->setCurrentIndex(std::max(0, combo->findData(preferred)));
+}
+
+std::string chosen(const QComboBox* combo)
+{
+    return combo->currentData().toString().toStdString();
+}
+
+void addRow(QFormLayout* form, const QString& text, QWidget* field)
+{
+    auto* label = makeCaption(text);
+    label->setBuddy(field);
+    form->addRow(label, field);
+}
+
+} // namespace
+
+NewScheduleDialog::NewScheduleDialog(QWidget* parent)
+    : QDialog(parent), m_presets(std::make_unique<PresetLibrary>()),
+      m_buttons(new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel, this))
+{
+    setWindowTitle(tr("New schedule"));
+    makePanel(this);
+    m_worker.setMaxThreadCount(1);
+    m_buttons->button(QDialogButtonBox::Ok)->setText(tr("Create"));
+    // The box polished its button when it made it, before there was anything special about it.
+    m_buttons->button(QDialogButtonBox::Ok)->setProperty("primary", true);
+    m_buttons->button(QDialogButtonBox::Ok)->style()->polish(m_buttons->button(QDialogButtonBox::Ok));
+
+    auto* columns = new QHBoxLayout;
+    columns->setSpacing(28);
+    columns->addWidget(buildForm());
+    columns->addWidget(makeHairline(Qt::Vertical, this));
+    columns->addWidget(buildPreview(), 1);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(24, 20, 24, 20);
+    layout->setSpacing(18);
+    layout->addLayout(columns, 1);
+    layout->addWidget(m_buttons);
+
+    connect(m_buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
+    connect(m_buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+    connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
+    connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
+    connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
+    connect(m_layout, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
+    for (QSpinBox* spin :
+         {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
+        connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
+    takeModel();
+    takeFamily();
+    resize(800, sizeHint().height());
+}
+
+NewScheduleDialog::~NewScheduleDialog()
+{
+    ++m_generation;
+    m_worker.waitForDone();
+}
+
+QWidget* NewScheduleDialog::buildForm()
+{
+    auto* widget = new QWidget(this);
+    auto* form = m_form = new QFormLayout(widget);
+    form->setContentsMargins(0, 0, 0, 0);
+    form->setHorizontalSpacing(16);
+    form->setVerticalSpacing(9);
+    m_model = makeCombo(tr("Model"), widget);
+    fill(m_model, *m_presets, PresetKind::Model, QStringLiteral("llama-3-8b"));
+    m_sequence = makeSpin(1, 1 << 22, 2048, tr("Sequence length"), widget);
+    m_sequence->setSuffix(tr(" tokens"));
+    m_microbatchSize = makeSpin(1, 1 << 16, 1, tr("Microbatch size"), widget);
+    m_microbatchSize->setSuffix(tr(" seq"));
+    m_cluster = makeCombo(tr("Cluster"), widget);
+    fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
+    m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
+    m_family = makeCombo(tr("Family"), widget);
+    for (const Family& family : families())
+        m_family->addItem(QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())),
+                          QString::fromUtf8(family.name.data(), static_cast<int>(family.name.size())));
+    m_family->setCurrentIndex(std::max(0, m_family->findData(QStringLiteral("zb-h1"))));
+    m_description = makeCaption({}, TextSize::Small, widget);
+    m_description->setWordWrap(true);
+    m_description->setFixedWidth(fieldWidth);
+    m_description->setMinimumHeight(46);
+    m_description->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    m_microbatches = makeSpin(1, maxMicrobatches, 8, tr("Microbatches"), widget);
+    m_chunks = makeSpin(0, 64, 0, tr("Chunks per device"), widget);
+    m_chunks->setSpecialValueText(tr("the family's own"));
+    m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
+    m_group->setSpecialValueText(tr("as many as devices"));
+    m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
+    m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
+    m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
+    m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
+    m_layout->setToolTip(tr(
+        "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
+        "Sharded states: each stage's weights are kept once and hop to whoever works on it next."));
+    const std::pair<WorkerLayout, QString> layouts[] = {{WorkerLayout::Pipeline, tr("as a pipeline")},
+                                                        {WorkerLayout::Workers, tr("one device per worker")},
+                                                        {WorkerLayout::Sharded, tr("per worker, sharded states")},
+                                                        {WorkerLayout::Triangle, tr("triangle of devices")},
+                                                        {WorkerLayout::Single, tr("all on one device")}};
+    for (const auto& [layout, name] : layouts)
+        m_layout->addItem(name, int(layout));
+    m_workers = makeSpin(0, maxDevices, 0, tr("Workers"), widget);
+    m_workers->setSpecialValueText(tr("as the devices say"));
+    m_workers->setToolTip(tr("Workers of data parallel training, and stages; on one device they must be named"));
+    m_group->setToolTip(tr("Interleaving: microbatches that go through a chunk before the next chunk's turn"));
+
+    form->addRow(makeHeading(tr("Model")));
+    addRow(form, tr("Preset"), m_model);
+    addRow(form, tr("Sequence"), m_sequence);
+    addRow(form, tr("Microbatch size"), m_microbatchSize);
+    form->addRow(makeHeading(tr("Devices")));
+    addRow(form, tr("Cluster"), m_cluster);
+    addRow(form, tr("Count"), m_devices);
+    form->addRow(makeHeading(tr("Schedule")));
+    addRow(form, tr("Family"), m_family);
+    form->addRow(nullptr, m_description);
+    addRow(form, tr("Microbatches"), m_microbatches);
+    addRow(form, tr("Chunks per device"), m_chunks);
+    addRow(form, tr("Group"), m_group);
+    addRow(form, tr("Pieces"), m_pieces);
+    addRow(form, tr("Placed"), m_layout);
+    addRow(form, tr("Workers"), m_workers);
+    return widget;
+}
+
+QWidget* NewScheduleDialog::buildPreview()
+{
+    auto* widget = new QWidget(this);
+    auto* layout = new QVBoxLayout(widget);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(12);
+    m_numbers = new FactList(widget);
+    m_state = makeCaption({}, TextSize::Small, widget);
+    m_faults = new QLabel(widget);
+    m_faults->setWordWrap(true);
+    m_faults->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_faults->setAccessibleName(tr("What is wrong"));
+    m_faults->setMinimumWidth(240);
+    layout->addWidget(makeHeading(tr("Predicted"), widget));
+    layout->addWidget(m_numbers);
+    layout->addWidget(m_state);
+    layout->addWidget(m_faults);
+    layout->addStretch(1);
+    return widget;
+}
+
+void NewScheduleDialog::takeModel()
+{
+    try {
+        const ModelShape shape = m_presets->model(chosen(m_model));
+        const QSignalBlocker quietSequence(m_sequence), quietSize(m_microbatchSize);
+        m_sequence->setValue(static_cast<int>(shape.sequence));
+        m_microbatchSize->setValue(static_cast<int>(shape.microbatchSize));
+    } catch (const Error&) {
+        // request() reports it
+    }
+    request();
+}
+
+void NewScheduleDialog::takeFamily()
+{
+    const Family* family = findFamily(chosen(m_family));
+    if (family) {
+        m_description->setText(
+            QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
+        m_chunks->setEnabled(family->chunksSelectable);
+        m_group->setEnabled(family->chunksSelectable);
+        m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
+        m_pieces->setEnabled(family->cutsSequences);
+        for (QWidget* field : {static_cast<QWidget*>(m_layout), static_cast<QWidget*>(m_workers)})
+            m_form->setRowVisible(field, family->dataParallel);
+        for (QWidget* field : {m_chunks, m_group, m_pieces}) // which these families never have
+            m_form->setRowVisible(field, !family->dataParallel);
+        const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
+        if (!family->cutsSequences)
+            m_pieces->setValue(0);
+        if (!family->chunksSelectable) {
+            m_chunks->setValue(0);
+            m_group->setValue(0);
+        }
+    }
+    request();
+}
+
+NewDesign NewScheduleDialog::choice() const
+{
+    NewDesign choice;
+    ModelShape shape = m_presets->model(chosen(m_model));
+    shape.sequence = m_sequence->value();
+    shape.microbatchSize = m_microbatchSize->value();
+    choice.workload = makeWorkload(shape, Optimizer::AdamW, "preset " + chosen(m_model));
+    choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value());
+    choice.family = chosen(m_family);
+    choice.microbatches = m_microbatches->value();
+    if (m_chunks->value() > 0)
+        choice.chunks = m_chunks->value();
+    if (m_group->value() > 0)
+        choice.group = m_group->value();
+    if (m_pieces->value() > 0)
+        choice.pieces = m_pieces->value();
+    if (const Family* family = findFamily(choice.family); family && family->dataParallel) {
+        choice.layout = static_cast<WorkerLayout>(m_layout->currentData().toInt());
+        if (m_workers->value() > 0)
+            choice.workers = m_workers->value();
+    }
+    return choice;
+}
+
+void NewScheduleDialog::request()
+{
+    const int generation = ++m_generation;
+    m_buttons->button(QDialogButtonBox::Ok)->setEnabled(false);
+    m_state->setText(tr("working it out …"));
+    try {
+        m_worker.clear();
+        m_worker.start([this, generation, choice = choice()] {
+            if (m_generation != generation)
+                return;
+            Outcome outcome = work(choice);
+            QMetaObject::invokeMethod(
+                this,
+                [this, generation, outcome = std::move(outcome)] {
+                    if (m_generation == generation)
+                        showOutcome(outcome);
+                },
+                Qt::QueuedConnection);
+        });
+    } catch (const Error& error) {
+        Outcome outcome;
+        outcome.diagnostics = error.diagnostics();
+        showOutcome(outcome);
+    }
+}
+
+NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
+{
+    Outcome outcome;
+    try {
+        outcome.design = makeDesign(choice);
+        const Prediction prediction = predict(outcome.design);
+        const Metrics& metrics = prediction.metrics;
+        const int fullest = fullestDevice(metrics);
+        outcome.numbers = {{tr("makespan"), durationText(metrics.makespan)},
+                           {tr("bubble"), percentText(metrics.rateMakespan)},
+                           {tr("bubble of the span"), percentText(metrics.rateSpan)}};
+        if (fullest >= 0) {
+            const auto index = static_cast<std::size_t>(fullest);
+            const Bytes peak = metrics.devices[index].peakBytes;
+            const Bytes limit = outcome.design.cluster.devices[index].memory;
+            outcome.numbers.emplace_back(tr("peak memory"), sizeText(peak));
+            outcome.numbers.emplace_back(tr("of which activations"),
+                                         multipleText(metrics.devices[index].peakActivations));
+            if (limit > 0 && peak > limit)
+                outcome.diagnostics.push_back({Severity::Warning, deviceLabel(outcome.design, fullest).toStdString(),
+                                               "peak memory is above the device's " + formatSize(limit),
+                                               "a family with less memory, a smaller microbatch or more devices"});
+        }
+        if (const double tokens = tokensPerSecond(outcome.design, metrics.makespan); tokens > 0)
+            outcome.numbers.emplace_back(tr("throughput"), tr("%1 tok/s").arg(rateText(tokens)));
+        outcome.numbers.emplace_back(tr("blocks"),
+                                     QLocale(QLocale::English).toString(qlonglong(outcome.design.schedule.blocks())));
+        outcome.good = true;
+    } catch (const Error& error) {
+        outcome.diagnostics = error.diagnostics();
+    }
+    return outcome;
+}
+
+void NewScheduleDialog::showOutcome(const Outcome& outcome)
+{
+    std::vector<Fact> facts;
+    for (const auto& [name, value] : outcome.numbers)
+        facts.push_back({name, value, tr("Predicted from the formula costs of model and cluster"), Tone::Plain});
+    m_numbers->setFacts(facts);
+    m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source))
+                                  : tr("No prediction"));
+    m_state->setWordWrap(true);
+    m_faults->setText(QString::fromStdString(toString(outcome.diagnostics)).trimmed());
+    setTone(m_faults, outcome.good ? Tone::Plain : Tone::Bad);
+    m_design = outcome.design;
+    m_buttons->button(QDialogButtonBox::Ok)->setEnabled(outcome.good);
+}
+
+} // namespace pipewright

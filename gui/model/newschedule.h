@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Asks for model, cluster and family, and shows while one is choosing what the schedule would give. The
+// design is made on a background thread at every change; OK is possible once the newest one is there and
+// right, and accepting hands over exactly the design that was previewed.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/design/newdesign.h"
+
+#include <QDialog>
+#include <QThreadPool>
+
+#include <atomic>
+#include <memory>
+
+class QComboBox;
+class QDialogButtonBox;
+class QFormLayout;
+class QLabel;
+class QSpinBox;
+
+namespace pipewright {
+
+class FactList;
+class PresetLibrary;
+
+class NewScheduleDialog : public QDialog {
+    Q_OBJECT
+
+public:
+    /// Throws Error when the presets cannot be found.
+    explicit NewScheduleDialog(QWidget* parent = nullptr);
+    ~NewScheduleDialog() override;
+
+    /// The design last previewed; valid after exec() returned Accepted.
+    const Design& design() const { return m_design; }
+
+private:
+    struct Outcome {
+        Design design;
+        Diagnostics diagnostics;
+        std::vector<std::pair<QString, QString>> numbers;
+        bool good = false;
+    };
+    QWidget* buildForm();
+    QWidget* buildPreview();
+    void takeModel();
+    void takeFamily();
+    NewDesign choice() const; ///< throws Error
+    void request();
+    static Outcome work(const NewDesign& choice);
+    void showOutcome(const Outcome& outcome);
+
+    std::unique_ptr<PresetLibrary> m_presets;
+    QComboBox* m_model;
+    QSpinBox* m_sequence;
+    QSpinBox* m_microbatchSize;
+    QComboBox* m_cluster;
+    QSpinBox* m_devices;
+    QComboBox* m_family;
+    QLabel* m_description;
+    QSpinBox* m_microbatches;
+    QSpinBox* m_chunks;
+    QSpinBox* m_group;
+    QSpinBox* m_pieces;
+    QComboBox* m_layout;
+    QSpinBox* m_workers;
+    QFormLayout* m_form;
+    FactList* m_numbers;
+    QLabel* m_state;
+    QLabel* m_faults;
+    QDialogButtonBox* m_buttons;
+    Design m_design;
+    QThreadPool m_worker;
+    std::atomic<int> m_generation{0};
+};
+
+} // namespace pipewright

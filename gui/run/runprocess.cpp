@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/run/runprocess.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int longestMessageList = 200;
+
+/// Nothing when the key is missing or names no number.
+std::optional<double> number(const nlohmann::json& object, const char* key)
+{
+    if (const auto at = object.find(key); at != object.end() && at->is_number())
+        return at->get<double>();
+    return std::nullopt;
+}
+
+} // namespace
+
+QStringList ChildRequest::arguments() const
+{
+    QStringList words{QStringLiteral("run"),       design,
+                      QStringLiteral("--backend"), backend,
+                      QStringLiteral("--steps"),   QString::number(steps),
+                      QStringLiteral("-o"),        trace,
+                      QStringLiteral("--json"),    QStringLiteral("--progress"),
+                      QStringLiteral("json")};
+    if (!data.isEmpty())
+        words << QStringLiteral("--data") << data;
+    if (!transport.isEmpty())
+        words << QStringLiteral("--transport") << transport;
+    return words;
+}
+
+RunProcess::RunProcess(QObject* parent) : QObject(parent)
+{
+    connect(&m_child, &ChildProcess::line, this, &RunProcess::takeLine);
+    connect(&m_child, &ChildProcess::ended, this, &RunProcess::end);
+}
+
+void RunProcess::start(const ChildRequest& request)
+{
+    m_request = request;
+    m_messages.clear();
+    m_clock.start();
+    m_child.start(request.program, request.arguments());
+}
+
+std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
+{
+    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    if (!json.is_object() || !json.contains("progress"))
+        return std::nullopt;
+    // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
+    const nlohmann::json& inner = json["progress"].is_object() ? json["progress"] : json;
+    ChildProgress progress;
+    progress.step = static_cast<int>(number(inner, "step").value_or(-1));
+    progress.steps = static_cast<int>(number(inner, "steps").value_or(-1));
+    progress.loss = number(inner, "loss");
+    if (const auto share = number(inner, "progress"))
+        progress.share = *share;
+    else if (const auto fraction = number(inner, "fraction"))
+        progress.share = *fraction;
+    else if (progress.steps > 0 && progress.step >= 0)
+        progress.share = double(progress.step) / progress.steps;
+    if (const auto left = number(inner, "eta_ns"))
+        progress.secondsLeft = *left / 1e9;
+    progress.share = std::clamp(progress.share, 0.0, 1.0);
+    return progress;
+}
+
+void RunProcess::takeLine(const QByteArray& line)
+{
+    if (auto progress = parseProgress(line)) {
+        const double seconds = static_cast<double>(m_clock.elapsed()) / 1000;
+        // The run's own estimate knows how long a step takes; without one, time so far is extrapolated.
+        if (progress->secondsLeft < 0 && progress->share > 0.01)
+            progress->secondsLeft = seconds / progress->share * (1 - progress->share);
+        Q_EMIT progressed(*progress);
+        return;
+    }
+    const QString text = QString::fromUtf8(line);
+    if (m_messages.size() < longestMessageList)
+        m_messages << text;
+    Q_EMIT message(text);
+}
+
+void RunProcess::end(const ChildEnd& child)
+{
+    ChildResult result;
+    result.json = child.output;
+    result.trace = m_request.trace;
+    result.messages = m_messages;
+    const auto report = nlohmann::json::parse(result.json.begin(), result.json.end(), nullptr, false);
+    if (child.kind == ChildEnd::NotStarted) {
+        result.reason = tr("The run could not be started: %1").arg(child.whyNot);
+    } else if (child.cancelled) {
+        result.kind = ChildResult::Cancelled;
+    } else if (child.kind == ChildEnd::Crashed) {
+        result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
+    } else if (!report.is_object()) {
+        result.reason = child.code == 0 ? tr("The run ended without a report.")
+                                        : tr("The run failed (exit code %1).").arg(child.code);
+    } else {
+        // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
+        result.kind = ChildResult::Done;
+        if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
+            result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
+            result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();
+            result.maxRelativeError = number(*check, "max_relative_error").value_or(0);
+        }
+        if (const auto trace = report.find("trace"); trace != report.end() && trace->is_string())
+            result.trace = QString::fromStdString(trace->get<std::string>());
+    }
+    Q_EMIT finished(result);
+}
+
+} // namespace pipewright

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/search/tradeoffplot.h"
+
+#include "gui/widgets/chart.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int leftMargin = 64, topMargin = 16, rightMargin = 24, bottomMargin = 44;
+constexpr double radius = 4.5;
+constexpr double reach = 12; ///< pixels from a point at which it is meant
+
+/// The smallest of 1, 2, 5 x 10^n that is at least `least`.
+double roundStep(double least)
+{
+    const double decade = std::pow(10.0, std::floor(std::log10(std::max(least, 1e-12))));
+    for (const double mantissa : {1.0, 2.0, 5.0})
+        if (mantissa * decade >= least)
+            return mantissa * decade;
+    return 10 * decade;
+}
+
+} // namespace
+
+TradeOffPlot::TradeOffPlot(QWidget* parent) : QWidget(parent), m_chart(new Chart(this))
+{
+    setFocusPolicy(Qt::StrongFocus);
+    setMouseTracking(true);
+    setAccessibleName(tr("Peak memory against bubble"));
+    setMinimumSize(360, 260);
+    m_chart->setAttribute(Qt::WA_TransparentForMouseEvents);
+    m_chart->setPlotMargins(leftMargin, topMargin, rightMargin, bottomMargin);
+    m_chart->setForeground([this](QPainter& painter) { paint(painter); });
+}
+
+bool TradeOffPlot::inBytes() const
+{
+    return std::any_of(m_points.begin(), m_points.end(), [](const TradeOff& point) { return point.peakBytes > 0; });
+}
+
+QString TradeOffPlot::memoryText(double memory) const
+{
+    return inBytes() ? sizeText(static_cast<Bytes>(memory)) : multipleText(memory);
+}
+
+void TradeOffPlot::setPoints(const std::vector<TradeOff>& points)
+{
+    m_points = points;
+    m_front = paretoFront(m_points);
+    if (m_current >= static_cast<int>(m_points.size()))
+        m_current = -1;
+    refresh();
+}
+
+void TradeOffPlot::setPresent(std::optional<TradeOff> present, Bytes limit)
+{
+    m_present = std::move(present);
+    m_limit = limit;
+    refresh();
+}
+
+void TradeOffPlot::setCurrent(int point)
+{
+    if (point == m_current)
+        return;
+    m_current = point;
+    m_chart->setForeground([this](QPainter& painter) { paint(painter); });
+    Q_EMIT currentChanged(point);
+}
+
+void TradeOffPlot::refresh()
+{
+    m_mostMemory = m_mostBubble = 0;
+    const auto take = [this](const TradeOff& point) {
+        m_mostMemory = std::max(m_mostMemory, memoryOf(point));
+        m_mostBubble = std::max(m_mostBubble, point.bubble);
+    };
+    for (const TradeOff& point : m_points)
+        if (point.possible)
+            take(point);
+    if (m_present)
+        take(*m_present);
+    m_mostMemory = std::max(m_mostMemory, 1e-9) * 1.08;
+    m_mostBubble = std::max(m_mostBubble, 0.01) * 1.1;
+    m_chart->clear();
+    m_chart->setRange(0, m_mostMemory, 0, m_mostBubble);
+
+    std::vector<QPointF> front;
+    for (std::size_t i = 0; i < m_points.size(); ++i)
+        if (m_front[i])
+            front.emplace_back(memoryOf(m_points[i]), m_points[i].bubble);
+    std::sort(front.begin(), front.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
+    if (!front.empty()) {
+        // A step: with this much memory no smaller bubble is to be had until the next point.
+        std::vector<QPointF> steps{{front.front().x(), m_mostBubble}};
+        for (const QPointF& point : front) {
+            steps.emplace_back(point.x(), steps.back().y());
+            steps.push_back(point);
+        }
+        steps.emplace_back(m_mostMemory, steps.back().y());
+        m_chart->addLine(steps, Theme::of(*this).accent, 1.2);
+    }
+    m_chart->setForeground([this](QPainter& painter) { paint(painter); });
+}
+
+QPointF TradeOffPlot::positionOf(int point) const
+{
+    const TradeOff& p = m_points[point];
+    return {m_chart->xOf(memoryOf(p)), m_chart->yOf(p.bubble)};
+}
+
+int TradeOffPlot::pointAt(QPointF position) const
+{
+    int best = -1;
+    double nearest = reach;
+    for (int i = 0; i < static_cast<int>(m_points.size()); ++i) {
+        if (!m_points[i].possible)
+            continue;
+        const QPointF distance = positionOf(i) - position;
+        if (const double length = std::hypot(distance.x(), distance.y()); length < nearest) {
+            nearest = length;
+            best = i;
+        }
+    }
+    return best;
+}
+
+void TradeOffPlot::paint(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QRectF plot = m_chart->plotArea();
+    painter.setFont(Theme::numbers(TextSize::Small));
+    painter.setPen(theme.dim);
+    const double bubbleStep = roundStep(m_mostBubble / std::max(1.0, plot.height() / 48));
+    for (double bubble = 0; bubble <= m_mostBubble; bubble += bubbleStep) {
+        const double y = m_chart->yOf(bubble);
+        painter.fillRect(QRectF(plot.left(), y, plot.width(), 1), theme.hairline);
+        painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         percentText(bubble));
+    }
+    // Bytes step by powers of two, so that ticks are whole.
+    double memoryStep = roundStep(m_mostMemory / std::max(1.0, plot.width() / 92));
+    if (inBytes())
+        memoryStep =
+            std::pow(2.0, std::ceil(std::log2(std::max(1.0, m_mostMemory / std::max(1.0, plot.width() / 92)))));
+    for (double memory = 0; memory <= m_mostMemory; memory += memoryStep) {
+        const double x = m_chart->xOf(memory);
+        painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
+        // The first one starts at its tick: centred it would run into the bubble's own zero.
+        const QRectF below(memory == 0 ? x : x - 46, plot.bottom() + 6, 92, 16);
+        painter.drawText(below, (memory == 0 ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignTop, memoryText(memory));
+    }
+    painter.setFont(Theme::words(TextSize::Small));
+    painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter,
+                     tr("peak memory of the fullest device →"));
+    painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter,
+                     tr("↑ bubble"));
+
+    painter.setRenderHint(QPainter::Antialiasing);
+    if (m_limit > 0 && inBytes() && double(m_limit) <= m_mostMemory) {
+        const double x = m_chart->xOf(double(m_limit));
+        painter.setPen(QPen(theme.bad, 1, Qt::DashLine));
+        painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
+        painter.drawText(QRectF(x - 124, plot.top(), 120, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         tr("limit %1").arg(sizeText(m_limit)));
+    }
+    for (int i = 0; i < static_cast<int>(m_points.size()); ++i) {
+        if (!m_points[i].possible)
+            continue;
+        const bool front = isOnFront(i);
+        painter.setPen(QPen(theme.background, 1));
+        painter.setBrush(front ? theme.accent : theme.dim);
+        painter.drawEllipse(positionOf(i), front ? radius : radius - 1, front ? radius : radius - 1);
+    }
+    painter.setBrush(Qt::NoBrush);
+    if (m_present) {
+        painter.setPen(QPen(theme.selection, 1.5));
+        painter.drawEllipse(QPointF(m_chart->xOf(memoryOf(*m_present)), m_chart->yOf(m_present->bubble)), radius + 4,
+                            radius + 4);
+    }
+    if (m_current < 0 || !m_points[m_current].possible)
+        return;
+    const TradeOff& point = m_points[m_current];
+    const QPointF at = positionOf(m_current);
+    painter.setPen(QPen(theme.accent, 2));
+    painter.drawEllipse(at, radius + 2.5, radius + 2.5);
+    const QString text = tr("%1 · %2 · %3")
+                             .arg(QString::fromStdString(point.candidate.label()), memoryText(memoryOf(point)),
+                                  percentText(point.bubble));
+    painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
+    const double width = painter.fontMetrics().horizontalAdvance(text) + 20;
+    QRectF label(at.x() + 12, at.y() - 32, width, 24);
+    label.moveLeft(std::clamp(label.left(), plot.left(), std::max(plot.left(), plot.right() - width)));
+    label.moveTop(std::max(label.top(), plot.top()));
+    painter.setPen(theme.hairline);
+    painter.setBrush(theme.control);
+    painter.drawRoundedRect(label, Theme::controlRadius, Theme::controlRadius);
+    painter.setPen(theme.text);
+    painter.drawText(label, Qt::AlignCenter, text);
+}
+
+void TradeOffPlot::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    m_chart->setGeometry(rect());
+}
+
+void TradeOffPlot::mouseMoveEvent(QMouseEvent* event)
+{
+    const int point = pointAt(event->position());
+    setCursor(point >= 0 ? Qt::PointingHandCursor : Qt::ArrowCursor);
+    if (point >= 0)
+        setCurrent(point);
+}
+
+void TradeOffPlot::mousePressEvent(QMouseEvent* event)
+{
+    const int point = pointAt(event->position());
+    if (event->button() != Qt::LeftButton || point < 0)
+        return;
+    setCurrent(point);
+    Q_EMIT taken(point);
+}
+
+void TradeOffPlot::keyPressEvent(QKeyEvent* event)
+{
+    int direction = 0;
+    switch (event->key()) {
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+    case Qt::Key_Space:
+        if (m_current >= 0)
+            Q_EMIT taken(m_current);
+        return;
+    case Qt::Key_Right:
+    case Qt::Key_Down: direction = 1; break;
+    case Qt::Key_Left:
+    case Qt::Key_Up: direction = -1; break;
+    default: return QWidget::keyPressEvent(event);
+    }
+    // From point to point by memory, as they stand from left to right.
+    std::vector<int> order;
+    for (int i = 0; i < static_cast<int>(m_points.size()); ++i)
+        if (m_points[i].possible)
+            order.push_back(i);
+    if (order.empty())
+        return;
+    std::stable_sort(order.begin(), order.end(),
+                     [this](int a, int b) { return memoryOf(m_points[a]) < memoryOf(m_points[b]); });
+    const auto now = std::find(order.begin(), order.end(), m_current);
+    const auto last = static_cast<std::ptrdiff_t>(order.size()) - 1;
+    const std::ptrdiff_t next = now == order.end()
+                                    ? (direction > 0 ? 0 : last)
+                                    : std::clamp<std::ptrdiff_t>(now - order.begin() + direction, 0, last);
+    setCurrent(order[next]);
+}
+
+void TradeOffPlot::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        refresh();
+}
+
+} // namespace pipewright

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Peak memory (to the right) against bubble (upwards) as one point per schedule, the Pareto front joined by a
+// line of steps, the memory of the device as a red line, the present schedule as a ring. The point under the
+// cursor or chosen by the arrow keys is named; a click or Return takes it.
+#pragma once
+
+#include "core/search/tradeoffs.h"
+
+#include <QWidget>
+
+#include <optional>
+
+namespace pipewright {
+
+class Chart;
+
+class TradeOffPlot : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit TradeOffPlot(QWidget* parent = nullptr);
+
+    /// Points come in as they are worked out; those that are not possible are not drawn.
+    void setPoints(const std::vector<TradeOff>& points);
+    /// The schedule in the timeline, as a point; `limit` is the least memory of a device (0: not known).
+    void setPresent(std::optional<TradeOff> present, Bytes limit);
+    int current() const { return m_current; } ///< index into the points; -1: none
+    void setCurrent(int point);
+    QPointF positionOf(int point) const; ///< in this widget's coordinates
+    int pointAt(QPointF position) const; ///< the nearest within reach, -1: none
+    bool isOnFront(int point) const { return m_front[point]; }
+    QSize sizeHint() const override { return {640, 420}; }
+
+Q_SIGNALS:
+    void currentChanged(int point);
+    void taken(int point);
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    void refresh();
+    void paint(QPainter& painter) const;
+    QString memoryText(double memory) const;
+    bool inBytes() const; ///< else in microbatches
+
+    Chart* m_chart;
+    std::vector<TradeOff> m_points;
+    std::vector<bool> m_front;
+    std::optional<TradeOff> m_present;
+    Bytes m_limit = 0;
+    double m_mostMemory = 1, m_mostBubble = 1;
+    int m_current = -1;
+};
+
+} // namespace pipewright

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Paints the tracks and counters of an imported trace: what each pixel shows comes from the track's index, so a
+// paint costs pixels and not slices. Slices of one name have one colour throughout; the blocks of a pipeline
+// (ranges named PP:…) have the colours that they have in the designer.
+#pragma once
+
+#include "gui/widgets/theme.h"
+#include "gui/widgets/timecoordinates.h"
+#include "traces/store/activitystore.h"
+
+#include <QImage>
+#include <QRect>
+#include <QString>
+
+#include <span>
+#include <vector>
+
+class QPainter;
+
+namespace pipewright {
+
+class ActivityPainter {
+public:
+    /// Keeps references.
+    ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
+
+    /// One track in a strip of the plot; returns how many stretches of pixels it has. `ground`: one row of what lies
+    /// beneath (TimelinePainter::groundRow). `dimOthers`: those whose name is not marked in it are pale (a search);
+    /// empty: none.
+    std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
+                      std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const;
+    void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
+    QRgb colour(ActivityKind kind, std::uint32_t name) const;
+    const QString&
+    name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope
+    bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
+
+private:
+    struct Text {
+        double left, width;
+        std::uint32_t name;
+    };
+    const Theme& m_theme;
+    const StoredActivities& m_trace;
+    double m_scale;
+    QFont m_font;
+    double m_letter = 7;                  ///< width of one; the font is monospaced
+    double m_capitals = 9;                ///< height of one
+    mutable std::vector<QString> m_names; ///< by id, as they are asked for
+    mutable std::vector<QRgb> m_colours;  ///< by name; 0: not asked for yet
+    mutable QImage m_strip;               ///< the track that is being painted
+    mutable std::vector<Text> m_texts;    ///< and what is written on it
+    mutable std::vector<VisibleSlice> m_visible;
+};
+
+} // namespace pipewright

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/trace/devicetimelist.h"
+
+#include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
+
+#include <QHeaderView>
+#include <QRegularExpression>
+#include <QSignalBlocker>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int gapsShown = 8;
+constexpr std::size_t linksShown = 12;
+
+QString captionOf(DeviceTimeCause cause)
+{
+    switch (cause) {
+    case DeviceTimeCause::Computing: return QObject::tr("comp.");
+    case DeviceTimeCause::Communication: return QObject::tr("comm.");
+    case DeviceTimeCause::Copies: return QObject::tr("copies");
+    case DeviceTimeCause::HostGap: return QObject::tr("host");
+    case DeviceTimeCause::BackToBack: return QObject::tr("launch");
+    case DeviceTimeCause::Waiting: return QObject::tr("wait");
+    }
+    return {};
+}
+
+QString text(std::string_view view)
+{
+    return QString::fromUtf8(view.data(), static_cast<int>(view.size()));
+}
+
+} // namespace
+
+DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
+{
+    setAccessibleName(tr("Time by device and cause"));
+    setColumnCount(1 + deviceTimeCauses);
+    auto* captions = headerItem();
+    captions->setText(0, tr("device"));
+    header()->setStretchLastSection(false);
+    header()->setSectionResizeMode(0, QHeaderView::Stretch);
+    for (int cause = 0; cause < deviceTimeCauses; ++cause) {
+        const auto which = static_cast<DeviceTimeCause>(cause);
+        captions->setText(1 + cause, captionOf(which));
+        captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(text(nameOf(which)), text(describe(which))));
+        captions->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
+        header()->setSectionResizeMode(1 + cause, QHeaderView::Fixed);
+        header()->resizeSection(1 + cause, 52);
+    }
+    setUniformRowHeights(true);
+    setFrameShape(QFrame::NoFrame);
+    setIndentation(14);
+    // A single click goes to the gap: nothing else can be done with one.
+    connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
+        if (!item)
+            return;
+        if (item->parent()) {
+            const auto device = static_cast<std::size_t>(indexOfTopLevelItem(item->parent()));
+            const auto gap = static_cast<std::size_t>(item->parent()->indexOfChild(item));
+            Q_EMIT gapChosen(m_times.devices[device].gaps[gap]);
+        } else if (indexOfTopLevelItem(item) < deviceCount()) {
+            const DeviceTime& device = m_times.devices[indexOfTopLevelItem(item)];
+            Q_EMIT deviceChosen(device.rank, device.device);
+        }
+    });
+}
+
+void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& trace)
+{
+    const QSignalBlocker quiet(this);
+    const int open = currentItem() && !currentItem()->parent() ? indexOfTopLevelItem(currentItem()) : -1;
+    std::vector<bool> expanded;
+    for (int i = 0; i < topLevelItemCount(); ++i)
+        expanded.push_back(topLevelItem(i)->isExpanded());
+    m_times = times;
+    clear();
+    const Theme& theme = Theme::of(*this);
+    const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
+    // Where no rank has several devices the rank says enough; the column is narrow.
+    std::map<int, int> devicesOf;
+    for (const DeviceTime& device : times.devices)
+        ++devicesOf[device.rank];
+    const bool ranksTell = devicesOf.size() > 1 && devicesOf.size() == times.devices.size();
+    for (std::size_t d = 0; d < times.devices.size(); ++d) {
+        const DeviceTime& device = times.devices[d];
+        auto* row = new QTreeWidgetItem(this);
+        row->setText(0, ranksTell ? tr("rank %1").arg(device.rank) : QString::fromStdString(device.name));
+        row->setToolTip(0, QString::fromStdString(device.name));
+        row->setSizeHint(0, QSize(0, 21));
+        if (static_cast<int>(d) == times.straggler) {
+            for (int column = 0; column <= deviceTimeCauses; ++column)
+                row->setForeground(column, theme.bad);
+            row->setToolTip(0, QString::fromStdString(verdict(times)));
+        }
+        for (int cause = 0; cause < deviceTimeCauses; ++cause) {
+            const Nanoseconds part = device.time[static_cast<std::size_t>(cause)];
+            row->setText(1 + cause, QStringLiteral("%1 %").arg(100 * double(part) / whole, 0, 'f', 1));
+            row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
+            row->setFont(1 + cause, Theme::numbers(TextSize::Small));
+            row->setToolTip(1 + cause, tr("%1: %2. %3")
+                                           .arg(text(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
+                                                text(describe(static_cast<DeviceTimeCause>(cause)))));
+        }
+        for (std::size_t g = 0; g < std::min<std::size_t>(gapsShown, device.gaps.size()); ++g) {
+            const DeviceTime::Gap& gap = device.gaps[g];
+            auto* child = new QTreeWidgetItem(row);
+            const QString next =
+                gap.ended ? tr("before %1")
+                                .arg(QString::fromStdString(trace.strings[trace.tracks[gap.track].name[gap.slice]])
+                                         .simplified())
+                          : tr("nothing more comes");
+            child->setText(0,
+                           tr("%1 idle, %2, %3").arg(durationText(gap.end - gap.start), text(nameOf(gap.cause)), next));
+            child->setToolTip(0, text(describe(gap.cause)));
+            child->setFirstColumnSpanned(true);
+        }
+        row->setExpanded(d < expanded.size() && expanded[d]);
+    }
+    addLinks();
+    if (open >= 0 && open < deviceCount())
+        setCurrentItem(topLevelItem(open));
+}
+
+void DeviceTimeList::addLinks()
+{
+    std::vector<std::size_t> order(m_times.links.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return m_times.links[a].slowness() > m_times.links[b].slowness();
+    });
+    order.resize(std::min(linksShown, order.size()));
+    for (const std::size_t l : order) {
+        const LinkTime& link = m_times.links[l];
+        QString name = QString::fromStdString(link.name);
+        name.remove(QRegularExpression(QStringLiteral("^the ")));
+        auto* row = new QTreeWidgetItem(this);
+        row->setText(0, tr("%1: %2 of %3, %4 × the usual time")
+                            .arg(name, QString::number(link.transfers),
+                                 durationText(link.time / std::max<std::int64_t>(1, link.transfers)))
+                            .arg(link.slowness(), 0, 'f', 2));
+        row->setToolTip(
+            0, tr("%1\nmoving %2, of which %3 beyond the usual is not hidden by computing; before that the first "
+                  "waited %4 for the last")
+                   .arg(row->text(0), durationText(link.time), durationText(link.excess), durationText(link.waited)));
+        row->setFirstColumnSpanned(true);
+        if (static_cast<int>(l) == m_times.slowLink)
+            row->setForeground(0, Theme::of(*this).bad);
+    }
+}
+
+} // namespace pipewright

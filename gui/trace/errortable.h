@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks by how much they made the measured step differ from the prediction, largest first, as a table
+// model over the overlay's comparison: nothing is copied, a row is read when it is painted.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QAbstractTableModel>
+#include <QTableView>
+
+namespace pipewright {
+
+class ErrorTableModel : public QAbstractTableModel {
+    Q_OBJECT
+
+public:
+    enum Column { BlockColumn, DeviceColumn, ContributionColumn, DurationErrorColumn, columnCountOfTable };
+
+    explicit ErrorTableModel(Document& document, QObject* parent = nullptr);
+    int rowCount(const QModelIndex& parent = {}) const override;
+    int columnCount(const QModelIndex& parent = {}) const override;
+    QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+    QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
+    std::optional<Block> blockAt(int row) const;
+
+private:
+    const Comparison* comparison() const;
+    void reset();
+
+    Document& m_document;
+    int m_rows = 0;
+};
+
+/// The table; activating or selecting a row selects its block in the document.
+class ErrorTable : public QTableView {
+    Q_OBJECT
+
+public:
+    explicit ErrorTable(Document& document, QWidget* parent = nullptr);
+    const ErrorTableModel& errors() const { return *m_model; }
+
+private:
+    ErrorTableModel* m_model;
+};
+
+} // namespace pipewright

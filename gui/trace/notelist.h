@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The notes beside a trace (traces/store/notes.h): listed, chosen, written about the stretch that is measured or in
+// sight, and taken away again. Every change is in the file at once.
+#pragma once
+
+#include "traces/store/notes.h"
+
+#include <QWidget>
+
+#include <functional>
+
+class QLineEdit;
+class QListWidget;
+class QPushButton;
+
+namespace pipewright {
+
+class NoteList : public QWidget {
+    Q_OBJECT
+
+public:
+    /// `stretch`: what a new note is about; its text is not looked at.
+    explicit NoteList(std::function<TraceNote()> stretch, QWidget* parent = nullptr);
+
+    /// Reads the notes of a trace; an empty name: none, and none can be written.
+    void setTrace(const QString& trace);
+    const std::vector<TraceNote>& notes() const { return m_notes; }
+    QLineEdit* field() const { return m_field; }
+    QListWidget* list() const { return m_list; }
+    void add(const QString& text);
+    void removeCurrent();
+
+Q_SIGNALS:
+    void chosen(const pipewright::TraceNote& note);
+    void changed();
+    void failed(const QString& why);
+
+private:
+    bool keep(std::vector<TraceNote> notes); ///< writes and shows them; false after saying why it cannot
+    void fill();
+
+    std::function<TraceNote()> m_stretch;
+    QString m_trace;
+    std::vector<TraceNote> m_notes;
+    QLineEdit* m_field;
+    QListWidget* m_list;
+    QPushButton* m_remove;
+};
+
+} // namespace pipewright

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/trace/runerrors.h"
+
+#include "gui/trace/causetable.h"
+#include "gui/trace/errortable.h"
+#include "gui/trace/notelist.h"
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/words.h"
+#include "traces/analysis/causetext.h"
+
+#include <QComboBox>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalBlocker>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+constexpr double notable = 0.05; ///< errors beyond this are red
+
+/// The largest cause, and the slowest device when one stands out.
+QString verdictOf(const Design& design, const Explanation& explanation)
+{
+    const auto cause = std::find_if(explanation.causes.begin(), explanation.causes.end(),
+                                    [](const pipewright::Cause& c) { return c.contribution != 0; });
+    if (cause == explanation.causes.end())
+        return RunErrors::tr("As predicted.");
+    const auto label = [&](int device) { return deviceLabel(design, device).toStdString(); };
+    const Nanoseconds longer = explanation.measured - explanation.predicted;
+    QString text = (longer < 0 ? RunErrors::tr("%1 shorter than predicted; the largest cause: %2 (%3).")
+                               : RunErrors::tr("%1 longer than predicted; the largest cause: %2 (%3)."))
+                       .arg(durationText(longer < 0 ? -longer : longer),
+                            QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
+    if (explanation.straggler >= 0)
+        text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")
+                    .arg(deviceLabel(design, explanation.straggler))
+                    .arg(explanation.devices[explanation.straggler].slowness, 0, 'f', 2);
+    return text;
+}
+
+Tone toneOf(double error)
+{
+    return std::fabs(error) > notable ? Tone::Bad : Tone::Plain;
+}
+
+} // namespace
+
+RunErrors::RunErrors(Document& document, QWidget* parent)
+    : QWidget(parent), m_document(document), m_heading(makeHeading({}, this)), m_step(new QComboBox(this)),
+      m_verdict(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)), m_tabs(new QTabWidget(this)),
+      m_causes(new CauseTable(document, this)), m_table(new ErrorTable(document, this)),
+      m_notes(new NoteList(
+          [this] {
+              TraceNote note;
+              if (m_stretch)
+                  std::tie(note.start, note.end) = m_stretch();
+              if (const Document::Overlay* overlay = m_document.overlay())
+                  note.step = overlay->step;
+              return note;
+          },
+          this))
+{
+    setAccessibleName(tr("Predicted against run"));
+    build();
+    connect(&m_document, &Document::overlayChanged, this, &RunErrors::refresh);
+    connect(&m_document, &Document::designChanged, this, &RunErrors::refresh);
+    refresh();
+}
+
+void RunErrors::build()
+{
+    m_tabs->setDocumentMode(true);
+    m_tabs->setMinimumHeight(190);
+    m_tabs->addTab(m_causes, tr("causes"));
+    m_tabs->addTab(m_table, tr("blocks"));
+    m_tabs->addTab(m_notes, tr("notes"));
+    m_verdict->setWordWrap(true);
+    m_verdict->setAccessibleName(tr("Why the step took as long as it did"));
+    m_step->setAccessibleName(tr("Step of the run"));
+    m_step->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_step->setFocusPolicy(Qt::TabFocus);
+    auto* report = new QPushButton(tr("Report…"), this);
+    report->setToolTip(tr("This comparison as one HTML page with pictures, numbers, causes and notes"));
+    auto* query = new QPushButton(tr("SQL…"), this);
+    query->setToolTip(tr("Ask the recording with SQL"));
+    auto* buttons = new QHBoxLayout;
+    for (QPushButton* button : {report, query}) {
+        button->setAutoDefault(false);
+        button->setFocusPolicy(Qt::TabFocus);
+        buttons->addWidget(button);
+    }
+    buttons->addStretch(1);
+    connect(report, &QPushButton::clicked, this, &RunErrors::reportRequested);
+    connect(query, &QPushButton::clicked, this, &RunErrors::queryRequested);
+    connect(m_step, qOverload<int>(&QComboBox::activated), this, &RunErrors::chooseStep);
+    connect(m_causes, &CauseTable::chosen, this, &RunErrors::blocksChosen);
+    connect(m_notes, &NoteList::failed, this, &RunErrors::failed);
+    connect(m_notes, &NoteList::chosen, this, [this](const TraceNote& note) {
+        const Document::Overlay* overlay = m_document.overlay();
+        if (overlay && note.step >= 0 && note.step != overlay->step) {
+            try {
+                m_document.setOverlay(overlay->path, note.step);
+            } catch (const Error& error) {
+                Q_EMIT failed(QString::fromUtf8(error.what()));
+                return;
+            }
+        }
+        Q_EMIT stretchChosen(note.start, note.end);
+    });
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_heading);
+    layout->addWidget(m_step);
+    layout->addWidget(m_verdict);
+    layout->addWidget(m_facts);
+    layout->addWidget(m_tabs, 1);
+    layout->addLayout(buttons);
+}
+
+QString RunErrors::verdict() const
+{
+    return m_verdict->text();
+}
+
+void RunErrors::fillSteps()
+{
+    const Document::Overlay& overlay = *m_document.overlay();
+    const QSignalBlocker quiet(m_step);
+    m_step->clear();
+    const auto lengthOf = [&](int step) {
+        for (const StepRecord& record : overlay.steps)
+            if (record.step == step)
+                return durationText(record.end - record.start);
+        return QString();
+    };
+    m_step->addItem(tr("median: step %1, %2").arg(overlay.medianStep).arg(lengthOf(overlay.medianStep)),
+                    Document::medianStep);
+    m_step->addItem(tr("typical: each block's median"), Document::typicalStep);
+    for (const StepRecord& record : overlay.steps)
+        m_step->addItem(tr("step %1, %2").arg(record.step).arg(durationText(record.end - record.start)), record.step);
+    m_step->setCurrentIndex(
+        m_step->findData(overlay.step == overlay.medianStep ? int(Document::medianStep) : overlay.step));
+    const StepLengths& lengths = overlay.lengths;
+    m_step->setToolTip(lengths.steps > 1 ? tr("%1 steps after the first: %2 to %3, median %4, eight of ten within %5")
+                                               .arg(lengths.steps)
+                                               .arg(durationText(lengths.shortest), durationText(lengths.longest),
+                                                    durationText(lengths.median), durationText(lengths.spread))
+                                         : tr("One step was recorded"));
+}
+
+void RunErrors::chooseStep(int index)
+{
+    if (!m_document.overlay())
+        return;
+    const QString path = m_document.overlay()->path;
+    try {
+        m_document.setOverlay(path, m_step->itemData(index).toInt());
+    } catch (const Error& error) {
+        fillSteps();
+        Q_EMIT failed(QString::fromUtf8(error.what()));
+    }
+}
+
+void RunErrors::refresh()
+{
+    const Document::Overlay* overlay = m_document.overlay();
+    setVisible(overlay != nullptr);
+    const QString path = overlay ? overlay->path : QString();
+    if (path != m_notesOf) {
+        m_notesOf = path;
+        m_notes->setTrace(path);
+    }
+    if (!overlay)
+        return;
+    fillSteps();
+    m_verdict->setText(verdictOf(m_document.design(), overlay->explanation));
+    const Comparison& comparison = overlay->comparison;
+    m_heading->setText(tr("Predicted against %1").arg(QFileInfo(overlay->path).completeBaseName()));
+    m_heading->setToolTip(overlay->path);
+    const QString signs = tr("Predicted minus measured, relative to the measured value");
+    std::vector<Fact> facts{
+        {tr("makespan"), signedPercent(comparison.makespanError),
+         tr("%1. Measured %2, predicted %3")
+             .arg(signs, durationText(comparison.measuredMakespan), durationText(comparison.predictedMakespan)),
+         toneOf(comparison.makespanError)},
+        {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
+         toneOf(comparison.startError.p95)},
+        {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),
+         toneOf(comparison.durationError.median)},
+    };
+    Bytes worst = 0;
+    double worstShare = 0;
+    for (const Comparison::Device& device : comparison.devices) {
+        const Bytes difference = device.predictedPeak - device.measuredPeak;
+        if (std::llabs(difference) >= std::llabs(worst)) {
+            worst = difference;
+            worstShare = device.peakError;
+        }
+    }
+    facts.push_back({tr("peak memory"), worst == 0 ? QStringLiteral("0 B") : signedSize(worst),
+                     tr("Of the device where it differs most. %1").arg(signs),
+                     worst == 0 ? Tone::Good : toneOf(worstShare)});
+    if (comparison.unmatched > 0)
+        facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched),
+                         tr("The run was cut short or records were dropped"), Tone::Bad});
+    m_facts->setFacts(facts);
+}
+
+} // namespace pipewright

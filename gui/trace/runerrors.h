@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Prediction against the recorded run that is laid over it: which of its steps, what made it longer or shorter in one
+// sentence, the summary in four lines, and below the causes, the blocks that made the difference, and the notes people
+// made.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QWidget>
+
+#include <functional>
+#include <utility>
+
+class QComboBox;
+class QLabel;
+class QPushButton;
+class QTabWidget;
+
+namespace pipewright {
+
+class CauseTable;
+class ErrorTable;
+class FactList;
+class NoteList;
+
+class RunErrors : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit RunErrors(Document& document, QWidget* parent = nullptr);
+    ErrorTable* table() const { return m_table; }
+    CauseTable* causes() const { return m_causes; }
+    QTabWidget* tabs() const { return m_tabs; }
+    NoteList* notes() const { return m_notes; }
+    QComboBox* stepPicker() const { return m_step; }
+    const FactList& facts() const { return *m_facts; }
+    QString verdict() const;
+    /// What a new note is about: the range that is measured in the timeline, or else what is in sight.
+    void setStretch(std::function<std::pair<Nanoseconds, Nanoseconds>()> stretch) { m_stretch = std::move(stretch); }
+
+Q_SIGNALS:
+    void blocksChosen(const std::vector<pipewright::Block>& blocks);
+    void stretchChosen(qint64 start, qint64 end);
+    void reportRequested();
+    void queryRequested();
+    void failed(const QString& why);
+
+private:
+    void build();
+    void refresh();
+    void fillSteps();
+    void chooseStep(int index);
+
+    Document& m_document;
+    QLabel* m_heading;
+    QComboBox* m_step;
+    QLabel* m_verdict;
+    FactList* m_facts;
+    QTabWidget* m_tabs;
+    CauseTable* m_causes;
+    ErrorTable* m_table;
+    NoteList* m_notes;
+    QString m_notesOf; ///< the trace whose notes are shown
+    std::function<std::pair<Nanoseconds, Nanoseconds>()> m_stretch;
+};
+
+} // namespace pipewright

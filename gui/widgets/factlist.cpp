@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/factlist.h"
+
+#include <QEvent>
+#include <QGridLayout>
+#include <QLabel>
+#include <QTimer>
+
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name
+
+} // namespace
+
+FactList::FactList(QWidget* parent) : QWidget(parent), m_layout(new QGridLayout(this))
+{
+    m_layout->setContentsMargins(0, 0, 0, 0);
+    m_layout->setHorizontalSpacing(12);
+    m_layout->setVerticalSpacing(8);
+    m_layout->setColumnStretch(1, 1);
+}
+
+void FactList::setFacts(const std::vector<Fact>& facts)
+{
+    const std::vector<Fact> before = std::exchange(m_facts, facts);
+    while (m_rows.size() < facts.size()) {
+        const int row = static_cast<int>(m_rows.size());
+        auto* name = makeCaption({}, TextSize::Normal, this);
+        auto* value = makeNumber({}, TextSize::Small, this);
+        value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+        m_layout->addWidget(name, row, 0);
+        m_layout->addWidget(value, row, 1);
+        m_rows.push_back({name, value});
+    }
+    for (std::size_t i = 0; i < m_rows.size(); ++i) {
+        const bool used = i < facts.size();
+        m_rows[i].name->setVisible(used);
+        m_rows[i].value->setVisible(used);
+        // Every label that is told something has its panel laid out anew, and a drag tells it at every move.
+        if (!used || (i < before.size() && before[i] == facts[i]))
+            continue;
+        const Fact& fact = facts[i];
+        m_rows[i].name->setText(fact.name);
+        const bool tooLong = fact.value.size() > longestValue;
+        m_rows[i].value->setText(tooLong ? fact.value.left(longestValue - 1) + QStringLiteral("…") : fact.value);
+        const QString tip = tooLong ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
+        m_rows[i].name->setToolTip(tip);
+        m_rows[i].value->setToolTip(tip);
+        m_rows[i].value->setAccessibleName(fact.name + QStringLiteral(": ") + fact.value);
+        setTone(m_rows[i].value, fact.tone);
+    }
+}
+
+QString FactList::value(const QString& name) const
+{
+    for (const Fact& fact : m_facts) {
+        if (fact.name == name)
+            return fact.value;
+    }
+    return {};
+}
+
+void FactList::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() != QEvent::PaletteChange)
+        return;
+    // Later, since the labels are given the new style sheet after this widget.
+    QTimer::singleShot(0, this, [this] {
+        for (std::size_t i = 0; i < m_facts.size(); ++i)
+            setTone(m_rows[i].value, m_facts[i].tone);
+    });
+}
+
+} // namespace pipewright

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/labels.h"
+
+#include <QApplication>
+#include <QEnterEvent>
+#include <QFrame>
+
+namespace pipewright {
+
+namespace {
+
+/// Its text can be selected while the cursor is over it. A label that can always lays out a whole document at every
+/// change and at every look at its size: a sixth of a frame while a drag changes all numbers of the window.
+class NumberLabel : public QLabel {
+public:
+    using QLabel::QLabel;
+    QSize sizeHint() const override
+    {
+        return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()};
+    } // either way
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+protected:
+    void enterEvent(QEnterEvent* event) override
+    {
+        QLabel::enterEvent(event);
+        setSelectable(true);
+    }
+    void leaveEvent(QEvent* event) override
+    {
+        QLabel::leaveEvent(event);
+        if (!hasSelectedText())
+            setSelectable(false);
+    }
+    void focusOutEvent(QFocusEvent* event) override
+    {
+        QLabel::focusOutEvent(event);
+        if (!underMouse() && event->reason() != Qt::PopupFocusReason) // the menu with Copy
+            setSelectable(false);
+    }
+
+private:
+    void setSelectable(bool selectable)
+    {
+        setTextInteractionFlags(selectable ? Qt::TextSelectableByMouse : Qt::NoTextInteraction);
+        setCursor(Qt::ArrowCursor);
+    }
+};
+
+} // namespace
+
+int Paragraph::heightForWidth(int width) const
+{
+    if (!m_known || m_known->width != width || m_known->text != text() || m_known->font != font())
+        m_known = Known{text(), font(), width, QLabel::heightForWidth(width)};
+    return m_known->height;
+}
+
+QLabel* makeHeading(const QString& text, QWidget* parent)
+{
+    auto* label = new QLabel(text, parent);
+    label->setFont(Theme::heading());
+    label->setForegroundRole(QPalette::PlaceholderText);
+    return label;
+}
+
+QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
+{
+    auto* label = new Paragraph(text, parent);
+    label->setFont(Theme::words(size));
+    label->setForegroundRole(QPalette::PlaceholderText);
+    return label;
+}
+
+QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
+{
+    auto* label = new NumberLabel(text, parent);
+    label->setFont(Theme::numbers(size));
+    label->setTextFormat(Qt::PlainText);
+    label->setCursor(Qt::ArrowCursor);
+    return label;
+}
+
+void setTone(QLabel* label, Tone tone)
+{
+    // Good and bad borrow roles that a label has no other use for; everything else is in the palette already.
+    // The application's look, not the label's: while the look is being switched, the label still has the old one.
+    const Theme& theme = Theme::of(QApplication::palette());
+    QPalette palette;
+    switch (tone) {
+    case Tone::Plain: break;
+    case Tone::Dim: palette.setColor(QPalette::WindowText, theme.dim); break;
+    case Tone::Good: palette.setColor(QPalette::WindowText, theme.good); break;
+    case Tone::Bad: palette.setColor(QPalette::WindowText, theme.bad); break;
+    case Tone::Accent: palette.setColor(QPalette::WindowText, theme.accent); break;
+    }
+    label->setForegroundRole(QPalette::WindowText);
+    label->setPalette(palette);
+}
+
+QFrame* makeHairline(Qt::Orientation orientation, QWidget* parent)
+{
+    auto* line = new QFrame(parent);
+    line->setAutoFillBackground(true);
+    line->setBackgroundRole(QPalette::Mid);
+    if (orientation == Qt::Horizontal)
+        line->setFixedHeight(1);
+    else
+        line->setFixedWidth(1);
+    return line;
+}
+
+void makePanel(QWidget* widget)
+{
+    widget->setAutoFillBackground(true);
+    widget->setBackgroundRole(QPalette::Base);
+}
+
+} // namespace pipewright

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/theme.h"
+
+#include "core/exchange/picturetheme.h"
+
+#include <QApplication>
+#include <QFontDatabase>
+#include <QString>
+#include <QStyleFactory>
+#include <QWidget>
+
+/// Resources of a static library are registered by hand, outside any namespace.
+static void registerIcons()
+{
+    Q_INIT_RESOURCE(icons);
+}
+
+namespace pipewright {
+namespace {
+
+// The family list is what Qt falls back along, so a machine without Inter still gets its own sans.
+QFont font(const QStringList& families, QFont::StyleHint hint, TextSize size, QFont::Weight weight)
+{
+    QFont font;
+    font.setFamilies(families);
+    font.setStyleHint(hint);
+    font.setPixelSize(static_cast<int>(size));
+    font.setWeight(weight);
+    return font;
+}
+
+QColor transparent(const QColor& color, double alpha)
+{
+    QColor result = color;
+    result.setAlphaF(static_cast<float>(alpha));
+    return result;
+}
+
+std::array<QColor, opCount> fillsOf(const PictureTheme& pictures)
+{
+    std::array<QColor, opCount> fills;
+    for (const Op op : allOps)
+        fills[indexOf(op)] =
+            QColor(QLatin1String(pictures.colourOf(op).data(), qsizetype(pictures.colourOf(op).size())));
+    return fills;
+}
+
+Theme makeDark()
+{
+    Theme theme;
+    theme.isDark = true;
+    theme.background = QColor(0x15171c);
+    theme.panel = QColor(0x1c1f26);
+    theme.control = QColor(0x242933);
+    theme.lane = QColor(0x191c22);
+    theme.hairline = QColor(0x2c313b);
+    theme.text = QColor(0xdfe4ec);
+    theme.dim = QColor(0x8d97a7);
+    theme.accent = QColor(0x7aa2ff);
+    theme.onAccent = QColor(0x0e1116);
+    theme.good = QColor(0x58c99b);
+    theme.bad = QColor(0xff7a6b);
+    theme.ink = QColor(0x0e1116);
+    theme.texture = transparent(theme.ink, 0.22);
+    theme.idle = transparent(theme.dim, 0.20);
+    theme.chartFill = transparent(theme.accent, 0.22);
+    theme.persistent = QColor(0x2f4852);
+    theme.waiting = QColor(0x4a4f58);
+    theme.selection = QColor(0xffffff);
+    theme.fills = fillsOf(darkTheme);
+    return theme;
+}
+
+Theme makeLight()
+{
+    Theme theme;
+    theme.background = QColor(0xf4f5f8);
+    theme.panel = QColor(0xffffff);
+    theme.control = QColor(0xeef1f6);
+    theme.lane = QColor(0xfafbfc);
+    theme.hairline = QColor(0xdde1e8);
+    theme.text = QColor(0x1d2430);
+    theme.dim = QColor(0x667085);
+    theme.accent = QColor(0x2f62d9);
+    theme.onAccent = QColor(0xffffff);
+    theme.good = QColor(0x12875a);
+    theme.bad = QColor(0xc8392b);
+    theme.ink = QColor(0x10151d);
+    theme.texture = transparent(theme.ink, 0.18);
+    theme.idle = transparent(theme.dim, 0.28);
+    theme.chartFill = transparent(theme.accent, 0.18);
+    theme.persistent = QColor(0xbdd6e6);
+    theme.waiting = QColor(0xb3b9c4);
+    theme.selection = QColor(0x10151d);
+    theme.fills = fillsOf(lightTheme);
+    return theme;
+}
+
+QString name(const QColor& color)
+{
+    return color.name(color.alpha() < 255 ? QColor::HexArgb : QColor::HexRgb);
+}
+
+// Only what the palette cannot say: radii, hairlines, flat controls. Colours come from the tokens.
+QString styleSheet(const Theme& theme)
+{
+    const QColor hover = theme.isDark ? theme.control.lighter(118) : theme.control.darker(104);
+    const QColor pressed = theme.isDark ? theme.control.lighter(135) : theme.control.darker(110);
+    QString sheet = QStringLiteral(R"(
+QToolTip { background: @control; color: @text; border: 1px solid @hairline; padding: 6px 8px; }
+QPushButton, QToolButton { background: @control; color: @text; border: 1px solid transparent;
+    border-radius: @radius; padding: 5px 12px; }
+QPushButton:hover, QToolButton:hover { background: @hover; }
+QPushButton:pressed, QToolButton:pressed, QPushButton:checked, QToolButton:checked { background: @pressed; }
+QPushButton:focus, QToolButton:focus { border-color: @accent; }
+QPushButton:disabled, QToolButton:disabled { color: @dim; }
+QPushButton[primary="true"], QToolButton[primary="true"] { background: @accent; color: @onAccent; font-weight: 600; }
+QPushButton[primary="true"]:disabled, QToolButton[primary="true"]:disabled { background: @control; color: @dim; }
+QToolButton::menu-indicator { image: none; width: 0; }
+QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @control; color: @text;
+    border: 1px solid @hairline; border-radius: @radius; padding: 4px 8px; selection-background-color: @accent;
+    selection-color: @onAccent; }
+QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus, QPlainTextEdit:focus { border-color: @accent; }
+QLineEdit:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QComboBox:disabled { color: @dim; }
+QCheckBox::indicator { width: 13px; height: 13px; background: @control; border: 1px solid @dim; border-radius: 3px; }
+QCheckBox::indicator:focus { border-color: @accent; }
+QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url(:/icons/check.svg); }
+QCheckBox::indicator:disabled { border-color: @hairline; }
+QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; }
+QComboBox::drop-down { border: none; width: 22px; }
+QComboBox::down-arrow { image: url(:/icons/chevron.svg); width: 12px; height: 12px; }
+QMenu { background: @panel; color: @text; border: 1px solid @hairline; padding: 4px; }
+QMenu::item { padding: 5px 24px 5px 12px; border-radius: 4px; }
+QMenu::item:selected { background: @control; }
+QMenu::item:disabled { color: @dim; }
+QMenu::separator { height: 1px; background: @hairline; margin: 4px 8px; }
+QSplitter::handle { background: @hairline; }
+QAbstractItemView { selection-background-color: @control; selection-color: @text; alternate-background-color: @panel; }
+QHeaderView { background: @panel; border: none; }
+QHeaderView::section { background: @panel; color: @dim; border: none; padding: 3px 6px 3px 2px; }
+QTableCornerButton::section { background: @panel; border: none; }
+QTabWidget::pane { border: none; }
+QTabBar { background: transparent; qproperty-drawBase: 0; }
+QTabBar::tab { background: transparent; color: @dim; border: none; border-bottom: 2px solid transparent; padding: 6px 2px; margin-right: 20px; }
+QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
+QTabBar::tab:focus { color: @accent; }
+QScrollBar { background: transparent; border: none; }
+QScrollBar:vertical { width: 10px; } QScrollBar:horizontal { height: 10px; }
+QScrollBar::handle { background: @hairline; border-radius: 4px; margin: 1px; }
+QScrollBar::handle:hover { background: @dim; }
+QScrollBar::handle:vertical { min-height: 28px; } QScrollBar::handle:horizontal { min-width: 28px; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+QProgressBar { background: @control; border: none; border-radius: 3px; text-align: center; color: @text; }
+QProgressBar::chunk { background: @accent; border-radius: 3px; }
+)");
+    // Longer names first: @onAccent holds no other token, but @panel and @pressed share a letter only.
+    const std::pair<const char*, QString> tokens[] = {{"@onAccent", name(theme.onAccent)},
+                                                      {"@control", name(theme.control)},
+                                                      {"@hairline", name(theme.hairline)},
+                                                      {"@pressed", name(pressed)},
+                                                      {"@accent", name(theme.accent)},
+                                                      {"@panel", name(theme.panel)},
+                                                      {"@hover", name(hover)},
+                                                      {"@text", name(theme.text)},
+                                                      {"@dim", name(theme.dim)},
+                                                      {"@radius", QStringLiteral("%1px").arg(Theme::controlRadius)}};
+    for (const auto& [token, value] : tokens)
+        sheet.replace(QLatin1String(token), value);
+    return sheet;
+}
+
+} // namespace
+
+QColor Theme::fill(Op op, int chunk) const
+{
+    const QColor& base = fill(op);
+    if (chunk % 2 == 0)
+        return base;
+    constexpr double white = 0.42;
+    const auto mix = [](int value) { return static_cast<int>(value + white * (255 - value)); };
+    return QColor(mix(base.red()), mix(base.green()), mix(base.blue()));
+}
+
+const Theme& Theme::dark()
+{
+    static const Theme theme = makeDark();
+    return theme;
+}
+
+const Theme& Theme::light()
+{
+    static const Theme theme = makeLight();
+    return theme;
+}
+
+const Theme& Theme::of(const QPalette& palette)
+{
+    return palette.color(QPalette::Window).lightnessF() < palette.color(QPalette::WindowText).lightnessF() ? dark()
+                                                                                                           : light();
+}
+
+const Theme& Theme::of(const QWidget&)
+{
+    // While the theme changes a widget is told before those in it: their own palettes are still the old ones then.
+    return of(QApplication::palette());
+}
+
+QPalette Theme::palette() const
+{
+    QPalette palette;
+    palette.setColor(QPalette::Window, background);
+    palette.setColor(QPalette::WindowText, text);
+    palette.setColor(QPalette::Base, panel);
+    palette.setColor(QPalette::AlternateBase, lane);
+    palette.setColor(QPalette::Text, text);
+    palette.setColor(QPalette::PlaceholderText, dim);
+    palette.setColor(QPalette::Button, control);
+    palette.setColor(QPalette::ButtonText, text);
+    palette.setColor(QPalette::BrightText, bad);
+    palette.setColor(QPalette::Highlight, accent);
+    palette.setColor(QPalette::HighlightedText, onAccent);
+    palette.setColor(QPalette::Link, accent);
+    palette.setColor(QPalette::LinkVisited, accent);
+    palette.setColor(QPalette::ToolTipBase, control);
+    palette.setColor(QPalette::ToolTipText, text);
+    palette.setColor(QPalette::Light, control);
+    palette.setColor(QPalette::Midlight, control);
+    palette.setColor(QPalette::Mid, hairline);
+    palette.setColor(QPalette::Dark, hairline);
+    palette.setColor(QPalette::Shadow, background);
+    for (const QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
+        palette.setColor(QPalette::Disabled, role, dim);
+    return palette;
+}
+
+void Theme::apply(QApplication& application) const
+{
+    registerIcons();
+    application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    application.setFont(words());
+    application.setPalette(palette());
+    application.setStyleSheet(styleSheet(*this));
+}
+
+QFont Theme::words(TextSize size, QFont::Weight weight)
+{
+    return font({QStringLiteral("Inter"), QStringLiteral("DejaVu Sans"),
+                 QFontDatabase::systemFont(QFontDatabase::GeneralFont).family()},
+                QFont::SansSerif, size, weight);
+}
+
+QFont Theme::numbers(TextSize size, QFont::Weight weight)
+{
+    return font({QStringLiteral("JetBrains Mono"), QStringLiteral("DejaVu Sans Mono"),
+                 QFontDatabase::systemFont(QFontDatabase::FixedFont).family()},
+                QFont::Monospace, size, weight);
+}
+
+QFont Theme::heading()
+{
+    QFont font = words(TextSize::Small, QFont::DemiBold);
+    font.setCapitalization(QFont::AllUppercase);
+    font.setLetterSpacing(QFont::AbsoluteSpacing, 0.4);
+    return font;
+}
+
+} // namespace pipewright

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The one table of colours, fonts and sizes per look, dark and light; those of the operations are the pictures'
+// (core/exchange/picturetheme.h). No other file of the window spells a colour. A widget asks Theme::of(*this) whenever
+// it paints and repaints on QEvent::PaletteChange, so the look is switched at run time by Theme::apply() alone, and
+// nothing has to be told which one is in force.
+#pragma once
+
+#include <QColor>
+#include <QFont>
+#include <QPalette>
+
+#include "core/schedule/block.h"
+
+#include <array>
+
+class QApplication;
+class QWidget;
+
+namespace pipewright {
+
+/// The four text sizes, in device-independent pixels.
+enum class TextSize { Small = 11, Normal = 12, Large = 13, Title = 15 };
+
+struct Theme {
+    bool isDark = false;
+
+    QColor background; ///< first surface: behind the lanes and charts
+    QColor panel;      ///< second surface: side panels, bars, dialogs
+    QColor control;    ///< buttons, selected rows and cards on a panel
+    QColor lane;       ///< a lane's own ground, barely above the background
+    QColor hairline;   ///< every line that separates
+    QColor text, dim;  ///< words and numbers; headings and captions
+    QColor accent;     ///< selection, focus, the one primary action
+    QColor onAccent;   ///< text on the accent
+    QColor good, bad;  ///< gains; limits and errors
+    QColor idle;       ///< the hatch of idle time
+    QColor chartFill;  ///< below a memory curve
+    QColor persistent; ///< weights and optimizer below a memory curve
+    QColor waiting;    ///< bubble bars: warm-up and cool-down
+    QColor ink;        ///< letters on blocks, the same in both looks because the blocks are bright in both
+    QColor texture;    ///< hatches and dots over a block's fill (ink, mostly transparent)
+    QColor selection;  ///< frame of the selected block and dependency arrows
+    std::array<QColor, opCount> fills; ///< by Op
+
+    const QColor& fill(Op op) const { return fills[indexOf(op)]; }
+    /// Every second stage of a device is paler, so that the chunks of a device can be told apart.
+    QColor fill(Op op, int chunk) const;
+
+    static constexpr int blockRadius = 3;
+    static constexpr int controlRadius = 6;
+
+    static const Theme& dark();
+    static const Theme& light();
+    /// The look that a palette belongs to: dark when its window is darker than its text. Also how the
+    /// system's preference is read at start (Qt 6.4 has no colour scheme hint).
+    static const Theme& of(const QPalette& palette);
+    static const Theme& of(const QWidget& widget);
+
+    /// Fusion style, palette, fonts and stylesheet for the whole application. May be called again at any time.
+    void apply(QApplication& application) const;
+    QPalette palette() const;
+
+    /// For words: Inter, or the system's sans.
+    static QFont words(TextSize size = TextSize::Normal, QFont::Weight weight = QFont::Normal);
+    /// For numbers: JetBrains Mono, or DejaVu Sans Mono; figures align in columns.
+    static QFont numbers(TextSize size = TextSize::Normal, QFont::Weight weight = QFont::Normal);
+    /// For headings of panels, drawn in `dim`: small, semi-bold, capitals.
+    static QFont heading();
+};
+
+} // namespace pipewright

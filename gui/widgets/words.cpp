@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/words.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+
+#include <cmath>
+#include <cstdlib>
+
+namespace pipewright {
+
+namespace {
+
+QString tr(const char* text)
+{
+    return QCoreApplication::translate("Words", text);
+}
+
+const QString minus = QStringLiteral("\u2212");
+
+QString sign(bool negative)
+{
+    return negative ? minus : QStringLiteral("+");
+}
+
+} // namespace
+
+QString blockTitle(const Block& block)
+{
+    const std::string_view words = describe(block.op);
+    QString text = QString::fromUtf8(words.data(), static_cast<int>(words.size()));
+    if (!text.isEmpty())
+        text[0] = text[0].toUpper();
+    if (isPass(block.op))
+        text += tr(", microbatch %1").arg(block.microbatch);
+    return text;
+}
+
+QString chipText(const Block& block)
+{
+    return QStringLiteral("%1%2").arg(QLatin1Char(letter(block.op))).arg(block.microbatch);
+}
+
+QString durationText(Nanoseconds value)
+{
+    return QString::fromStdString(formatDuration(value));
+}
+
+QString sizeText(Bytes value)
+{
+    return QString::fromStdString(formatSize(value));
+}
+
+QString percentText(double share)
+{
+    // Round first, so that a tiny negative never shows as "-0.0 %".
+    const double rounded = std::round(share * 1000.0) / 10.0;
+    return (rounded < 0 ? minus : QString()) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" %");
+}
+
+QString multipleText(double value)
+{
+    // Big ones need no decimals, and have no room for them.
+    return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral(" ×");
+}
+
+QString rateText(double perSecond)
+{
+    const int digits = perSecond < 10 ? 2 : perSecond < 100 ? 1 : 0;
+    return QLocale(QLocale::English).toString(perSecond, 'f', digits);
+}
+
+QString signedPercent(double share)
+{
+    const double rounded = std::round(share * 1000.0) / 10.0;
+    if (rounded == 0)
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 %");
+    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" %");
+}
+
+QString signedPoints(double share)
+{
+    const double rounded = std::round(share * 1000.0) / 10.0;
+    if (rounded == 0)
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 pt");
+    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" pt");
+}
+
+QString signedDuration(Nanoseconds value)
+{
+    return value == 0 ? tr("unchanged") : sign(value < 0) + durationText(std::abs(value));
+}
+
+QString signedSize(Bytes value)
+{
+    return value == 0 ? tr("unchanged") : sign(value < 0) + sizeText(std::abs(value));
+}
+
+int fullestDevice(const Metrics& metrics)
+{
+    int best = -1;
+    Bytes most = -1;
+    for (std::size_t d = 0; d < metrics.devices.size(); ++d) {
+        if (metrics.devices[d].peakBytes > most) {
+            most = metrics.devices[d].peakBytes;
+            best = static_cast<int>(d);
+        }
+    }
+    return best;
+}
+
+} // namespace pipewright

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/designbuilder.h"
+#include "core/predict/designcheck.h"
+#include "core/predict/predict.h"
+#include "core/workload/transformer.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+
+class TestDesignBuilder : public QObject {
+    Q_OBJECT
+
+private:
+    static DesignRequest request(const char* family = "1f1b", int devices = 4, int microbatches = 8)
+    {
+        DesignRequest result;
+        result.family = family;
+        result.devices = devices;
+        result.microbatches = microbatches;
+        return result;
+    }
+
+    static std::string errorOf(const DesignRequest& request)
+    {
+        try {
+            makeDesign(request);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return {};
+    }
+
+private Q_SLOTS:
+    void nothingGivenIsUnitTimesAndARunnableModel()
+    {
+        const Design design = makeDesign(request());
+        QVERIFY(design.workload && isRunnable(design.workload->shape));
+        QCOMPARE(design.costs.source, std::string("given"));
+        for (const StageCosts& stage : design.costs.stages) {
+            QCOMPARE(stage.forward, Nanoseconds{1'000'000});
+            QCOMPARE(stage.backward, Nanoseconds{2'000'000});
+            QCOMPARE(stage.update, Nanoseconds{0});
+            QVERIFY(stage.savedUntilInputGrad + stage.savedUntilWeightGrad > 0);
+        }
+        QCOMPARE(design.costs.reduce, Nanoseconds{0});
+        QCOMPARE(design.costs.link.transferTime(1 << 30), Nanoseconds{0});
+        QVERIFY(checkDesign(design).empty());
+    }
+
+    void theModelGrowsWithTheStages()
+    {
+        const Design design = makeDesign(request("1f1b", 16, 4));
+        QCOMPARE(design.workload->shape.layers, 16);
+        QCOMPARE(design.layersPerStage.size(), std::size_t{16});
+    }
+
+    void givenBytesLeaveNoModel()
+    {
+        DesignRequest r = request("interleaved-1f1b");
+        r.chunks = 2;
+        r.saved = 1000;
+        const Design design = makeDesign(r);
+        QVERIFY(!design.workload);
+        QCOMPARE(design.costs.stages[0].savedUntilWeightGrad, Bytes{500}); // a chunk's half, all of it until W
+        QCOMPARE(design.costs.stages[0].savedUntilInputGrad, Bytes{0});
+        QCOMPARE(design.costs.stages[0].parameters, Bytes{0});
+        r.savedForWeightGrad = 400;
+        QCOMPARE(makeDesign(r).costs.stages[0].savedUntilWeightGrad, Bytes{200});
+        QCOMPARE(makeDesign(r).costs.stages[0].savedUntilInputGrad, Bytes{300});
+        r.model = "byte-gpt";
+        QVERIFY(errorOf(r).find("--saved") != std::string::npos);
+    }
+
+    void timesPerChunkAreNotSplit()
+    {
+        DesignRequest r = request("interleaved-1f1b");
+        r.chunks = 2;
+        r.forward = 3'000'000;
+        QCOMPARE(makeDesign(r).costs.stages[0].forward, Nanoseconds{1'500'000});
+        r.perChunk = true;
+        QCOMPARE(makeDesign(r).costs.stages[0].forward, Nanoseconds{3'000'000});
+    }
+
+    void givenTimesWinOverTheFormula()
+    {
+        DesignRequest r = request();
+        r.model = "llama-3-8b";
+        const Design formula = makeDesign(r);
+        QVERIFY(formula.costs.stages[1].forward > 0 && formula.costs.stages[1].update > 0);
+        r.weightGrad = 5;
+        r.transfer = 7;
+        const Design mixed = makeDesign(r);
+        QCOMPARE(mixed.costs.stages[1].forward, formula.costs.stages[1].forward);
+        QCOMPARE(mixed.costs.stages[1].weightGrad, Nanoseconds{5});
+        QCOMPARE(mixed.costs.stages[1].backward, mixed.costs.stages[1].inputGrad + 5);
+        QCOMPARE(mixed.costs.linkBetween(0, 1).transferTime(1 << 30), Nanoseconds{7});
+        QVERIFY(mixed.costs.source.find("times given") != std::string::npos);
+        QCOMPARE(mixed.cluster.devices.size(), std::size_t{4});
+    }
+
+    void aPartitionCountsTransformerLayersOrAll()
+    {
+        DesignRequest r = request("1f1b", 3, 4);
+        r.layersPerStage = {3, 3, 2};
+        QCOMPARE(makeDesign(r).layersPerStage, (std::vector<int>{4, 3, 3}));
+        r.layersPerStage = {4, 4, 2};
+        QCOMPARE(makeDesign(r).layersPerStage, (std::vector<int>{4, 4, 2}));
+        r.layersPerStage = {3, 3, 3};
+        QVERIFY(errorOf(r).find("--layers-per-stage") != std::string::npos);
+        r.layersPerStage = {5, 5};
+        QVERIFY(errorOf(r).find("2 numbers for 3 stages") != std::string::npos);
+    }
+
+    void aDeviceStandsInTheClusterMadeOfIt()
+    {
+        DesignRequest r = request();
+        r.device = "h100-sxm";
+        const Design design = makeDesign(r);
+        QCOMPARE(design.cluster.devices.size(), std::size_t{4});
+        QVERIFY(design.cluster.devices[0].memory > 0);
+        QVERIFY(design.cluster.link.bandwidth > 0);
+        r.cluster = "h200-node";
+        QVERIFY(errorOf(r).find("--device") != std::string::npos);
+    }
+
+    void aCheckNamesTheDeviceWhoseMemoryIsShort()
+    {
+        DesignRequest r = request();
+        r.saved = 1 << 20;
+        Design design = makeDesign(r);
+        design.cluster.devices[0].memory = 4 << 20; // exactly what four microbatches need
+        design.cluster.devices[1].memory = 2 << 20; // one microbatch less than its three
+        const Diagnostics diagnostics = checkDesign(design);
+        QCOMPARE(diagnostics.size(), std::size_t{1});
+        QCOMPARE(diagnostics[0].where, std::string("device 1"));
+        QVERIFY(diagnostics[0].what.find("3 MiB") != std::string::npos);
+    }
+
+    void aCheckOfAnUnfinishedScheduleSaysWhatIsMissing()
+    {
+        Design design = makeDesign(request());
+        design.schedule.order[2].pop_back();
+        QVERIFY(hasErrors(checkDesign(design)));
+    }
+};
+
+PIPEWRIGHT_TEST(TestDesignBuilder, QCoreApplication)
+#include "tst_designbuilder.moc"

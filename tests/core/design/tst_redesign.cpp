@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design under one changed premise keeps the rest, and its costs follow.
+#include "core/buildingblock/publishedblocklist.h"
+#include "core/design/newdesign.h"
+#include "core/design/redesign.h"
+#include "core/predict/predict.h"
+#include "core/presets/presets.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <numeric>
+
+using namespace pipewright;
+
+namespace {
+
+Design llama()
+{
+    const PresetLibrary presets;
+    NewDesign choice;
+    choice.workload = presets.workload("llama-3-8b");
+    choice.cluster = presets.cluster("h200-node", 4);
+    return makeDesign(choice);
+}
+
+} // namespace
+
+class RedesignTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void aFamilysOwnChoiceIsWithFamilyWithoutOne()
+    {
+        const Design base = llama();
+        const Design half = withFamily(base, *findFamily("v-auto"), {std::nullopt, 0.5});
+        const Design whole = withFamily(base, *findFamily("v-auto"), {std::nullopt, 1.0});
+        const auto peak = [](const Design& design) {
+            double most = 0;
+            for (const DeviceMetrics& device : predict(design).metrics.devices)
+                most = std::max(most, device.peakActivations);
+            return most;
+        };
+        QVERIFY(peak(half) <= 2.0 + 1e-9);
+        QVERIFY(peak(whole) <= 4.0 + 1e-9);
+        QVERIFY(peak(half) < peak(whole));
+        QCOMPARE(withFamily(base, *findFamily("interleaved-1f1b"), {4, std::nullopt}).schedule.chunks(), 4);
+        QVERIFY_THROWS_EXCEPTION(Error, withFamily(base, *findFamily("1f1b"), {3, std::nullopt}));
+    }
+
+    void sequencesAreCutAndJoinedAgain()
+    {
+        const auto work = [](const Design& design) { return predict(design).metrics.ideal; };
+        const auto near = [](Nanoseconds a, Nanoseconds b) { return std::abs(double(a - b)) <= 1e-3 * double(b); };
+        const Family &whole = *findFamily("1f1b"), &cut = *findFamily("seq1f1b");
+        Design measured = withFamily(llama(), whole);
+        measured.costs.source = "measured: run.db";
+        Design given = measured;
+        given.workload.reset();
+        given.layersPerStage.clear();
+        for (const Design& base : {withFamily(llama(), whole), measured, given}) {
+            const Design pieces = withFamily(base, cut);
+            QCOMPARE(pieces.schedule.microbatches, 4 * base.schedule.microbatches);
+            QVERIFY2(near(work(pieces), work(base)), base.costs.source.c_str()); // the same work in smaller portions
+            QVERIFY(predict(pieces).metrics.makespan < predict(base).metrics.makespan);
+            if (base.workload) {
+                QCOMPARE(pieces.workload->shape.sequencePieces, 4);
+                QCOMPARE(pieces.workload->shape.tokens() * 4, base.workload->shape.tokens());
+                QVERIFY(pieces.costs.stages[1].sequenceGradient > 0);
+            }
+            const Design back = withFamily(pieces, whole);
+            QCOMPARE(back.schedule, base.schedule);
+            QVERIFY(near(work(back), work(base)));
+        }
+        Design odd = withFamily(llama(), whole);
+        odd.workload->shape.sequence = 8190;
+        QVERIFY_THROWS_EXCEPTION(Error, withFamily(odd, cut));
+
+        NewDesign choice;
+        choice.workload = PresetLibrary().workload("llama-3-8b");
+        choice.cluster = PresetLibrary().cluster("h200-node", 4);
+        choice.family = "seq1f1b";
+        choice.pieces = 2;
+        QCOMPARE(makeDesign(choice).workload->shape.sequencePieces, 2);
+    }
+
+    void anUnrolledBlockIsADesignThatRuns()
+    {
+        const Design base = llama();
+        const Design design = withSchedule(base, unroll(*blockOfFamily("v-half", 4, 8), 8));
+        QCOMPARE(design.schedule.stages(), 8);
+        QCOMPARE(design.layersPerStage.size(), std::size_t(8));
+        QVERIFY(predict(design).metrics.makespan > 0);
+        QCOMPARE(design.cluster, base.cluster);
+    }
+
+    void anotherCutMovesWorkAndBytesWithItsLayers()
+    {
+        const Design base = llama();
+        std::vector<int> cut = base.layersPerStage;
+        ++cut[1];
+        --cut[2];
+        const Design design = withPartition(base, cut);
+        QCOMPARE(design.layersPerStage, cut);
+        QCOMPARE(design.schedule, base.schedule);
+        QVERIFY(design.costs.stages[1].forward > base.costs.stages[1].forward);
+        QVERIFY(design.costs.stages[2].parameters < base.costs.stages[2].parameters);
+        QCOMPARE(design.costs.stages[0], base.costs.stages[0]);
+        QCOMPARE(withPartition(design, base.layersPerStage), base);
+
+        Design measured = base;
+        measured.costs.source = "measured: run.db";
+        for (StageCosts& stage : measured.costs.stages)
+            stage.forward *= 3;
+        const Design recut = withPartition(measured, cut);
+        QCOMPARE(recut.costs.source, measured.costs.source);
+        QVERIFY(recut.costs.stages[1].forward > measured.costs.stages[1].forward);
+
+        QVERIFY_THROWS_EXCEPTION(Error, withPartition(base, {40, 0, 0, 0}));
+        QVERIFY_THROWS_EXCEPTION(Error, withPartition(base, {34}));
+        Design plain = base;
+        plain.workload.reset();
+        QVERIFY_THROWS_EXCEPTION(Error, withPartition(plain, cut));
+    }
+
+    void aBorderMovesUntilOneLayerIsLeft()
+    {
+        QCOMPARE(withBorderMoved({5, 4, 3}, 0, 2), (std::vector<int>{7, 2, 3}));
+        QCOMPARE(withBorderMoved({5, 4, 3}, 1, -9), (std::vector<int>{5, 1, 6}));
+        QCOMPARE(withBorderMoved({5, 4, 3}, 1, 9), (std::vector<int>{5, 6, 1}));
+    }
+
+    void aFasterDeviceShortensItsStagesWhereAFormulaGaveTheTimes()
+    {
+        const Design base = llama();
+        Cluster cluster = base.cluster;
+        cluster.devices[1].peakFlops *= 2;
+        const Design design = withCluster(base, cluster);
+        QVERIFY(design.costs.stages[1].forward < base.costs.stages[1].forward);
+        QCOMPARE(design.costs.stages[0].forward, base.costs.stages[0].forward);
+
+        Design measured = base;
+        measured.costs.source = "measured: run.db";
+        QCOMPARE(withCluster(measured, cluster).costs, measured.costs);
+        cluster.link.latency = 7000;
+        cluster.linkOfPair[{0, 1}] = {"slow", 9000, 1e9, {}};
+        const Design linked = withCluster(measured, cluster);
+        QCOMPARE(linked.costs.link.latency, Nanoseconds(7000));
+        QCOMPARE(linked.costs.linkBetween(0, 1).latency, Nanoseconds(9000));
+        QCOMPARE(linked.costs.stages, measured.costs.stages);
+        cluster.devices.pop_back();
+        QVERIFY_THROWS_EXCEPTION(Error, withCluster(base, cluster));
+    }
+};
+
+PIPEWRIGHT_TEST(RedesignTest, NoApplication)
+#include "tst_redesign.moc"

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The other formats: what torchtitan, Automodel, JaxPP and Megatron get, what is read of the zero-bubble tools'
+// lines, and the Chrome trace event by event.
+#include "core/design/stagecosts.h"
+#include "core/exchange/chrometrace.h"
+#include "core/exchange/exchange.h"
+#include "core/exchange/jaxpp.h"
+#include "core/exchange/megatronlayout.h"
+#include "core/exchange/saillines.h"
+#include "core/families/family.h"
+#include "core/predict/predict.h"
+#include "core/workload/transformer.h"
+#include "makers/schedules.h"
+#include "testmain.h"
+
+#include <nlohmann/json.hpp>
+
+#include <QProcess>
+#include <QRegularExpression>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+Design designOf(const Schedule& schedule)
+{
+    Design design;
+    design.name = "zb-h1 \"on\" 4";
+    design.schedule = schedule;
+    design.costs = unitCosts(schedule.stages());
+    return design;
+}
+
+Design familyDesign(const char* name, int devices, int microbatches, std::optional<int> chunks = {})
+{
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = microbatches;
+    parameters.chunks = chunks;
+    return designOf(makeSchedule(name, parameters));
+}
+
+/// With a model whose layers are cut into `layersPerStage`, embedding and head included.
+Design withModel(Design design, std::vector<int> layersPerStage, int transformerLayers)
+{
+    ModelShape shape;
+    shape.layers = transformerLayers;
+    shape.tiedHead = false;
+    shape.microbatchSize = 2;
+    Workload workload;
+    workload.shape = shape;
+    workload.layers = layersOf(shape);
+    design.workload = workload;
+    design.layersPerStage = std::move(layersPerStage);
+    return design;
+}
+
+QString textOf(const Design& design, const char* format)
+{
+    return QString::fromStdString(exportFormat(format).write(design, {"demo.csv"}).text);
+}
+
+bool warns(const Design& design, const char* format, const char* about)
+{
+    for (const Diagnostic& d : exportFormat(format).write(design, {}).diagnostics)
+        if (d.severity == Severity::Warning && d.what.find(about) != std::string::npos)
+            return true;
+    return false;
+}
+
+QString sailMessage(const char* text)
+{
+    try {
+        importSailLines(text, "zb.txt");
+    } catch (const Error& error) {
+        return QString::fromStdString(error.what());
+    }
+    return {};
+}
+
+} // namespace
+
+class TstExchange : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyFormatIsFoundByItsName()
+    {
+        for (const ExportFormat& format : exportFormats())
+            QCOMPARE(exportFormat(format.name).title, format.title);
+        QVERIFY_THROWS_EXCEPTION(Error, exportFormat("csv"));
+        ImportOptions options;
+        options.format = "nothing";
+        QVERIFY_THROWS_EXCEPTION(Error, importDesign("0F0,0B0\n", "s", options));
+    }
+
+    void theKindOfAnImportedFileIsFoundOut()
+    {
+        const auto order = schedule(1, {0}, {"F0.0 I0.0 W0.0"}).order;
+        QVERIFY(importDesign("0F0,0I0,0W0\n", "s").design.schedule.order == order);
+        QVERIFY(importDesign("F0 B0 W0\n", "s").design.schedule.order == order);
+    }
+
+    void torchtitanGetsItsNumbersAndModules()
+    {
+        const Design design = withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5);
+        const QString text = textOf(design, "torchtitan");
+        for (const char* line :
+             {"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule = \"PipelineScheduleMulti\"",
+              "pipeline_parallel_schedule_csv = \"demo.csv\"", "pipeline_parallel_microbatch_size = 2",
+              "local_batch_size = 16  # 8 microbatches", "    [\"tok_embeddings\", \"layers.0\", \"layers.1\"],",
+              "    [\"layers.2\", \"layers.3\", \"layers.4\", \"norm\", \"output\"],"})
+            QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
+        QVERIFY(!warns(design, "torchtitan", "puts stage"));
+    }
+
+    void automodelGetsTheSameWithItsOwnNames()
+    {
+        const QString text = textOf(withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5), "automodel");
+        for (const char* line :
+             {"  pp_size: 2", "  pp_schedule_csv: \"demo.csv\"", "  pp_batch_size: 16  # 8 microbatches",
+              "    - [\"model.layers.2\", \"model.layers.3\", \"model.layers.4\", \"model.norm\", \"lm_head\"]"})
+            QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
+    }
+
+    void aPlacementThatIsNoLoopIsWarnedAbout()
+    {
+        const Design v = designOf(schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"}));
+        QVERIFY(warns(v, "torchtitan", "torchtitan puts stage 2 on rank 0, the design on device 1"));
+        QVERIFY(!textOf(v, "torchtitan").contains("module_fqns"));
+        QVERIFY(!warns(familyDesign("interleaved-1f1b", 4, 8, 2), "torchtitan", "puts stage"));
+    }
+
+    void aNameCannotBreakOutOfAComment()
+    {
+        Design design = familyDesign("1f1b", 2, 4);
+        design.name = "x\n[training]\"\"\"\\";
+        QVERIFY(textOf(design, "torchtitan").startsWith("# Pipewright: x [training]"));
+        QVERIFY(textOf(design, "jaxpp")
+                    .startsWith(
+                        "\"\"\"Pipewright schedule x [training]    : 2 stages on 2 actors, 4 microbatches.\"\"\"\n"));
+    }
+
+    void jaxppListsTheTasksOfEveryActor()
+    {
+        const QString text =
+            textOf(designOf(schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"})), "jaxpp");
+        QVERIFY(text.contains("class PipewrightZbH1On4(BaseSchedule):"));
+        QVERIFY(text.contains("is_partial_bwd: bool = field(default=False, init=False)"));
+        QVERIFY(text.contains("        \"F0.0 F0.1 B0.0 B0.1 \"\n"));
+        QVERIFY(text.contains("        \"F1.0 B1.0 F1.1 B1.1 \"\n"));
+        QVERIFY(text.contains("ACTOR_OF_STAGE = (0, 1,)"));
+    }
+
+    void jaxppGetsBothHalvesOfStageZeroTogether()
+    {
+        const Design design = designOf(
+            schedule(2, {0, 1}, {"F0.0 I0.0 F0.1 W0.0 I0.1 W0.1", "F1.0 B1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split));
+        Design mayBeSplit = design;
+        mayBeSplit.schedule.firstStageMaySplit = true;
+        const ExportedText exported = jaxppSchedule(mayBeSplit);
+        const QString text = QString::fromStdString(exported.text);
+        QVERIFY2(text.contains("\"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1 \""), qPrintable(text));
+        QVERIFY2(text.contains("\"F1.0 I1.0 W1.0 F1.1 I1.1 W1.1 \""), qPrintable(text));
+        QVERIFY(text.contains("TaskType.BWD_I"));
+        QCOMPARE(exported.diagnostics.size(), std::size_t{1});
+        QVERIFY(exported.diagnostics[0].what.starts_with("1 input gradients"));
+    }
+
+    void jaxppFusesWhatOverlaps()
+    {
+        Design design = designOf(schedule(
+            3, {0, 1}, {"F0.0 F0.1 F0.2 I0.0 W0.0 I0.1 W0.1 I0.2 W0.2", "F1.0 B1.0 F1.1 I1.1 W1.1 F1.2 I1.2 W1.2"},
+            BackwardStyle::Split));
+        design.schedule.overlaps = {{{Op::F, 0, 2}, {Op::I, 0, 0}}, {{Op::B, 1, 0}, {Op::F, 1, 1}}};
+        const ExportedText exported = jaxppSchedule(design);
+        QVERIFY(exported.diagnostics.empty());
+        const QString text = QString::fromStdString(exported.text);
+        QVERIFY2(text.contains("\"F1.0 I1.0&W1.0&F1.1 I1.1 W1.1 F1.2 I1.2 W1.2 \""),
+                 qPrintable(text)); // all three tasks of the pair
+        QVERIFY2(text.contains("\"F0.0 F0.1 F0.2&I0.0&W0.0 I0.1 W0.1 I0.2 W0.2 \""),
+                 qPrintable(text)); // both halves of stage 0
+        QVERIFY(text.contains("import BaseSchedule, FusedTask, Task, TaskType"));
+        QVERIFY(!textOf(familyDesign("zb-h1", 2, 4), "jaxpp").contains("Fused")); // older releases have no such class
+    }
+
+    void generatedPythonParsesAndGivesTheTasks()
+    {
+        const QString python = QStandardPaths::findExecutable("python3");
+        if (python.isEmpty())
+            QSKIP("python3 is not installed");
+        QTemporaryDir folder;
+        const auto write = [&](const QString& name, const QByteArray& content) {
+            QFile file(folder.filePath(name));
+            QVERIFY(file.open(QIODevice::WriteOnly) && file.write(content) == content.size());
+        };
+        // What the file needs of JaxPP, so that it can be run here.
+        QVERIFY(QDir(folder.path()).mkpath("jaxpp"));
+        write("jaxpp/__init__.py", "");
+        write("jaxpp/schedules.py", "from dataclasses import dataclass, field\nfrom enum import Enum\n"
+                                    "class TaskType(Enum):\n    FWD = 1\n    BWD = 2\n    BWD_I = 3\n    BWD_W = 4\n"
+                                    "@dataclass(frozen=True)\nclass Task:\n    stage_id: int\n    mubatch_idx: int\n   "
+                                    " ty: TaskType\n    latency: int\n"
+                                    "    @classmethod\n    def make(cls, stage_id, mubatch_idx, ty, latency=1):\n      "
+                                    "  return cls(stage_id, mubatch_idx, ty, latency)\n"
+                                    "class FusedTask(tuple):\n    pass\n"
+                                    "@dataclass(eq=True, frozen=True)\nclass BaseSchedule:\n    num_stages: int\n"
+                                    "    is_partial_bwd: bool = field(default=False, init=False)\n");
+        for (const Family& family : families()) {
+            FamilyParameters parameters;
+            if (hasErrors(family.check(parameters)))
+                continue;
+            Design design = designOf(makeSchedule(family.name, parameters));
+            design.name = "plan";
+            if (design.schedule.replicas() > 1)
+                continue; // JaxPP has no word for a second replica
+            write("plan.py", jaxppSchedule(design).text.c_str());
+            QProcess run;
+            run.setWorkingDirectory(folder.path());
+            run.start(python, {"-c", "import py_compile; py_compile.compile('plan.py', doraise=True)\n"
+                                     "from plan import MICROBATCHES, PipewrightPlan, Task\ns = PipewrightPlan()\nt = "
+                                     "s.tasks(MICROBATCHES)\n"
+                                     "n = sum(type(u) is not Task for l in t for u in l)\n"
+                                     "t = [[x for u in l for x in ((u,) if type(u) is Task else u)] for l in t]\n"
+                                     "assert all(s.get_mpmd_idx(x.stage_id) == a for a, l in enumerate(t) for x in l)\n"
+                                     "print(len(t), s.num_stages, sum(map(len, t)), n)"});
+            QVERIFY(run.waitForFinished());
+            const QString out = run.readAllStandardOutput().trimmed();
+            QVERIFY2(run.exitCode() == 0, run.readAllStandardError().constData());
+            const Schedule& s = design.schedule;
+            const bool split = std::any_of(s.order.begin(), s.order.end(), [](const std::vector<Block>& blocks) {
+                return std::any_of(blocks.begin(), blocks.end(), [](const Block& b) { return b.op == Op::I; });
+            });
+            QCOMPARE(out, QString("%1 %2 %3 %4")
+                              .arg(s.devices())
+                              .arg(s.stages())
+                              .arg(s.stages() * s.microbatches * (split ? 3 : 2))
+                              .arg(s.overlaps.size()));
+        }
+    }
+
+    void layoutsAreReadAsMegatronReadsThem()
+    {
+        const auto stages = parseMegatronLayout("Et*3|(tt|)*29,m|L", "layout");
+        QCOMPARE(stages.size(), std::size_t{32});
+        QCOMPARE(stages[0], std::string("Ettt"));
+        for (int i = 1; i < 30; ++i)
+            QCOMPARE(stages[i], std::string("tt"));
+        QCOMPARE(stages[30], std::string("m"));
+        QCOMPARE(stages[31], std::string("L"));
+        QCOMPARE(megatronLayoutText(stages), std::string("Et*3|(tt|)*29m|L"));
+        QVERIFY((parseMegatronLayout("(|tt)*2,tL", "l") == std::vector<std::string>{"", "tt", "tttL"}));
+        QVERIFY((parseMegatronLayout("E(t*2|)*2|L", "l") == std::vector<std::string>{"Ett", "tt", "", "L"}));
+    }
+
+    void layoutsThatAreNoneAreRefused_data()
+    {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("message");
+        const auto row = [](const char* text, const char* message) {
+            QTest::newRow(message) << QString(text) << QString(message);
+        };
+        row("Ett|xL", "layout: error: character 5: \"x\" is not part of a layout");
+        row("E(tt|", "the bracket is not closed");
+        row("E(tt|)L", "a group is not empty and is followed by *");
+        row("E()*3", "a group is not empty");
+        row("E((t)*2)*3", "a group inside a group");
+        row("Et*|L", "a number from 1 on is expected after *");
+        row("Et*0|L", "a number from 1 on is expected");
+        row("(t*60000|)*60000", "more than 65536");
+        row("*3", "\"*\" is not part of a layout");
+        row("|||", "the layout has no layer");
+        row("", "the layout has no layer");
+    }
+    void layoutsThatAreNoneAreRefused()
+    {
+        QFETCH(QString, text);
+        QFETCH(QString, message);
+        try {
+            parseMegatronLayout(text.toStdString(), "layout");
+            QFAIL("accepted");
+        } catch (const Error& error) {
+            QVERIFY2(QString(error.what()).contains(message), error.what());
+        }
+    }
+
+    void everyPartitionReadsBackAsItself()
+    {
+        std::uint32_t state = 7;
+        const auto next = [&](std::uint32_t below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
+        for (int round = 0; round < 500; ++round) {
+            std::vector<std::string> stages(1 + next(12));
+            for (std::string& stage : stages)
+                stage = std::string(next(4), 't');
+            stages.front().insert(0, "E");
+            stages.back() += 'L';
+            QVERIFY2(parseMegatronLayout(megatronLayoutText(stages), "l") == stages,
+                     megatronLayoutText(stages).c_str());
+        }
+    }
+
+    void aDesignsPartitionBecomesALayout()
+    {
+        const Design design = withModel(familyDesign("interleaved-1f1b", 2, 4, 4), {2, 2, 2, 2, 2, 2, 2, 1}, 13);
+        QCOMPARE(textOf(design, "megatron-layout"),
+                 QString("--pipeline-model-parallel-size 2\n--pipeline-model-parallel-layout \"Et|(tt|)*6L\"\n"
+                         "--microbatch-group-size-per-virtual-pipeline-stage 2\n"));
+        QVERIFY(exportFormat("megatron-layout").write(design, {}).diagnostics.empty());
+        QVERIFY_THROWS_EXCEPTION(Error, megatronLayout(familyDesign("1f1b", 2, 4)));
+    }
+
+    void anOrderThatMegatronWouldNotRunIsWarnedAbout()
+    {
+        QVERIFY(megatronGroup(familyDesign("1f1b", 4, 8).schedule) == 0);
+        QVERIFY(megatronGroup(familyDesign("interleaved-1f1b", 4, 8, 2).schedule) == 4);
+        for (const char* other : {"gpipe", "eager-1f1b", "zb-h1", "looped-bfs"})
+            QVERIFY2(!megatronGroup(familyDesign(other, 4, 8).schedule), other);
+        QVERIFY(warns(withModel(familyDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout",
+                      "the order is not Megatron's 1F1B"));
+        Schedule moved = familyDesign("1f1b", 2, 4).schedule;
+        std::swap(moved.order[0][1], moved.order[0][2]);
+        QVERIFY(!megatronGroup(moved));
+    }
+
+    void sailLinesWithOneStagePerDevice()
+    {
+        const Imported i = importSailLines("F0 F1 B0 W0 B1 W1\nF0,B0,F1,W0,B1,W1\n", "zb.txt");
+        QVERIFY(i.design.schedule.order
+                == schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1", "F1.0 I1.0 F1.1 W1.0 I1.1 W1.1"}).order);
+        QVERIFY(importSailLines("F0 BW0\n", "zb.txt").design.schedule.order == schedule(1, {0}, {"F0.0 B0.0"}).order);
+    }
+
+    void sailLinesInAVKnowWhoseBackwardComesFirst()
+    {
+        // B of the second chunk, as the tools print it.
+        const Imported upper = importSailLines("F0 f0 B0 W0 b0 w0\nF0 f0 B0 W0 b0 w0\n", "zb.txt");
+        const std::vector<std::string> lanes = {"F0.0 F3.0 I3.0 W3.0 I0.0 W0.0", "F1.0 F2.0 I2.0 W2.0 I1.0 W1.0"};
+        QVERIFY(upper.design.schedule.order == schedule(1, {0, 1, 1, 0}, lanes).order);
+        QVERIFY((upper.design.schedule.deviceOfStage == std::vector<int>{0, 1, 1, 0}));
+        // b of the second chunk.
+        const Imported lower = importSailLines("F0 f0 b0 w0 B0 W0\nF0 f0 b0 w0 B0 W0\n", "zb.txt");
+        QVERIFY(lower.design.schedule.order == upper.design.schedule.order);
+    }
+
+    void badSailCellsAreNamedByLineAndCell()
+    {
+        QVERIFY(sailMessage("F0 X0\n").contains("zb.txt:1: error: cell 2, \"X0\": unknown pass \"X\""));
+        QVERIFY(sailMessage("F0 B0 W0\nF0 B W0\n")
+                    .contains("zb.txt:2: error: cell 2, \"B\": a microbatch number is expected"));
+        QVERIFY(sailMessage("F0x\n").contains("cell 1, \"F0x\""));
+        QVERIFY(sailMessage("F70000 B0\n").contains("microbatch number too large"));
+        QVERIFY(sailMessage("F0 F0 B0 W0\n").contains("cell 2 (F0.0): the same block is placed twice"));
+        QVERIFY(sailMessage("F0 B0\n").contains("missing block W0.0"));
+        QVERIFY(sailMessage("").contains("there is no block"));
+        QVERIFY(sailMessage("F0 f0 B0 W0 b0\n").contains("zb.txt:1: error: missing block W0.0"));
+    }
+
+    void chromeTraceHasEveryTaskOnceWithExactTimes()
+    {
+        Design design = familyDesign("zb-h1", 4, 8);
+        design.costs.link.latency = 123;
+        design.costs.stages[1].forward = 1'234'567;
+        const Prediction prediction = predict(design);
+        const std::string text = chromeTrace(prediction.program, prediction.timeline, design.name);
+        const auto json = nlohmann::json::parse(text);
+        QCOMPARE(json["otherData"]["title"].get<std::string>(), design.name);
+        std::size_t slices = 0, starts = 0, steps = 0, finishes = 0, counters = 0, processes = 0;
+        std::map<std::pair<int, int>, double> busyUntil;
+        for (const auto& event : json["traceEvents"]) {
+            const std::string phase = event["ph"];
+            starts += phase == "s";
+            steps += phase == "t";
+            finishes += phase == "f";
+            counters += phase == "C";
+            processes += phase == "M" && event["name"] == "process_name";
+            if (phase != "X")
+                continue;
+            ++slices;
+            const auto id = event["args"]["task"].get<std::size_t>();
+            QCOMPARE(std::llround(event["ts"].get<double>() * 1000), prediction.timeline.start[id]);
+            QCOMPARE(std::llround(event["dur"].get<double>() * 1000),
+                     prediction.timeline.end[id] - prediction.timeline.start[id]);
+        }
+        QCOMPARE(slices, prediction.program.tasks.size());
+        const auto transfers = static_cast<std::size_t>(prediction.program.transferCount());
+        QVERIFY(starts == transfers && steps == transfers && finishes == transfers);
+        std::size_t samples = 0;
+        for (const auto& curve : prediction.timeline.memory)
+            samples += curve.size();
+        QCOMPARE(counters, samples);
+        QCOMPARE(processes, std::size_t{4});
+        // Three decimals, always: nothing passes through a double.
+        const QRegularExpression times("\"(ts|dur)\":(?!\\d+\\.\\d{3}[,}])");
+        QVERIFY(!times.match(QString::fromStdString(text)).hasMatch());
+        QVERIFY(text.find("\"dur\":1234.567") != std::string::npos);
+    }
+
+    void slicesOfOneThreadNeverOverlapInAChromeTrace()
+    {
+        Design design = familyDesign("gpipe", 4, 16);
+        design.costs.link.latency = 2500; // longer than a forward: several transfers are under way at once
+        const Prediction prediction = predict(design);
+        const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, ""));
+        std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+        for (const auto& event : json["traceEvents"])
+            if (event["ph"] == "X")
+                threads[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>()
+                                                                                    + event["dur"].get<double>());
+        QVERIFY(threads.count({1, 2})); // a second thread for transfers was needed
+        for (auto& [thread, slices] : threads) {
+            std::sort(slices.begin(), slices.end());
+            for (std::size_t i = 1; i < slices.size(); ++i)
+                QVERIFY(slices[i].first >= slices[i - 1].second - 1e-6);
+        }
+    }
+
+    void tasksThatWereNotRunAreLeftOutOfAChromeTrace()
+    {
+        Prediction prediction = predict(familyDesign("1f1b", 2, 2));
+        const TaskId gone = static_cast<TaskId>(prediction.program.tasks.size() / 2);
+        prediction.timeline.start[gone] = prediction.timeline.end[gone] = notRun;
+        const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, "x"));
+        std::size_t slices = 0;
+        for (const auto& event : json["traceEvents"])
+            slices += event["ph"] == "X";
+        QCOMPARE(slices, prediction.program.tasks.size() - 1);
+    }
+
+    void whatIsLeftOutIsSaid()
+    {
+        Design design = familyDesign("1f1b", 2, 2);
+        design.schedule.pins.push_back({{Op::F, 0, 1}, 5000});
+        design.dataflow.shared.push_back({0, 1, 16});
+        for (const char* format : {"pytorch-csv", "pytorch-comms-csv", "torchtitan", "automodel", "jaxpp"}) {
+            QVERIFY2(warns(design, format, "pinned start times"), format);
+            QVERIFY2(warns(design, format, "shared parameters"), format);
+        }
+    }
+};
+
+PIPEWRIGHT_TEST(TstExchange, NoApplication)
+#include "tst_exchange.moc"

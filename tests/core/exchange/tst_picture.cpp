@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/diagnostic.h"
+#include "core/exchange/laneblocks.h"
+#include "core/exchange/svgwriter.h"
+#include "core/exchange/timelinepicture.h"
+#include "testmain.h"
+
+#include <QTest>
+#include <QXmlStreamReader>
+
+#include <map>
+
+using namespace pipewright;
+
+namespace {
+
+// `devices` independent chains of F then B per microbatch: enough of a program to draw.
+struct Scene {
+    Design design;
+    Prediction prediction;
+};
+
+Scene chains(int devices, int microbatches, Nanoseconds forward, Nanoseconds backward)
+{
+    Scene scene;
+    scene.design.name = "chains";
+    scene.design.schedule.family = "custom";
+    Program& program = scene.prediction.program;
+    program.stages = devices;
+    program.microbatches = microbatches;
+    program.devices.resize(static_cast<std::size_t>(devices));
+    Timeline& timeline = scene.prediction.timeline;
+    for (int device = 0; device < devices; ++device) {
+        program.deviceOfStage.push_back(device);
+        Nanoseconds now = 0;
+        for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
+            for (const Op op : {Op::F, Op::I}) {
+                Task task;
+                task.op = op;
+                task.stage = task.device = device;
+                task.microbatch = microbatch;
+                program.tasks.push_back(task);
+                timeline.start.push_back(now);
+                now += op == Op::F ? forward : backward;
+                timeline.end.push_back(now);
+            }
+        }
+        scene.prediction.metrics.makespan = now;
+    }
+    return scene;
+}
+
+// Counts elements by name, and fails on anything that is not well-formed XML.
+std::map<QString, int> elementsOf(const std::string& svg, bool* wellFormed)
+{
+    QXmlStreamReader reader(QByteArray::fromStdString(svg));
+    std::map<QString, int> count;
+    while (!reader.atEnd())
+        if (reader.readNext() == QXmlStreamReader::StartElement)
+            ++count[reader.name().toString()];
+    *wellFormed = !reader.hasError();
+    return count;
+}
+
+int occurrences(const std::string& text, const std::string& what)
+{
+    int count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+        ++count;
+    return count;
+}
+
+} // namespace
+
+class TestPicture : public QObject {
+    Q_OBJECT
+
+private slots:
+    void thePictureIsWellFormedAndUsesOnlyPlainShapes()
+    {
+        const Scene scene = chains(3, 4, 1'000'000, 1'500'000);
+        for (const bool dark : {false, true}) {
+            PictureOptions options;
+            options.dark = dark;
+            const std::string svg = timelineSvg(scene.design, scene.prediction, options);
+            bool wellFormed = false;
+            const auto elements = elementsOf(svg, &wellFormed);
+            QVERIFY(wellFormed);
+            for (const auto& [name, count] : elements)
+                QVERIFY2(QStringList({"svg", "title", "rect", "path", "line", "text"}).contains(name),
+                         qPrintable(name));
+            QVERIFY(svg.find(dark ? "#15171c" : "#f4f5f8") != std::string::npos);
+            QVERIFY(svg.find(">Device 2<") != std::string::npos);
+            QVERIFY(svg.find(">10 ms<") != std::string::npos);
+            QVERIFY(svg.find(">4 microbatches<") == std::string::npos
+                    && svg.find("4 microbatches") != std::string::npos);
+        }
+    }
+
+    void everyVisibleBlockCarriesItsLetter()
+    {
+        const Scene scene = chains(2, 4, 1'000'000, 1'000'000);
+        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        QCOMPARE(occurrences(svg, ">F</text>"), 2 * 4 + 1); // and the legend's
+        QCOMPARE(occurrences(svg, ">I</text>"), 2 * 4 + 1);
+        QCOMPARE(occurrences(svg, ">W</text>"), 0);
+    }
+
+    void namesAreEscaped()
+    {
+        Scene scene = chains(1, 1, 5, 5);
+        scene.design.name = "<b> & \"quotes\"\n";
+        bool wellFormed = false;
+        elementsOf(timelineSvg(scene.design, scene.prediction, {}), &wellFormed);
+        QVERIFY(wellFormed);
+    }
+
+    void aMeasurementIsFilledAndThePredictionIsDashed()
+    {
+        Scene scene = chains(1, 2, 1'000'000, 1'000'000);
+        Timeline measured = scene.prediction.timeline;
+        // The second forward takes 20 % longer, everything after it is later but not slower.
+        measured.end[2] += 200'000;
+        measured.start[3] += 200'000;
+        measured.end[3] += 200'000;
+        PictureOptions options;
+        options.measured = &measured;
+        options.measuredSource = "run 7";
+        const std::string svg = timelineSvg(scene.design, scene.prediction, options);
+        QCOMPARE(occurrences(svg, "stroke-dasharray"), 4);
+        QCOMPARE(occurrences(svg, "fill=\"#c8392b\""), 1); // one path for the lane …
+        QVERIFY(svg.find("4.2 ms measured, 4 ms predicted (-4.8 %)") != std::string::npos);
+        QVERIFY(svg.find("run 7") != std::string::npos);
+        options.spread = 0.25;
+        QCOMPARE(occurrences(timelineSvg(scene.design, scene.prediction, options), "fill=\"#c8392b\""), 0);
+
+        measured.start[3] = notRun; // a record that was lost is simply not drawn
+        QCOMPARE(occurrences(timelineSvg(scene.design, scene.prediction, options), ">I</text>"), 1 + 1);
+        measured.start.pop_back();
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
+    }
+
+    void memoryIsDrawnWhereItIsKnown()
+    {
+        Scene scene = chains(2, 2, 1'000, 1'000);
+        QVERIFY(timelineSvg(scene.design, scene.prediction, {}).find("MEMORY") == std::string::npos);
+        scene.prediction.program.devices[1].peakBytes = Bytes(90) << 30;
+        scene.prediction.timeline.memory = {{{0, 0}}, {{0, Bytes(10) << 30}, {1'000, Bytes(90) << 30}, {4'000, 0}}};
+        scene.design.cluster.devices.assign(2, DeviceSpec{"H100", Bytes(80) << 30, 1, 1, 0.5});
+        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        QVERIFY(svg.find("MEMORY") != std::string::npos);
+        QVERIFY(svg.find("90 GiB / 80 GiB") != std::string::npos);
+        QVERIFY(occurrences(svg, "stroke=\"#c8392b\"") == 2); // the limit, on both
+    }
+
+    void theSizeIsBoundedByPixelsNotByBlocks()
+    {
+        const Scene scene = chains(16, 6'250, 1'000, 2'000); // 200,000 blocks
+        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        QVERIFY2(svg.size() < 1'500'000, qPrintable(QString::number(svg.size())));
+        bool wellFormed = false;
+        elementsOf(svg, &wellFormed);
+        QVERIFY(wellFormed);
+        const Scene wide = chains(300, 1, 1'000, 1'000);
+        QVERIFY(timelineSvg(wide.design, wide.prediction, {}).find("and 172 more devices") != std::string::npos);
+    }
+
+    void narrowBlocksBecomeRunsOfTheColourThatFillsThePixel()
+    {
+        const Scene scene = chains(1, 1'000, 100, 300);
+        const TimeScale scale{0, 100, 0, 400'000}; // ten microbatches per pixel
+        const auto lanes = lanesOf(scene.prediction.program, scene.prediction.timeline, scale, 1);
+        QCOMPARE(lanes[0].shapes.size(), std::size_t(1));
+        QCOMPARE(lanes[0].shapes[0].task, none);
+        QCOMPARE(lanes[0].shapes[0].colour, int(Op::I));
+        QVERIFY(std::abs(lanes[0].shapes[0].from) < 1e-9 && std::abs(lanes[0].shapes[0].to - 100) < 1e-9);
+        QVERIFY(lanes[0].idle.empty());
+    }
+
+    void wideBlocksStayThemselvesAndIdleTimeIsKept()
+    {
+        Scene scene = chains(1, 2, 100, 100);
+        for (std::size_t id = 2; id < 4; ++id) {
+            scene.prediction.timeline.start[id] += 200;
+            scene.prediction.timeline.end[id] += 200;
+        }
+        const TimeScale scale{10, 60, 0, 600};
+        const auto lanes = lanesOf(scene.prediction.program, scene.prediction.timeline, scale, 1);
+        QCOMPARE(lanes[0].shapes.size(), std::size_t(4));
+        QCOMPARE(lanes[0].shapes[2].task, TaskId(2));
+        QCOMPARE(lanes[0].shapes[2].from, 50.0);
+        QCOMPARE(lanes[0].idle.size(), std::size_t(1));
+        QCOMPARE(lanes[0].idle[0].first, 30.0);
+        QCOMPARE(lanes[0].idle[0].second, 50.0);
+    }
+
+    void hatchingStaysInsideItsRectangle()
+    {
+        const Rectangle area{10, 20, 33, 17};
+        for (const bool rising : {true, false}) {
+            QString data = QString::fromStdString(hatch(area, 8, rising));
+            const QStringList points = data.replace('L', 'M').split('M', Qt::SkipEmptyParts);
+            QVERIFY(points.size() >= 8 && points.size() % 2 == 0);
+            for (const QString& point : points) {
+                const QStringList xy = point.split(' ');
+                QVERIFY(xy[0].toDouble() >= 10 && xy[0].toDouble() <= 43);
+                QVERIFY2(xy[1].toDouble() >= 20 && xy[1].toDouble() <= 37, qPrintable(point));
+            }
+        }
+    }
+
+    void numbersAreShort()
+    {
+        std::string text;
+        for (const double value : {1.0, 1.5, 1.25, -0.333, 1e-9, 1400.0})
+            appendNumber(text += ' ', value);
+        QCOMPARE(text, std::string(" 1 1.5 1.25 -0.33 0 1400"));
+    }
+
+    void impossibleWidthsAreRefused()
+    {
+        const Scene scene = chains(1, 1, 5, 5);
+        PictureOptions options;
+        options.width = 10;
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
+    }
+};
+
+PIPEWRIGHT_TEST(TestPicture, NoApplication)
+#include "tst_picture.moc"

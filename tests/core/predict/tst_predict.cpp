@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The evaluator against a slow simulator that knows nothing of its arrays; pins, slack, critical path,
+// idle causes and the memory curve.
+#include "core/families/family.h"
+#include "core/predict/criticalpath.h"
+#include "core/predict/evaluator.h"
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "makers/schedules.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <map>
+#include <numeric>
+#include <random>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+/// Block ends by repeated relaxation straight from the definition of the dependencies.
+std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
+{
+    std::map<Block, Nanoseconds> end;
+    const auto inputs = [&](const Block& b) {
+        const auto of = [&](Op op, int stage) { return Block{op, stage, b.microbatch, b.replica}; };
+        if (b.op == Op::F)
+            return std::vector{of(Op::F, b.stage - 1)};
+        return b.op == Op::W ? std::vector<Block>{} : std::vector{of(Op::B, b.stage + 1), of(Op::I, b.stage + 1)};
+    };
+    const auto earliest = [&](const Block& b) {
+        Nanoseconds start = 0;
+        for (const Block& from : inputs(b)) {
+            const auto found = end.find(from);
+            if (found == end.end())
+                continue;
+            const int source = s.deviceOf(from), device = s.deviceOf(b);
+            const Bytes bytes = costs.stages[std::min(from.stage, b.stage)].output;
+            const LinkCosts& link = costs.linkBetween(source, device);
+            start = std::max(
+                start, found->second + (source == device ? 0 : link.transferTime(costs.scaled(bytes, b.microbatch))));
+        }
+        for (const Pin& pin : s.pins)
+            if (pin.block == b)
+                start = std::max(start, pin.earliestStart);
+        return start;
+    };
+    const auto duration = [&](const Block& b) { return costs.duration(b.op, b.stage, b.microbatch); };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (const auto& lane : s.order) {
+            Nanoseconds free = 0;
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                const bool pair = i + 1 < lane.size()
+                                  && std::find(s.overlaps.begin(), s.overlaps.end(), Overlap{lane[i], lane[i + 1]})
+                                         != s.overlaps.end();
+                Nanoseconds start = std::max(free, earliest(lane[i]));
+                if (pair)
+                    start = std::max(start, earliest(lane[i + 1]));
+                free = start + (pair ? costs.overlapped(duration(lane[i]), duration(lane[i + 1])) : duration(lane[i]));
+                for (std::size_t k = i; k <= i + pair; ++k)
+                    if (end[lane[k]] != free) {
+                        end[lane[k]] = free;
+                        changed = true;
+                    }
+                i += pair;
+            }
+        }
+    }
+    return end;
+}
+
+/// Also of microbatches that differ, and with overlapped pairs that take other than their sum.
+Costs randomCosts(const Schedule& schedule, std::mt19937& random)
+{
+    Costs costs = unitCosts(schedule.stages());
+    costs.overlapFactor = 0.5 + static_cast<double>(random() % 64) / 64;
+    if (random() % 2)
+        for (int m = 0; m < schedule.microbatches; ++m)
+            costs.microbatches.push_back(
+                {0.25 + static_cast<double>(random() % 16) / 8, static_cast<double>(random() % 4)});
+    std::uniform_int_distribution<Nanoseconds> time(1, 5000);
+    for (StageCosts& stage : costs.stages) {
+        stage.forward = time(random);
+        stage.inputGrad = time(random);
+        stage.weightGrad = time(random);
+        stage.backward = stage.inputGrad + stage.weightGrad;
+    }
+    costs.link = {time(random), 1e9};
+    costs.linkOfPair[{0, 1}] = {time(random), 2e8};
+    return costs;
+}
+
+} // namespace
+
+class PredictTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theEvaluatorAgreesWithRelaxation_data()
+    {
+        QTest::addColumn<QString>("family");
+        for (const Family& family : families())
+            QTest::addRow("%s", family.name.data())
+                << QString::fromUtf8(family.name.data(), static_cast<qsizetype>(family.name.size()));
+    }
+
+    void theEvaluatorAgreesWithRelaxation()
+    {
+        QFETCH(QString, family);
+        std::mt19937 random(7);
+        for (int round = 0; round < 8; ++round) {
+            const Family& found = *findFamily(family.toStdString());
+            const int devices = 1 + static_cast<int>(random() % 5);
+            Design design;
+            design.schedule = makeSchedule(
+                found.name, possibleParameters(found, devices, devices * (1 + static_cast<int>(random() % 3))));
+            design.costs = randomCosts(design.schedule, random);
+            for (int i = 0; i < 3; ++i) {
+                const auto& lane = design.schedule.order[random() % design.schedule.order.size()];
+                if (const Block& pinned = lane[random() % lane.size()]; pinned.op != Op::U)
+                    design.schedule.pins.push_back({pinned, static_cast<Nanoseconds>(random() % 60'000)});
+            }
+            const Prediction p = predict(design);
+            const auto expected = relaxedEnds(design.schedule, design.costs);
+            for (TaskId t = 0; t < p.program.tasks.size(); ++t)
+                if (p.program.tasks[t].kind == TaskKind::Compute)
+                    QCOMPARE(p.timeline.end[t], expected.at(p.program.tasks[t].block()));
+        }
+    }
+
+    void newCostsForTheSameOrder()
+    {
+        std::mt19937 random(3);
+        const Schedule s = makeSchedule("zb-h1", {});
+        const Costs first = randomCosts(s, random), second = randomCosts(s, random);
+        const Program program = compile(s, first);
+        Evaluator evaluator(program, first);
+        Timeline before, again, direct;
+        evaluator.evaluate(before);
+        evaluator.setCosts(second);
+        evaluator.evaluate(again);
+        Evaluator(program, second).evaluate(direct);
+        QVERIFY(before != again);
+        QCOMPARE(again.end, direct.end);
+        evaluator.setCosts(first);
+        evaluator.evaluate(again);
+        QCOMPARE(again.end, before.end);
+    }
+
+    void theCriticalPathIsAChainWithoutGapsAndWithoutSlack()
+    {
+        std::mt19937 random(11);
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "dualpipe"}) {
+            Design design;
+            design.schedule = makeSchedule(family, {});
+            design.costs = randomCosts(design.schedule, random);
+            const Prediction p = predict(design);
+            const std::vector<TaskId> path = criticalPath(p.program, p.timeline);
+            const std::vector<Nanoseconds> room = slack(p.program, p.timeline);
+            QVERIFY(!path.empty());
+            QCOMPARE(p.timeline.start[path.front()], Nanoseconds{0});
+            QCOMPARE(p.timeline.end[path.back()], p.metrics.makespan);
+            for (std::size_t i = 0; i < path.size(); ++i) {
+                QCOMPARE(room[path[i]], Nanoseconds{0});
+                if (i > 0)
+                    QCOMPARE(p.timeline.start[path[i]], p.timeline.end[path[i - 1]]);
+            }
+            QVERIFY(*std::min_element(room.begin(), room.end()) == 0);
+        }
+    }
+
+    void slackIsHowMuchLongerABlockCouldTake()
+    {
+        Design design;
+        design.schedule = makeSchedule("zb-h1", {});
+        design.costs = unitCosts(4);
+        const Prediction p = predict(design);
+        const std::vector<Nanoseconds> room = slack(p.program, p.timeline);
+        const auto finish = [](const Design& d) { // not the makespan, which begins with the first block
+            const Prediction q = predict(d);
+            return *std::max_element(q.timeline.end.begin(), q.timeline.end.end());
+        };
+        for (TaskId t = 0; t < p.program.tasks.size(); ++t) {
+            if (p.program.tasks[t].kind != TaskKind::Compute)
+                continue;
+            Design pinned = design;
+            pinned.schedule.pins = {{p.program.tasks[t].block(), p.timeline.start[t] + room[t]}};
+            QCOMPARE(finish(pinned), p.metrics.makespan);
+            pinned.schedule.pins.front().earliestStart += 1;
+            QVERIFY2(finish(pinned) > p.metrics.makespan,
+                     qPrintable(QString("%1 at %2 with slack %3")
+                                    .arg(QString::fromStdString(p.program.label(t)))
+                                    .arg(p.timeline.start[t])
+                                    .arg(room[t])));
+        }
+    }
+
+    void idleCausesSumToIdle()
+    {
+        std::mt19937 random(5);
+        for (const Family& family : families()) {
+            Design design;
+            design.schedule = makeSchedule(family.name, {});
+            design.costs = randomCosts(design.schedule, random);
+            const Metrics m = predict(design).metrics;
+            for (std::size_t d = 0; d < m.devices.size(); ++d) {
+                const IdleCauses& c = m.idleCauses[d];
+                QCOMPARE(c.warmUp + c.waitActivation + c.waitGradient + c.transfer + c.coolDown + c.other,
+                         m.devices[d].idle);
+                QCOMPARE(m.devices[d].busy + m.devices[d].idle, m.makespan);
+            }
+        }
+    }
+
+    void theFirstDeviceOf1F1BWaitsForGradients()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", {});
+        design.costs = unitCosts(4);
+        const Metrics m = predict(design).metrics;
+        QCOMPARE(m.idleCauses[0].warmUp, Nanoseconds{0});
+        QCOMPARE(m.idleCauses[0].waitGradient, Nanoseconds{9'000});
+        QCOMPARE(m.idleCauses[3].warmUp, Nanoseconds{3'000});
+        QCOMPARE(m.idleCauses[3].coolDown, Nanoseconds{6'000});
+    }
+
+    void theMemoryCurvePeaksAtThePeakAndReturnsToTheBase()
+    {
+        for (const Family& family : families()) {
+            Design design;
+            design.schedule = makeSchedule(family.name, {});
+            design.costs = unitCosts(design.schedule.stages());
+            const Prediction p = predict(design);
+            for (std::size_t d = 0; d < p.timeline.memory.size(); ++d) {
+                const auto& curve = p.timeline.memory[d];
+                Bytes top = 0;
+                for (std::size_t i = 0; i < curve.size(); ++i) {
+                    top = std::max(top, curve[i].bytes);
+                    QVERIFY(i == 0 || curve[i].time >= curve[i - 1].time);
+                }
+                QCOMPARE(top, p.program.devices[d].peakBytes);
+                QCOMPARE(curve.back().bytes, p.program.devices[d].persistentBytes);
+            }
+        }
+    }
+};
+
+PIPEWRIGHT_TEST(PredictTest, NoApplication)
+#include "tst_predict.moc"

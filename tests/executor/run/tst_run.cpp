@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "executor/run/gradientcheck.h"
+#include "executor/run/run.h"
+#include "executor/training/textdata.h"
+#include "executor/training/tinygpt.h"
+#include "makers/schedules.h"
+#include "sanitized.h"
+#include "testmain.h"
+#include "traces/store/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <nlohmann/json.hpp>
+
+using namespace pipewright;
+
+namespace {
+
+Design tinyGpt(std::string_view family, int devices = 4, int microbatches = 8)
+{
+    return test::tinyGpt(family, devices, microbatches);
+}
+
+/// Costs by hand, without a model.
+Design costsOnly(std::string_view family, int devices = 4)
+{
+    Design design;
+    design.schedule = test::scheduleOf(family, devices, 8);
+    design.costs = uniformCosts({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                design.schedule.stages(), design.schedule.chunks());
+    return design;
+}
+
+std::string failureOf(const std::function<void()>& action)
+{
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+} // namespace
+
+class TestRun : public QObject {
+    Q_OBJECT
+
+private slots:
+    void aRunOfShortStepsCanBeCancelled()
+    {
+        // Virtual steps are over long before the watcher looks for the first time.
+        std::atomic<bool> cancel{false};
+        RunOptions options;
+        options.steps = 1'000'000;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        options.cancel = &cancel;
+        options.progress = [&](const RunProgress& progress) {
+            if (progress.step == 3)
+                cancel = true;
+        };
+        const RunResult result = run(costsOnly("1f1b"), options);
+        QVERIFY(result.cancelled);
+        QCOMPARE(result.stepTimes.size(), std::size_t{3});
+    }
+
+    void aRunThatCannotBeginLeavesNoTrace()
+    {
+        const QTemporaryDir folder;
+        Design design = costsOnly("1f1b");
+        for (StageCosts& stage : design.costs.stages)
+            stage.savedUntilWeightGrad = Bytes{1} << 55; // more than any machine has
+        RunOptions options;
+        options.steps = 1;
+        options.maths = RunOptions::Maths::Timed;
+        options.trace = folder.filePath("never.db").toStdString();
+        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+        QVERIFY(QDir(folder.path()).isEmpty());
+    }
+
+    void everyFamilyTrainsToTheBitsOfTheReference_data() { rows(); }
+    void everyFamilyTrainsToTheBitsOfTheReference()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, devices);
+        const Design design = tinyGpt(family.toStdString(), devices);
+        QCOMPARE(design.schedule.devices(), devices);
+        for (const int eager : {0, 2}) {
+            RunOptions options;
+            options.steps = 3;
+            options.eagerSlots = eager;
+            options.checkMemory = true;
+            const RunResult result = run(design, options);
+            QCOMPARE(result.maths, std::string("training"));
+            // Updates amid the run have an oracle of their own: tst_weighttraining.cpp.
+            QCOMPARE(result.gradients.has_value(), !findFamily(family.toStdString())->updates);
+            if (result.gradients) {
+                QVERIFY(result.gradients->bitEqual);
+                QCOMPARE(result.gradients->maxRelativeError, 0.0);
+            }
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            QCOMPARE(result.losses.size(), std::size_t{3});
+            for (const double loss : result.losses)
+                QVERIFY(std::isfinite(loss));
+        }
+    }
+
+    void theLossFalls()
+    {
+        RunOptions options;
+        options.steps = 25;
+        const RunResult result = run(tinyGpt("1f1b", 2, 4), options);
+        QVERIFY2(result.losses.back() < result.losses.front() - 0.2,
+                 qPrintable(QString("%1 -> %2").arg(result.losses.front()).arg(result.losses.back())));
+    }
+
+    void theGradientCheckSeesAWrongOrder()
+    {
+        // Not the order that ran: sums differ in their last bits, and the check must say so.
+        const Design design = trainableDesign(tinyGpt("1f1b"));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        AccumulationOrder order = accumulationOrder(program);
+        QCOMPARE(order.weightGrad[0], (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+        std::reverse(order.weightGrad[1].begin(), order.weightGrad[1].end());
+        std::string text;
+        for (int i = 0; i < 4000; ++i)
+            text += static_cast<char>('a' + i * i % 23);
+        const TextData data = TextData::fromText(text, "test", design.workload->shape, 1);
+        OptimizerSettings optimizer;
+        SequentialTrainer ascending(*design.workload, design.layersPerStage, 8, optimizer, data, 1);
+        SequentialTrainer reversed(*design.workload, design.layersPerStage, 8, optimizer, data, 1);
+        ascending.step(accumulationOrder(program));
+        reversed.step(order);
+        const auto a = ascending.gradients(1), b = reversed.gradients(1);
+        QVERIFY(std::memcmp(a.data(), b.data(), a.size_bytes()) != 0);
+    }
+
+    void theTraceHoldsThePredictionsTasksForEveryStep()
+    {
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 3;
+        options.trace = folder.filePath("run.db").toStdString();
+        const Design design = tinyGpt("zb-h1");
+        const RunResult result = run(design, options);
+        QCOMPARE(result.droppedRecords, 0);
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{3});
+        QCOMPARE(reader.peakBytes(), result.peakBytes);
+        const Program program = predict(reader.design()).program;
+        for (int step = 0; step < 3; ++step) {
+            const Timeline timeline = reader.timeline(program, step);
+            for (TaskId task = 0; task < program.tasks.size(); ++task)
+                QVERIFY2(timeline.start[task] != notRun, qPrintable(QString::fromStdString(program.label(task))));
+        }
+        QVERIFY(!failureOf([&] { run(design, options); }).empty()); // never overwritten …
+        options.overwriteTrace = true;
+        run(design, options); // … unless asked to
+    }
+
+    void theVirtualClockRecordsThePrediction_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<QByteArray>("costs");
+        for (const Family& family : families())
+            for (const int devices : {2, 4})
+                for (const char* costs :
+                     {"plain", "blocking transfers", "shared link", "uneven microbatches, fast pairs"}) {
+                    if (threadSanitized && (devices == 2 || qstrcmp(costs, "plain") != 0))
+                        continue;
+                    const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+                    QTest::addRow("%s, %d devices, %s", name.constData(), devices, costs)
+                        << name << devices << QByteArray(costs);
+                }
+    }
+    void theVirtualClockRecordsThePrediction()
+    {
+        QFETCH(QByteArray, family);
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 2;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        options.trace = folder.filePath("run.db").toStdString();
+        QFETCH(int, devices);
+        QFETCH(QByteArray, costs);
+        Design design = costsOnly(family.toStdString(), devices);
+        for (StageCosts& stage : design.costs.stages)
+            stage.output = 4096;
+        if (costs == "blocking transfers") {
+            design.costs.blockingTransfers = true;
+        } else if (costs == "shared link") {
+            design.costs.link = {2000, 4096 / 400e-6, "switch"}; // 400 us on the wire, for blocks of 1 ms
+        } else if (costs.startsWith("uneven")) {
+            design.costs.overlapFactor = 0.75;
+            for (int m = 0; m < design.schedule.microbatches; ++m)
+                design.costs.microbatches.push_back({1 + m % 3 / 8.0, 1 + m % 5 / 4.0});
+        }
+        const RunResult result = run(design, options);
+        const Prediction prediction = predict(design);
+        QCOMPARE(result.stepTimes, std::vector<Nanoseconds>(2, prediction.metrics.makespan));
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        const Timeline measured = TraceReader(options.trace).timeline(prediction.program, 1);
+        QCOMPARE(measured.start, prediction.timeline.start);
+        QCOMPARE(measured.end, prediction.timeline.end);
+    }
+
+    void unevenMicrobatchesAreForTimedRuns()
+    {
+        Design design = tinyGpt("1f1b", 2, 4);
+        design.costs.microbatches.assign(4, {});
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        options.checkGradients = false;
+        QCOMPARE(failureOf([&] { run(design, options); }), std::string()); // all alike: as if nothing was said
+        design.costs.microbatches[2].time = 1.5;
+        const std::string text = failureOf([&] { run(design, options); });
+        QVERIFY2(text.find("costs.microbatches") != std::string::npos
+                     && text.find("for timed runs") != std::string::npos,
+                 text.c_str());
+        options.maths = RunOptions::Maths::Automatic;
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 1000;
+        QCOMPARE(run(design, options).maths, std::string("timed"));
+    }
+
+    void aModelCutForOtherPiecesThanItsScheduleIsRefused()
+    {
+        Design design = tinyGpt("seq1f1b", 2, 2);
+        ModelShape shape = design.workload->shape;
+        QVERIFY(shape.sequencePieces > 1);
+        shape.sequencePieces = 1;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        const std::string text = failureOf([&] { run(design, options); });
+        QVERIFY2(text.find("pieces of a sequence") != std::string::npos, text.c_str());
+    }
+
+    void anyOrderOfReplicasPairsAndPiecesTrains()
+    {
+        // Not a family's: data parallelism on one stage each, a pair within it, pieces that alternate.
+        Design design = tinyGpt("gpipe", 2, 4);
+        ModelShape shape = design.workload->shape;
+        shape.sequencePieces = 2;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        design.schedule = test::schedule(8, {0},
+                                         {"F0.0 F0.2 F0.1 F0.3 B0.3 B0.1 B0.0 B0.2",
+                                          "F0.4/1 F0.5/1 F0.6/1 I0.5/1 F0.7/1 I0.4/1 W0.4/1 B0.7/1 W0.5/1 B0.6/1"});
+        design.schedule.replicaPlacements = {{1}};
+        design.schedule.sequencePieces = 2;
+        design.schedule.backward = BackwardStyle::Split;
+        design.schedule.firstStageMaySplit = true;
+        design.schedule.overlaps = {{test::block("F0.6/1"), test::block("I0.5/1")}};
+        design.layersPerStage = {10};
+        design.costs = uniformCosts({}, 1, 1);
+        RunOptions options;
+        options.steps = 3;
+        options.maths = RunOptions::Maths::Training;
+        options.checkMemory = true;
+        const RunResult result = run(design, options);
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+    }
+
+    void aDesignWithoutAModelRunsTimedAndSaysWhy()
+    {
+        RunOptions options;
+        options.clock = RunOptions::Clock::Virtual;
+        RunResult result = run(costsOnly("gpipe"), options);
+        QCOMPARE(result.maths, std::string("timed"));
+        options.clock = RunOptions::Clock::Real;
+        Design quick = costsOnly("gpipe");
+        for (StageCosts& stage : quick.costs.stages)
+            stage.forward = stage.inputGrad = stage.weightGrad = stage.backward = 1000;
+        result = run(quick, options);
+        QCOMPARE(result.maths, std::string("timed"));
+        QVERIFY(!result.notes.empty());
+        QVERIFY(result.notes.front().what.find("timed blocks") != std::string::npos);
+        options.maths = RunOptions::Maths::Training;
+        const std::string text = failureOf([&] { run(quick, options); });
+        QVERIFY2(text.find("no model") != std::string::npos && text.find("timed maths") != std::string::npos,
+                 text.c_str());
+    }
+
+    void aModelThatCannotBeTrainedHereIsAnErrorWithTheReason()
+    {
+        Design design = tinyGpt("gpipe");
+        ModelShape shape = design.workload->shape;
+        shape.gatedMlp = true;
+        design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+        RunOptions options;
+        options.maths = RunOptions::Maths::Training;
+        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+    }
+
+    void theJsonHasTheKeysOfTheCommand()
+    {
+        RunOptions options;
+        options.steps = 2;
+        const RunResult result = run(tinyGpt("gpipe", 2, 2), options);
+        const auto json = nlohmann::json::parse(result.toJson());
+        QCOMPARE(json["backend"].get<std::string>(), std::string("host"));
+        QCOMPARE(json["devices"].get<int>(), 2);
+        QCOMPARE(json["steps"].get<int>(), 2);
+        QCOMPARE(json["step_ns"].size(), std::size_t{2});
+        QCOMPARE(json["loss"].size(), std::size_t{2});
+        QCOMPARE(json["peak_bytes"].size(), std::size_t{2});
+        QCOMPARE(json["allocated_bytes"].size(), std::size_t{2});
+        QVERIFY(json["allocated_bytes"] == json["predicted_allocated_bytes"]);
+        for (std::size_t d = 0; d < 2; ++d)
+            QCOMPARE(json["kept_bytes"]["gaps"][d].get<Bytes>() + json["kept_bytes"]["maths"][d].get<Bytes>()
+                         + json["kept_bytes"]["text"][d].get<Bytes>() + json["kept_bytes"]["links"][d].get<Bytes>()
+                         + json["predicted_peak_bytes"][d].get<Bytes>(),
+                     json["allocated_bytes"][d].get<Bytes>());
+        QCOMPARE(json["dropped_records"].get<int>(), 0);
+        QCOMPARE(json["gradient_check"]["reference"].get<std::string>(), std::string("sequential"));
+        QVERIFY(json["gradient_check"]["bit_equal"].get<bool>());
+        QCOMPARE(json["gradient_check"]["max_relative_error"].get<double>(), 0.0);
+        QVERIFY(json["trace"].is_null());
+    }
+
+    void progressEndsBeforeTheCheckAndNeverGoesBack()
+    {
+        RunOptions options;
+        options.steps = 4;
+        std::vector<RunProgress> seen;
+        options.progress = [&](const RunProgress& progress) { seen.push_back(progress); };
+        run(tinyGpt("gpipe", 2, 2), options);
+        QCOMPARE(seen.size(), std::size_t{4});
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+            QCOMPARE(seen[i].step, static_cast<int>(i) + 1);
+            QVERIFY(seen[i].fraction < 1 && (i == 0 || seen[i].fraction > seen[i - 1].fraction));
+        }
+    }
+
+    void cancellingLeavesAReadableTrace()
+    {
+        const QTemporaryDir folder;
+        std::atomic<bool> cancel{false};
+        RunOptions options;
+        options.steps = 1000;
+        options.trace = folder.filePath("run.db").toStdString();
+        options.cancel = &cancel;
+        options.progress = [&](const RunProgress& progress) { cancel = progress.step == 2; };
+        Design design = costsOnly("1f1b"); // the third step would take a while
+        for (StageCosts& stage : design.costs.stages)
+            stage.forward = stage.backward = 10'000'000;
+        const RunResult result = run(design, options);
+        QVERIFY(result.cancelled);
+        QCOMPARE(result.stepTimes.size(), std::size_t{2});
+        const TraceReader reader(options.trace);
+        QVERIFY(!reader.complete());
+        QCOMPARE(reader.steps().size(), std::size_t{2});
+    }
+
+    void aDeadDeviceLeavesAReadableTraceAndAReason()
+    {
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.steps = 3;
+        options.trace = folder.filePath("run.db").toStdString();
+        options.faults = {{Fault::Kind::Dies, 2, 1, 5, 0}};
+        const std::string text = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        QVERIFY2(text.find("device 2: error: stopped at instruction 5") != std::string::npos, text.c_str());
+        QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t{1});
+    }
+
+private:
+    static void rows()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        for (const Family& family : families())
+            for (const int devices : {2, 4}) {
+                if (threadSanitized && devices == 2)
+                    continue;
+                const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
+                QTest::addRow("%s, %d devices", name.constData(), devices) << name << devices;
+            }
+    }
+};
+
+PIPEWRIGHT_TEST(TestRun, QCoreApplication)
+#include "tst_run.moc"

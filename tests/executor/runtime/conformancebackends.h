@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The backends that tst_backend_conformance holds to the same rules, and what it holds them with. A new backend adds
+// a row to `backends`.
+#pragma once
+
+#include "executor/cuda/cudabackend.h"
+#include "executor/cuda/pretendedgpu.h"
+#include "executor/host/hostbackend.h"
+#include "executor/mpi/rankbackend.h"
+#include "executor/mpi/socketmesh.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace pipewright {
+
+struct Entry {
+    const char* name;
+    std::unique_ptr<Backend> (*create)(int devices);
+    bool stores = true; ///< links can hold sends on their way, and be made slower
+};
+
+/// Both processes of a pair in this one, with sockets between them: what either does through its own half.
+class TwoRanks final : public Backend {
+public:
+    explicit TwoRanks(int devices, const CudaSetup* gpus = nullptr) : m_onGpus(gpus)
+    {
+        auto meshes = createLocalMeshes(devices);
+        m_ranks.resize(meshes.size());
+        std::vector<std::thread> starting; // each waits for the others
+        for (std::size_t r = 0; r < meshes.size(); ++r)
+            starting.emplace_back([&, r] {
+                constexpr Nanoseconds deadline = 30'000'000'000;
+                m_ranks[r] = gpus ? createRankBackend(std::move(meshes[r]), deadline, pretended::table(), *gpus)
+                                  : createRankBackend(std::move(meshes[r]), deadline);
+            });
+        for (std::thread& thread : starting)
+            thread.join();
+    }
+    std::string name() const override { return m_onGpus ? "cuda" : "ranks"; } // how its devices behave
+    int devices() const override { return static_cast<int>(m_ranks.size()); }
+    Device& device(int index) override { return m_ranks.at(static_cast<std::size_t>(index))->device(index); }
+    std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
+    {
+        std::unique_ptr<Link> sends, receives; // either may wait for the other
+        std::thread sender([&] { sends = m_ranks[from]->createLink(from, to, options); });
+        std::thread receiver([&] { receives = m_ranks[to]->createLink(from, to, options); });
+        sender.join();
+        receiver.join();
+        return std::make_unique<BothEnds>(std::move(sends), std::move(receives));
+    }
+    LinkMemory linkMemory(int from, int to, const LinkOptions& options) const override
+    {
+        return m_ranks[from]->linkMemory(from, to, options);
+    }
+
+private:
+    class BothEnds final : public Link {
+    public:
+        BothEnds(std::unique_ptr<Link> from, std::unique_ptr<Link> to) : m_from(std::move(from)), m_to(std::move(to)) {}
+        Copied send(Stream& stream, const Posting& posting) override { return m_from->send(stream, posting); }
+        Copied receive(Stream& stream, const Posting& posting) override { return m_to->receive(stream, posting); }
+        Heads heads() const override
+        {
+            const Heads from = m_from->heads(), to = m_to->heads(); // one may not know the other's
+            return {from.send, from.receive == none ? to.receive : from.receive, from.mismatch};
+        }
+        void finished(std::vector<Copied>& to) override
+        {
+            m_from->settled();
+            m_to->finished(to);
+        }
+        void reset() override
+        {
+            m_from->reset();
+            m_to->reset();
+        }
+
+    private:
+        std::unique_ptr<Link> m_from, m_to;
+    };
+    const bool m_onGpus;
+    std::vector<std::unique_ptr<Backend>> m_ranks;
+};
+
+inline std::unique_ptr<Backend> createTwoRanks(int devices)
+{
+    return std::make_unique<TwoRanks>(devices);
+}
+
+inline std::unique_ptr<Backend> createTwoGpuRanks(int devices)
+{
+    CudaSetup setup;
+    setup.nccl = "libnccl.so.2";
+    return std::make_unique<TwoRanks>(devices, &setup);
+}
+
+/// Device d on pretended GPU d.
+inline CudaSetup onePerGpu(int devices)
+{
+    CudaSetup setup;
+    for (int d = 0; d < devices; ++d)
+        setup.devices.push_back({d, 0});
+    return setup;
+}
+
+inline std::unique_ptr<Backend> createPretendedCuda(int devices)
+{
+    return createCudaBackend(pretended::table(), onePerGpu(devices));
+}
+
+/// Both on the same one, a slice each.
+inline std::unique_ptr<Backend> createPretendedSlices(int devices)
+{
+    CudaSetup setup;
+    for (int d = 0; d < devices; ++d)
+        setup.devices.push_back({0, pretended::multiprocessors / devices / 2 * 2});
+    return createCudaBackend(pretended::table(), setup);
+}
+
+inline std::unique_ptr<Backend> createPretendedNccl(int devices)
+{
+    CudaSetup setup = onePerGpu(devices);
+    setup.transport = CudaTransport::Nccl;
+    setup.nccl = "libnccl.so.2";
+    return createCudaBackend(pretended::table(), setup);
+}
+
+inline constexpr Entry backends[] = {{"host", createHostBackend},
+                                     {"ranks over sockets", createTwoRanks},
+                                     {"cuda on pretended GPUs", createPretendedCuda},
+                                     {"cuda on slices of one", createPretendedSlices},
+                                     {"cuda with NCCL", createPretendedNccl, false},
+                                     {"ranks with a GPU each", createTwoGpuRanks, false}};
+
+/// How long something that is under way may take, and how long something that must not happen is watched.
+inline constexpr int patience = 5000;
+inline void watchQuietly(const Backend& backend)
+{
+    if (backend.name() != "host")
+        QTest::qWait(30);
+}
+
+/// Two devices with a stream each, and one link between them.
+struct Pair {
+    Pair(int backend, const LinkOptions& options)
+        : backend(backends[backend].create(2)), link(this->backend->createLink(0, 1, options))
+    {
+        for (int d = 0; d < 2; ++d)
+            streams.push_back(this->backend->device(d).createStream());
+    }
+    std::unique_ptr<Event> event(int device) { return backend->device(device).createEvent(*streams[device]); }
+
+    /// A wait orders what comes after it; only then is it known to have happened.
+    bool waited(int device, Event& event)
+    {
+        Stream& stream = *streams[device];
+        return stream.wait(event) && stream.synchronize();
+    }
+
+    /// Of a receive that has been waited for: what a call returned, or what the link tells afterwards.
+    Copied theCopy(const Copied& returned) const
+    {
+        std::vector<Copied> finished;
+        link->finished(finished);
+        return returned.task != none ? returned : finished.size() == 1 ? finished.front() : Copied{};
+    }
+
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Link> link;
+    std::vector<std::unique_ptr<Stream>> streams;
+};
+
+/// A buffer of a device with a byte pattern.
+struct Piece {
+    Piece(Backend& backend, int device, Bytes bytes, int pattern) : memory(backend.device(device).allocate(bytes))
+    {
+        region = memory->region();
+        std::memset(region.data, pattern, static_cast<std::size_t>(bytes));
+    }
+    bool holds(int pattern) const
+    {
+        return std::all_of(region.data, region.data + region.bytes,
+                           [&](std::byte b) { return b == std::byte(pattern); });
+    }
+    std::unique_ptr<Allocation> memory;
+    Region region;
+};
+
+} // namespace pipewright

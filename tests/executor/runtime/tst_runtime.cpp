@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/predict/evaluator.h"
+#include "executor/host/hostbackend.h"
+#include "executor/runtime/runtime.h"
+#include "executor/runtime/timedwork.h"
+#include "makers/tinydesigns.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <cmath>
+#include <map>
+
+using namespace pipewright;
+
+namespace {
+
+struct MemorySink final : RecordSink {
+    void append(const std::vector<TaskRecord>& records) override
+    {
+        tasks.insert(tasks.end(), records.begin(), records.end());
+    }
+    void append(const std::vector<MemoryRecord>& records) override
+    {
+        memory.insert(memory.end(), records.begin(), records.end());
+    }
+    void append(const StepRecord& record) override { steps.push_back(record); }
+    void commit() override {}
+    std::vector<TaskRecord> tasks;
+    std::vector<MemoryRecord> memory;
+    std::vector<StepRecord> steps;
+};
+
+/// Runs the blocks one after the other on one device's worth of memory: what every schedule must equal.
+std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
+{
+    tiny::Case alone = which;
+    const int stages = which.schedule.stages();
+    alone.schedule.deviceOfStage.assign(static_cast<std::size_t>(stages), 0);
+    for (std::vector<int>& placement : alone.schedule.replicaPlacements)
+        placement = alone.schedule.deviceOfStage;
+    alone.schedule.overlaps.clear();
+    auto& list = alone.schedule.order;
+    list.assign(1, {});
+    const bool split = which.schedule.backward == BackwardStyle::Split;
+    const int pieces = which.schedule.sequencePieces;
+    for (int first = 0; first < which.schedule.microbatches; first += pieces) {
+        for (int m = first; m < first + pieces; ++m)
+            for (int s = 0; s < stages; ++s)
+                list[0].push_back(which.schedule.block(Op::F, s, m));
+        for (int m = first + pieces - 1; m >= first; --m)
+            for (int s = stages - 1; s >= 0; --s) {
+                list[0].push_back(which.schedule.block(split ? Op::I : Op::B, s, m));
+                if (split)
+                    list[0].push_back(which.schedule.block(Op::W, s, m));
+            }
+    }
+    const Program program = tiny::compiled(alone);
+    const auto backend = createHostBackend(1);
+    tiny::ChecksumWork work;
+    Runtime runtime(program, *backend, work, nullptr, {.checkMemory = true});
+    runtime.runStep(0);
+    return work.result();
+}
+
+std::vector<std::byte> runChecksum(const Program& program, const RuntimeOptions& options, int steps = 1)
+{
+    const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
+    tiny::ChecksumWork work;
+    Runtime runtime(program, *backend, work, nullptr, options);
+    for (int step = 0; step < steps; ++step)
+        runtime.runStep(step);
+    return work.result();
+}
+
+std::string failureOf(const std::function<void()>& action)
+{
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+std::uint32_t indexOf(const Program& program, int device, InstructionKind kind, int nth)
+{
+    const auto& list = program.devices[device].instructions;
+    for (std::uint32_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind == kind && nth-- == 0)
+            return i;
+    }
+    return static_cast<std::uint32_t>(list.size());
+}
+
+/// Device 0 sends two forwards in the opposite order of the receives of device 1.
+Program crossed()
+{
+    Program program = tiny::compiled(tiny::oneForwardOneBackward());
+    auto& list = program.devices[0].instructions;
+    std::swap(list[indexOf(program, 0, InstructionKind::Send, 0)], list[indexOf(program, 0, InstructionKind::Send, 1)]);
+    return program;
+}
+
+} // namespace
+
+class TestRuntime : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyScheduleGivesTheSequentialResult_data() { cases(); }
+    void everyScheduleGivesTheSequentialResult()
+    {
+        QFETCH(int, index);
+        QFETCH(int, eager);
+        const tiny::Case which = tiny::all[index].make();
+        const Program program = tiny::compiled(which);
+        const auto result = runChecksum(program, {.eagerSlots = eager, .checkMemory = true}, 3);
+        QVERIFY(result == sequentialChecksum(which));
+    }
+
+    void theMeasuredPeakIsThePredictedPeak_data() { cases(); }
+    void theMeasuredPeakIsThePredictedPeak()
+    {
+        QFETCH(int, index);
+        QFETCH(int, eager);
+        for (const int outstanding : {1, 2, 5}) {
+            const Program program = tiny::compiled(tiny::all[index].make(), outstanding);
+            const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
+            tiny::ChecksumWork work;
+            Runtime runtime(program, *backend, work, nullptr, {.eagerSlots = eager, .checkMemory = true});
+            for (int step = 0; step < 2; ++step)
+                runtime.runStep(step);
+            for (std::size_t d = 0; d < program.devices.size(); ++d) {
+                QCOMPARE(runtime.peakBytes()[d], program.devices[d].peakBytes);
+                QVERIFY(runtime.arenaBytes()[d] + program.devices[d].persistentBytes >= program.devices[d].peakBytes);
+            }
+        }
+    }
+
+    void theVirtualClockIsThePredictor_data()
+    {
+        QTest::addColumn<int>("index");
+        QTest::addColumn<int>("eager");
+        QTest::addColumn<int>("variant");
+        const std::pair<const char*, tiny::Variant> variants[] = {
+            {"plain", tiny::Variant::Plain},
+            {"blocking transfers", tiny::Variant::Blocking},
+            {"shared link", tiny::Variant::SharedLink},
+            {"uneven microbatches", tiny::Variant::UnevenMicrobatches},
+            {"stated transfers", tiny::Variant::StatedTransfers}};
+        for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
+            for (const int eager : {0, 1, 3})
+                for (const auto& [name, variant] : variants)
+                    QTest::addRow("%s, %d eager, %s", tiny::all[i].name, eager, name)
+                        << i << eager << static_cast<int>(variant);
+    }
+    void theVirtualClockIsThePredictor()
+    {
+        QFETCH(int, index);
+        QFETCH(int, eager);
+        QFETCH(int, variant);
+        tiny::Case which = tiny::all[index].make();
+        tiny::apply(static_cast<tiny::Variant>(variant), which);
+        which.schedule.pins.push_back({{Op::F, 1, 1, 0}, 4000});
+        const Program program = tiny::compiled(which);
+        const Evaluator evaluator(program, which.costs);
+        Timeline predicted;
+        evaluator.evaluate(predicted);
+
+        MemorySink sink;
+        const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
+        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Virtual);
+        Recorder recorder(sink, backend->devices(), 1024);
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.eagerSlots = eager,
+                         .virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs)});
+        std::vector<StepOutcome> outcomes;
+        for (int step = 0; step < 2; ++step) {
+            outcomes.push_back(runtime.runStep(step));
+            recorder.record(StepRecord{step, outcomes.back().start, outcomes.back().end, outcomes.back().loss});
+        }
+        recorder.finish();
+        QCOMPARE(recorder.dropped(), 0);
+        QCOMPARE(sink.tasks.size(), 2 * program.tasks.size());
+        QCOMPARE(outcomes[1].start, outcomes[0].end);
+        for (const TaskRecord& record : sink.tasks) {
+            const Nanoseconds zero = outcomes[record.step].start;
+            const QByteArray label = QByteArray::fromStdString(program.label(record.task));
+            QVERIFY2(record.start - zero == predicted.start[record.task], label);
+            QVERIFY2(record.end - zero == predicted.end[record.task], label);
+        }
+    }
+
+    void everyTaskIsRecordedOncePerStepAndMemoryAddsUpToThePeak()
+    {
+        const Program program = tiny::compiled(tiny::zeroBubble());
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        tiny::ChecksumWork work;
+        Recorder recorder(sink, 2, 1024);
+        Runtime runtime(program, *backend, work, &recorder, {});
+        for (int step = 0; step < 3; ++step) {
+            const StepOutcome outcome = runtime.runStep(step);
+            recorder.record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
+        }
+        recorder.finish();
+        std::map<std::pair<int, TaskId>, int> seen;
+        for (const TaskRecord& record : sink.tasks) {
+            ++seen[{record.step, record.task}];
+            QVERIFY(record.start <= record.end);
+            const StepRecord& step = sink.steps[record.step];
+            QVERIFY(step.start <= record.start && record.end <= step.end);
+            const Task& task = program.tasks[record.task];
+            QCOMPARE(record.device, task.kind == TaskKind::Transfer ? task.peer : task.device);
+        }
+        QCOMPARE(seen.size(), 3 * program.tasks.size());
+        for (const auto& [key, count] : seen)
+            QCOMPARE(count, 1);
+        std::vector<Bytes> highest(2, 0);
+        for (const MemoryRecord& record : sink.memory)
+            highest[record.device] = std::max(highest[record.device], record.bytes);
+        QCOMPARE(highest, runtime.peakBytes());
+    }
+
+    void aFullRingCountsWhatItDrops()
+    {
+        struct Blocked final : RecordSink {
+            void append(const std::vector<TaskRecord>& records) override
+            {
+                count += static_cast<std::int64_t>(records.size());
+            }
+            void append(const std::vector<MemoryRecord>& records) override
+            {
+                count += static_cast<std::int64_t>(records.size());
+            }
+            void append(const StepRecord&) override {}
+            void commit() override {}
+            std::int64_t count = 0;
+        } sink;
+        Recorder recorder(sink, 1, 4);
+        constexpr int many = 10'000;
+        for (int i = 0; i < many; ++i)
+            recorder.record(0, TaskRecord{static_cast<TaskId>(i), 0, 0, i, i});
+        recorder.finish();
+        QVERIFY(recorder.dropped() > 0);
+        QCOMPARE(recorder.dropped() + sink.count, many);
+    }
+
+    void aFailingSinkIsReportedAndItsRecordsCountAsDropped()
+    {
+        struct Full final : RecordSink {
+            void append(const std::vector<TaskRecord>&) override { throw Error("trace", "the disk is full"); }
+            void append(const std::vector<MemoryRecord>&) override {}
+            void append(const StepRecord&) override {}
+            void commit() override {}
+        } sink;
+        Recorder recorder(sink, 1, 16);
+        recorder.record(0, TaskRecord{});
+        QVERIFY_THROWS_EXCEPTION(Error, recorder.finish());
+        QCOMPARE(recorder.dropped(), 1);
+    }
+
+    void crossedTransfersAreADeadlockThatNamesBothDevices()
+    {
+        const Program program = crossed();
+        const std::string text = failureOf([&] { runChecksum(program, {.deadline = 2'000'000'000}); });
+        QVERIFY2(text.find("device 1: error: waits for F0.0 from device 0, but on this link device 0 sends F0.1 where "
+                           "device 1 receives F0.0")
+                     != std::string::npos,
+                 text.c_str());
+        QVERIFY2(text.find("device 0: error: waits") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("the same order") != std::string::npos, text.c_str());
+    }
+
+    void slotsDoNotHideCrossedTransfers()
+    {
+        const Program program = crossed();
+        const std::string text = failureOf([&] { runChecksum(program, {.eagerSlots = 4, .deadline = 2'000'000'000}); });
+        QVERIFY2(text.find("device 0 sends F0.1 where device 1 receives F0.0") != std::string::npos, text.c_str());
+    }
+
+    void aDeadDeviceEndsTheRunAndIsNamed()
+    {
+        const Program program = tiny::compiled(tiny::oneForwardOneBackward());
+        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 1);
+        const std::string text = failureOf([&] {
+            runChecksum(program, {.faults = {{Fault::Kind::Dies, 0, 1, at, 0}}}, 3);
+        });
+        QVERIFY2(text.find("step 1: error: no device can go on") != std::string::npos, text.c_str());
+        const std::string stopped = "stopped at instruction " + std::to_string(at) + ": send of F0.1";
+        QVERIFY2(text.find("device 0: error: " + stopped) != std::string::npos, text.c_str());
+        QVERIFY2(
+            text.find("device 1: error: waits for F0.1 from device 0, which has not been sent (device 0 " + stopped)
+                != std::string::npos,
+            text.c_str());
+    }
+
+    void aStalledDeviceIsGivenUpAfterTheDeadline()
+    {
+        const Program program = tiny::compiled(tiny::oneForwardOneBackward());
+        const std::string text = failureOf([&] {
+            runChecksum(program, {.deadline = 100'000'000, .faults = {{Fault::Kind::Stalls, 1, 0, 2, 0}}});
+        });
+        QVERIFY2(text.find("no device has made progress for 100") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("device 1: error: hangs at instruction 2") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("(device 1 hangs at instruction 2") != std::string::npos, text.c_str());
+    }
+
+    void aSlowDeviceIsNoDeadlock()
+    {
+        const tiny::Case which = tiny::oneForwardOneBackward();
+        const Program program = tiny::compiled(which);
+        // Altogether longer than the deadline, but something moves all the time.
+        const auto result = runChecksum(
+            program,
+            {.deadline = 1'000'000'000, .checkMemory = true, .faults = {{Fault::Kind::Slows, 1, 0, 0, 30'000'000}}});
+        QVERIFY(result == sequentialChecksum(which));
+    }
+
+    void cancellingEndsTheStepThatIsUnderWay()
+    {
+        tiny::Case which = tiny::gpipe();
+        for (StageCosts& stage : which.costs.stages)
+            stage.forward = 3'600'000'000'000; // nobody waits for this block to end by itself
+        const Program program = tiny::compiled(which);
+        std::atomic<bool> cancel{false};
+        std::atomic<int> begun{0};
+        const auto backend = createHostBackend(3);
+        const TimedWork hour(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext& context) {
+            ++begun;
+            cancel = true;
+            hour.spend(context);
+        };
+        Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
+        QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 1); // the others were waiting for it
+    }
+
+    void aCancelBeforeTheStepBeginsNothing()
+    {
+        const Program program = tiny::compiled(tiny::gpipe());
+        const std::atomic<bool> cancel{true};
+        std::atomic<int> begun{0};
+        const auto backend = createHostBackend(3);
+        tiny::ChecksumWork work;
+        work.onCompute = [&](const TaskContext&) { ++begun; };
+        Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
+        QVERIFY(runtime.runStep(0).cancelled);
+        QCOMPARE(begun.load(), 0);
+    }
+
+    void anErrorInTheMathsNamesTheBlockAndStopsTheRun()
+    {
+        const Program program = tiny::compiled(tiny::gpipe());
+        const auto backend = createHostBackend(3);
+        tiny::ChecksumWork work;
+        work.onCompute = [](const TaskContext& context) {
+            if (toString(context.task->block()) == "F1.1")
+                throw Error("maths", "the loss is not a number");
+        };
+        Runtime runtime(program, *backend, work, nullptr, {});
+        const std::string text = failureOf([&] { runtime.runStep(0); });
+        QVERIFY2(text.find("the loss is not a number") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("device 1: error: failed at instruction") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("F1.1") != std::string::npos, text.c_str());
+    }
+
+    void aReadAfterTheFreeMeetsNaNs()
+    {
+        // Without its Free moved, the saved activations are intact; freed before the backward, they are not.
+        Program program = tiny::compiled(tiny::gpipe());
+        auto& list = program.devices[2].instructions;
+        const auto isSaved = [&](const Instruction& i) {
+            return i.kind == InstructionKind::Free && i.buffer != none
+                   && program.buffers[i.buffer].kind == BufferKind::SavedUntilInputGrad;
+        };
+        const auto free = std::find_if(list.begin(), list.end(), isSaved);
+        QVERIFY(free != list.end());
+        const auto backward = std::find_if(list.begin(), free, [&](const Instruction& i) {
+            return i.kind == InstructionKind::Compute && program.tasks[i.task].op == Op::B;
+        });
+        std::rotate(backward, free, free + 1);
+        QVERIFY(runChecksum(program, {.checkMemory = true}) != sequentialChecksum(tiny::gpipe()));
+    }
+
+    void aBufferWithoutFreeIsRefusedBeforeAnythingRuns()
+    {
+        Program program = tiny::compiled(tiny::gpipe());
+        auto& list = program.devices[1].instructions;
+        list.erase(std::find_if(list.begin(), list.end(),
+                                [](const Instruction& i) { return i.kind == InstructionKind::Free; }));
+        const std::string text = failureOf([&] { runChecksum(program, {}); });
+        QVERIFY2(text.find("device 1, instruction") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("which is never freed") != std::string::npos, text.c_str());
+    }
+
+    void aPairsTimeIsSharedOutBetweenItsBlocks()
+    {
+        const tiny::Case which = tiny::overlapping();
+        const Program program = tiny::compiled(which);
+        QCOMPARE(program.overlaps.size(), which.schedule.overlaps.size());
+        const auto predicted = taskDurations(program, which.costs), spent = workTimes(program, which.costs);
+        std::vector<bool> paired(program.tasks.size(), false);
+        for (const Program::Overlap& pair : program.overlaps) {
+            QCOMPARE(predicted[pair.first], predicted[pair.second]);
+            QCOMPARE(spent[pair.first] + spent[pair.second], predicted[pair.first]);
+            const Task& first = program.tasks[pair.first];
+            QCOMPARE(spent[pair.first], Nanoseconds(std::llround(0.75 * which.costs.duration(first.op, first.stage))));
+            paired[pair.first] = paired[pair.second] = true;
+        }
+        for (TaskId task = 0; task < program.tasks.size(); ++task)
+            QVERIFY(paired[task] || spent[task] == predicted[task]);
+    }
+
+    void aBlockingTransferHoldsUpBothDevices()
+    {
+        tiny::Case which = tiny::oneForwardOneBackward();
+        which.costs.link = {2'000'000, 0};
+        which.costs.blockingTransfers = true;
+        const Program program = tiny::compiled(which);
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
+        Recorder recorder(sink, 2, 1024);
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)});
+        runtime.runStep(0);
+        recorder.finish();
+        for (const TaskRecord& transfer : sink.tasks)
+            for (const TaskRecord& block : sink.tasks) {
+                const Task& moved = program.tasks[transfer.task];
+                const int device = program.tasks[block.task].device;
+                if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
+                    || (device != moved.device && device != moved.peer))
+                    continue;
+                QVERIFY(block.end <= transfer.start || block.start >= transfer.start + 2'000'000);
+            }
+    }
+
+    void aWaitForASharedLinkEndsWithTheRun()
+    {
+        // Two pipelines whose transfers take turns on one link, and device 0 dies before its second one.
+        tiny::Case which = tiny::make({0, 1}, 4,
+                                      {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
+                                       "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
+        which.schedule.replicaPlacements = {{2, 3}};
+        which.costs.link.bus = "switch";
+        const Program program = tiny::compiled(which);
+        const auto backend = createHostBackend(4);
+        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Virtual);
+        const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 1);
+        Runtime runtime(program, *backend, work, nullptr,
+                        {.virtualClock = true,
+                         .durations = taskDurations(program, which.costs),
+                         .latencies = linkLatencies(program, which.costs),
+                         .faults = {{Fault::Kind::Dies, 0, 0, at, 0}}});
+        const std::string text = failureOf([&] { runtime.runStep(0); });
+        QVERIFY2(text.find("no device can go on") != std::string::npos, text.c_str());
+        const std::string stopped = "device 0 stopped at instruction " + std::to_string(at);
+        QVERIFY2(text.find("device 2: error: waits until F0.1 from device 0 to device 1 has left the link they share ("
+                           + stopped)
+                     != std::string::npos,
+                 text.c_str());
+    }
+
+    void emulatedLinksTakeTheirTime()
+    {
+        tiny::Case which = tiny::oneForwardOneBackward();
+        which.costs.link = {3'000'000, 0};
+        const Program program = tiny::compiled(which);
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
+        Recorder recorder(sink, 2, 1024);
+        Runtime runtime(program, *backend, work, &recorder,
+                        {.emulateLinks = true, .durations = taskDurations(program, which.costs)});
+        runtime.runStep(0);
+        recorder.finish();
+        std::map<TaskId, TaskRecord> records;
+        for (const TaskRecord& record : sink.tasks)
+            records[record.task] = record;
+        for (TaskId task = 0; task < program.tasks.size(); ++task) {
+            if (program.tasks[task].kind == TaskKind::Transfer)
+                QVERIFY(records[task].end - records[task].start >= 3'000'000);
+            else if (program.tasks[task].kind == TaskKind::Compute && program.afterData[task] != none)
+                QVERIFY(records[task].start >= records[program.afterData[task]].end);
+        }
+    }
+
+private:
+    static void cases()
+    {
+        QTest::addColumn<int>("index");
+        QTest::addColumn<int>("eager");
+        for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i) {
+            for (const int eager : {0, 1, 3})
+                QTest::addRow("%s, %d eager", tiny::all[i].name, eager) << i << eager;
+        }
+    }
+};
+
+PIPEWRIGHT_TEST(TestRuntime, QCoreApplication)
+#include "tst_runtime.moc"

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// When may a run be given up without waiting for the deadline? Only when that is certain.
+#include "executor/runtime/stall.h"
+#include "makers/tinydesigns.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+
+namespace {
+
+using State = ActorStatus::State;
+
+ActorStatus in(State state, bool ready = false)
+{
+    return {.state = state, .instruction = 0, .exchange = 0, .ready = ready};
+}
+
+bool certain(std::vector<ActorStatus> actors)
+{
+    return cannotGoOn({std::move(actors), {}});
+}
+
+} // namespace
+
+class TestStall : public QObject {
+    Q_OBJECT
+
+private slots:
+    void allWaitingIsADeadlock()
+    {
+        QVERIFY(certain({in(State::WaitsForArrival), in(State::WaitsForSend)}));
+        QVERIFY(certain({in(State::WaitsForArrival), in(State::Done)}));
+        QVERIFY(certain({in(State::WaitsForArrival), in(State::Dead)}));
+        QVERIFY(certain({in(State::WaitsForLink), in(State::Dead)}));
+        QVERIFY(certain({in(State::Failed), in(State::Done)}));
+    }
+
+    void whoeverCanStillActMakesItUncertain()
+    {
+        QVERIFY(!certain({in(State::WaitsForArrival), in(State::Running)}));
+        QVERIFY(!certain({in(State::WaitsForArrival), in(State::Stalled)}));
+        QVERIFY(!certain({in(State::WaitsForArrival), in(State::Idle)})); // has not begun the step yet
+        QVERIFY(!certain({in(State::WaitsForLink, true), in(State::WaitsForArrival)}));
+        QVERIFY(!certain({in(State::WaitsForArrival), in(State::WaitsForArrival, true)})); // about to wake up
+    }
+
+    void whenAllAreDoneNothingIsWrong() { QVERIFY(!certain({in(State::Done), in(State::Done)})); }
+
+    void everyInstructionHasAName()
+    {
+        const Program program = tiny::compiled(tiny::tied());
+        bool sends = false, receives = false, reduces = false;
+        for (std::uint32_t i = 0; i < program.devices[0].instructions.size(); ++i) {
+            const std::string name = describeInstruction(program, 0, i);
+            QVERIFY(!name.empty());
+            sends = sends || name == "send of F0.0 from device 0 to device 1";
+            receives = receives || name.find("receive of B1.0") == 0 || name.find("receive of I1.0") == 0;
+            reduces = reduces || name.find("reduce") == 0;
+        }
+        QVERIFY(sends && receives && reduces);
+    }
+};
+
+PIPEWRIGHT_TEST(TestStall, QCoreApplication)
+#include "tst_stall.moc"

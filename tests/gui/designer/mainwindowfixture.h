@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A shown main window with the example in it, whose settings and recordings go to a folder of its own.
+#pragma once
+
+#include "gui/designer/designer.h"
+#include "gui/designer/mainwindow.h"
+#include "gui/inspector/blockchip.h"
+#include "gui/inspector/tray.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+namespace pipewright {
+
+struct MainWindowFixture {
+    QTemporaryDir folder;
+    MainWindow window;
+
+    MainWindowFixture() : window(options())
+    {
+        window.document().reset(exampleDesign());
+        window.resize(1480, 900);
+        window.show();
+        QTest::qWait(0);
+    }
+    MainWindow::Options options() const
+    {
+        MainWindow::Options options;
+        options.settingsFile = folder.filePath(QStringLiteral("settings.ini"));
+        options.traceFolder = folder.filePath(QStringLiteral("runs"));
+        return options;
+    }
+    Document& document() { return window.document(); }
+    BlockChip* firstChip()
+    {
+        for (BlockChip* chip : window.tray().findChildren<BlockChip*>()) {
+            if (chip->isVisible())
+                return chip;
+        }
+        return nullptr;
+    }
+};
+
+} // namespace pipewright

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The windows beside the main one, the command palette, files that are dropped, pictures on paper, and the
+// session that comes back.
+#include "core/files/designfile.h"
+#include "core/predict/throughput.h"
+#include "gui/buildingblock/buildingblockeditor.h"
+#include "gui/buildingblock/buildingblockpreview.h"
+#include "gui/compare/comparewindow.h"
+#include "gui/designer/commandpalette.h"
+#include "gui/designer/designer.h"
+#include "gui/designer/history.h"
+#include "gui/designer/mainwindow.h"
+#include "gui/designer/numberbar.h"
+#include "gui/designer/windowactions.h"
+#include "gui/model/modelwindow.h"
+#include "gui/search/tradeoffwindow.h"
+#include "gui/timeline/minimap.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/widgets/picture.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
+#include "testmain.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QDropEvent>
+#include <QFile>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMenu>
+#include <QMimeData>
+#include <QProcess>
+#include <QProcessEnvironment>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QUndoView>
+#include <QUrl>
+
+using namespace pipewright;
+
+namespace {
+
+struct Fixture {
+    QTemporaryDir folder;
+    std::unique_ptr<MainWindow> window;
+
+    Fixture() { open(); }
+    void open()
+    {
+        MainWindow::Options options;
+        options.settingsFile = folder.filePath(QStringLiteral("settings.ini"));
+        options.traceFolder = folder.filePath(QStringLiteral("runs"));
+        window = std::make_unique<MainWindow>(options);
+        window->document().reset(exampleDesign());
+        window->resize(1400, 860);
+        window->show();
+        (void)QTest::qWaitForWindowActive(window.get());
+    }
+    Document& document() { return window->document(); }
+    CommandPalette* palette() { return window->findChild<CommandPalette*>(); }
+};
+
+} // namespace
+
+class TestWindows : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void everyWindowOpensByItsShortcut()
+    {
+        Fixture fixture;
+        const auto press = [window = fixture.window.get()](Qt::Key key, Qt::KeyboardModifiers modifiers) {
+            window->activateWindow();
+            (void)QTest::qWaitForWindowActive(window);
+            QTest::keyClick(window, key, modifiers);
+        };
+        press(Qt::Key_B, Qt::ControlModifier);
+        QVERIFY(fixture.window->blockEditor() && fixture.window->blockEditor()->isVisible());
+        press(Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(fixture.window->compareWindow() && fixture.window->compareWindow()->isVisible());
+        press(Qt::Key_T, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(fixture.window->tradeOffWindow() && fixture.window->tradeOffWindow()->isVisible());
+        press(Qt::Key_M, Qt::ControlModifier);
+        QVERIFY(fixture.window->modelWindow() && fixture.window->modelWindow()->isVisible());
+        press(Qt::Key_H, Qt::ControlModifier);
+        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
+        fixture.window->tradeOffWindow()->cancel();
+    }
+
+    void fromEveryWindowTheOthersAndUndoAreNear()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
+        fixture.window->windowActions().model->trigger();
+        QApplication::setActiveWindow(fixture.window->modelWindow());
+        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_Z, Qt::ControlModifier);
+        QCOMPARE(fixture.document().design(), before);
+        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_H, Qt::ControlModifier);
+        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
+        fixture.window->windowActions().buildingBlock->trigger();
+        QVERIFY(!fixture.window->blockEditor()->actions().contains(fixture.window->windowActions().undo));
+    }
+
+    void shortcutsAreUniqueAndEveryActionHasATip()
+    {
+        Fixture fixture;
+        // Views have the focus one at a time, so that a key may mean the like in two of them; the window's keys work in
+        // all.
+        QSet<QKeySequence> ofWindow, ofViews;
+        for (const ShortcutList::Group& group : fixture.window->windowActions().groups()) {
+            QSet<QKeySequence> ofView;
+            for (const QAction* action : group.actions)
+                for (const QKeySequence& key : action->shortcuts()) {
+                    QSet<QKeySequence>& seen = action->shortcutContext() == Qt::WindowShortcut ? ofWindow : ofView;
+                    QVERIFY2(!seen.contains(key), qPrintable(action->text() + QStringLiteral(": ") + key.toString()));
+                    seen.insert(key);
+                }
+            ofViews += ofView;
+        }
+        QVERIFY(!ofViews.intersects(ofWindow));
+        QVERIFY(ofWindow.size() + ofViews.size() > 40);
+    }
+
+    void tabReachesTheOverviewWhichStandsBeforeTheTimeline()
+    {
+        Fixture fixture;
+        TimelineView& timeline = fixture.window->timeline();
+        timeline.setFocus();
+        QTest::keyClick(&timeline, Qt::Key_Backtab, Qt::ShiftModifier);
+        QVERIFY(fixture.window->minimap().hasFocus());
+        QTest::keyClick(&fixture.window->minimap(), Qt::Key_Right, Qt::ControlModifier);
+        const double start = timeline.axis().start;
+        QVERIFY(start > 0);
+        QTest::keyClick(&fixture.window->minimap(), Qt::Key_Tab);
+        QVERIFY(timeline.hasFocus());
+    }
+
+    void thePaletteRunsWhatIsTyped()
+    {
+        Fixture fixture;
+        QTest::keyClick(fixture.window.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+        CommandPalette* palette = fixture.palette();
+        QVERIFY(palette);
+        QVERIFY(palette->list()->count() > 40);
+        QTest::keyClicks(palette->field(), QStringLiteral("light"));
+        QCOMPARE(palette->list()->item(0)->text(), QStringLiteral("Light or dark"));
+        QTest::keyClick(palette->field(), Qt::Key_Return);
+        QVERIFY(!Theme::of(*fixture.window).isDark);
+        QTRY_VERIFY(!fixture.palette());
+    }
+
+    void thePaletteWalksAndEscapesAndRefusesWhatIsOff()
+    {
+        Fixture fixture;
+        fixture.window->windowActions().palette->trigger();
+        CommandPalette* palette = fixture.palette();
+        QTest::keyClick(palette->field(), Qt::Key_Down);
+        QCOMPARE(palette->list()->currentRow(), 1);
+        QTest::keyClick(palette->field(), Qt::Key_Up);
+        QTest::keyClick(palette->field(), Qt::Key_Up);
+        QCOMPARE(palette->list()->currentRow(), palette->list()->count() - 1);
+        QTest::keyClicks(palette->field(), QStringLiteral("complete the rest")); // nothing is unplaced
+        QTest::keyClick(palette->field(), Qt::Key_Return);
+        QVERIFY(palette->isVisible());
+        QCOMPARE(fixture.document().undoStack()->index(), 0);
+        QTest::keyClick(palette->field(), Qt::Key_Escape);
+        QTRY_VERIFY(!fixture.palette());
+    }
+
+    void namesMatchByWordsBeforeLetters()
+    {
+        QVERIFY(matchScore(QStringLiteral("save"), QStringLiteral("Save as…"))
+                > matchScore(QStringLiteral("save"), QStringLiteral("Autosave")));
+        QVERIFY(matchScore(QStringLiteral("mab"), QStringLiteral("Memory against bubble…"))
+                > matchScore(QStringLiteral("mab"), QStringLiteral("Remember a bad")));
+        QVERIFY(matchScore(QStringLiteral("xyz"), QStringLiteral("Save")) < 0);
+        QCOMPARE(matchScore({}, QStringLiteral("Save")), 0);
+    }
+
+    void theHistoryGoesBackByClick()
+    {
+        Fixture fixture;
+        const Design before = fixture.document().design();
+        fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
+        fixture.document().pin({Op::F, 0, 2, 0}, 600'000'000);
+        fixture.window->windowActions().history->trigger();
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
+        QUndoView* view = fixture.window->historyWindow()->view();
+        QCOMPARE(view->model()->rowCount(), 3);
+        QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, view->visualRect(view->model()->index(0, 0)).center());
+        QCOMPARE(fixture.document().design(), before);
+        // A screenless platform keeps the first window active; a window manager activates this one.
+        QApplication::setActiveWindow(fixture.window->historyWindow());
+        view->setFocus();
+        QTest::keyClick(view, Qt::Key_Down);
+        QCOMPARE(fixture.document().undoStack()->index(), 1);
+    }
+
+    void aDroppedFileIsOpened()
+    {
+        Fixture fixture;
+        const QString path = fixture.folder.filePath(QStringLiteral("dropped.json"));
+        Design other = exampleDesign();
+        other.name = "dropped";
+        writeDesign(other, path.toStdString(), false);
+        QMimeData data;
+        data.setUrls({QUrl::fromLocalFile(path)});
+        // Over the timeline, which takes blocks but no files: the window takes it.
+        QWidget* target = fixture.window->timeline().viewport();
+        QDragEnterEvent enter(target->rect().center(), Qt::CopyAction, &data, Qt::LeftButton, {});
+        QApplication::sendEvent(target, &enter);
+        QVERIFY(enter.isAccepted());
+        QDropEvent drop(QPointF(fixture.window->rect().center()), Qt::CopyAction, &data, Qt::LeftButton, {});
+        QApplication::sendEvent(fixture.window.get(), &drop);
+        QTRY_COMPARE(fixture.document().design().name, std::string("dropped"));
+        QCOMPARE(fixture.document().path(), path);
+    }
+
+    void picturesGoOnPaperAtTheirOwnSize()
+    {
+        Fixture fixture;
+        const QString path = fixture.folder.filePath(QStringLiteral("a.pdf"));
+        QVERIFY(fixture.window->exportTo(path));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray content = file.readAll();
+        QVERIFY(content.startsWith("%PDF-"));
+        QVERIFY(content.contains("/MediaBox [0 0 1050")); // 1400 pixels of 96 per inch
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("no picture", path.toStdString()));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, svgToPdf("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.pdf"));
+    }
+
+    void theSessionComesBackWithItsFileAndWindows()
+    {
+        Fixture fixture;
+        QVERIFY(!fixture.window->restoreFile());
+        const QString path = fixture.folder.filePath(QStringLiteral("mine.json"));
+        QVERIFY(fixture.window->saveTo(path));
+        fixture.window->windowActions().history->trigger();
+        fixture.window->historyWindow()->resize(377, 299);
+        fixture.window->close();
+        fixture.open();
+        QVERIFY(fixture.window->restoreFile());
+        QCOMPARE(fixture.document().path(), path);
+        QVERIFY(!fixture.window->historyWindow());
+        fixture.window->restoreWindows();
+        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
+        QCOMPARE(fixture.window->historyWindow()->size(), QSize(377, 299));
+        QVERIFY(!fixture.window->modelWindow());
+        fixture.window->close();
+        QFile::remove(path);
+        fixture.open();
+        QVERIFY(!fixture.window->restoreFile());
+    }
+
+    void theNumberBarSaysWhatIsReachedAndWhatIsMoved()
+    {
+        Fixture fixture;
+        const Prediction& prediction = *fixture.document().prediction();
+        NumberBar& bar = fixture.window->numbers();
+        QCOMPARE(bar.value(QStringLiteral("MFU")),
+                 percentText(modelFlopsUtilization(fixture.document().design(), prediction.metrics.makespan)));
+        QCOMPARE(bar.value(QStringLiteral("moved")), sizeText(transferBytes(prediction.program)));
+        Design unknown = fixture.document().design();
+        unknown.workload.reset();
+        fixture.document().reset(unknown);
+        QVERIFY(bar.value(QStringLiteral("MFU")).isEmpty());
+    }
+
+    void theNumberBarSaysWhatTheLastEditChangedAndNothingOfAnUnfinishedStep()
+    {
+        Fixture fixture;
+        NumberBar& bar = fixture.window->numbers();
+        const QString makespan = QStringLiteral("makespan"), bubble = QStringLiteral("bubble");
+        QVERIFY(bar.change(makespan).isEmpty());
+        Design slower = fixture.document().design();
+        for (StageCosts& stage : slower.costs.stages)
+            stage.forward *= 2;
+        fixture.document().replaceDesign(slower, QStringLiteral("Slower"));
+        QVERIFY2(bar.change(makespan).startsWith(QLatin1Char('+')), qPrintable(bar.change(makespan)));
+        fixture.document().undoStack()->undo();
+        QVERIFY(bar.change(makespan).isEmpty());
+        // Taken apart, there is no rate of a whole step, and less work is no improvement.
+        (void)fixture.document().unplace({fixture.document().design().schedule.order[0].back()});
+        QVERIFY(bar.value(makespan).endsWith(QStringLiteral("so far")));
+        QCOMPARE(bar.value(bubble), QStringLiteral("–"));
+        QVERIFY(bar.value(QStringLiteral("throughput")).isEmpty());
+        QVERIFY(bar.change(makespan).isEmpty());
+        fixture.document().undoStack()->undo();
+        QVERIFY(!bar.value(makespan).contains(QStringLiteral("so far")));
+    }
+
+    void aScreenThatCannotBeReachedIsSaidAndNotACrash()
+    {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        environment.remove(QStringLiteral("QT_QPA_PLATFORM"));
+        environment.remove(QStringLiteral("WAYLAND_DISPLAY"));
+        environment.insert(QStringLiteral("DISPLAY"), QStringLiteral(":987"));
+        environment.insert(QStringLiteral("QT_FORCE_STDERR_LOGGING"), QStringLiteral("1"));
+        process.setProcessEnvironment(environment);
+        process.start(QStringLiteral(PIPEWRIGHT_PROGRAM), {});
+        QVERIFY(process.waitForFinished(60'000));
+        const QString said = QString::fromUtf8(process.readAllStandardError());
+        QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+        QCOMPARE(process.exitCode(), 2);
+        QVERIFY2(said.startsWith(QLatin1String("error: the designer cannot reach a screen (DISPLAY=:987)")),
+                 qPrintable(said));
+        QVERIFY2(said.contains(QLatin1String("pipewright --help")) && said.count(QLatin1Char('\n')) == 1,
+                 qPrintable(said));
+    }
+};
+
+PIPEWRIGHT_TEST(TestWindows, QApplication)
+#include "tst_windows.moc"

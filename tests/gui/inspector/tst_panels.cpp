@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/redesign.h"
+#include "core/families/family.h"
+#include "gui/designer/bubblepanel.h"
+#include "gui/designer/designer.h"
+#include "gui/document/familyestimates.h"
+#include "gui/inspector/blockexplanation.h"
+#include "gui/memory/memorypanel.h"
+#include "gui/trace/errortable.h"
+#include "gui/widgets/chart.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/picture.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/valuetable.h"
+#include "gui/widgets/words.h"
+#include "testmain.h"
+
+#include <QAbstractItemModelTester>
+#include <QApplication>
+#include <QEnterEvent>
+#include <QImage>
+#include <QLabel>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <random>
+
+using namespace pipewright;
+
+namespace {
+
+/// One microbatch through two devices of 1 ms passes, 1 ms per transfer: every time is known by hand.
+Design twoDevices()
+{
+    Design design;
+    FamilyParameters parameters;
+    parameters.devices = 2;
+    parameters.microbatches = 2;
+    design.schedule = makeSchedule("1f1b", parameters);
+    DeviceWorth worth;
+    worth.transfer = 500'000;
+    design.costs = uniformCosts(worth, 2, 1);
+    return design;
+}
+
+} // namespace
+
+class TestPanels : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void numbersCanBeSelectedUnderTheCursor()
+    {
+        QWidget window;
+        QLabel* number = makeNumber(QStringLiteral("123.4"), TextSize::Small, &window);
+        window.show();
+        const QSize size = number->sizeHint();
+        QVERIFY(size.width() > 20);
+        QTest::mouseDClick(number, Qt::LeftButton, {}, {3, size.height() / 2});
+        QVERIFY(!number->hasSelectedText());
+        QEnterEvent enter(QPointF(3, 3), QPointF(3, 3), number->mapToGlobal(QPointF(3, 3)));
+        QCoreApplication::sendEvent(number, &enter);
+        QCOMPARE(number->sizeHint(), size); // else the panel would jump
+        number->resize(size);
+        QTest::mouseDClick(number, Qt::LeftButton, {}, {3, size.height() / 2});
+        QVERIFY(number->hasSelectedText());
+        QEvent leave(QEvent::Leave);
+        QCoreApplication::sendEvent(number, &leave);
+        QVERIFY2(number->hasSelectedText(), "what is selected stays, to be copied");
+        QFocusEvent out(QEvent::FocusOut, Qt::MouseFocusReason);
+        QCoreApplication::sendEvent(number, &out);
+        QVERIFY(!number->hasSelectedText());
+    }
+
+    void paragraphsAreAsHighAsLabels()
+    {
+        Paragraph paragraph;
+        QLabel label;
+        const auto same = [&](int width) { return paragraph.heightForWidth(width) == label.heightForWidth(width); };
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label}) {
+            each->setWordWrap(true);
+            each->setText(QStringLiteral("one line"));
+        }
+        const int line = paragraph.heightForWidth(200);
+        QVERIFY(same(200));
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label})
+            each->setText(QStringLiteral("some words that will not have room in a single line of that width"));
+        QVERIFY(same(200) && paragraph.heightForWidth(200) > line);
+        QVERIFY(same(100) && paragraph.heightForWidth(100) > paragraph.heightForWidth(200));
+        for (QLabel* each : {static_cast<QLabel*>(&paragraph), &label})
+            each->setFont(Theme::words(TextSize::Large));
+        QVERIFY(same(200) && same(100));
+    }
+
+    void cellsFollowTheTheme()
+    {
+        Theme::dark().apply(*qApp);
+        QWidget window;
+        makePanel(&window);
+        ValueTable table(QStringLiteral("values"), {QStringLiteral("name"), QStringLiteral("value")}, &window);
+        window.show();
+        table.setRows({{{.text = QStringLiteral("a"), .number = false}, {.text = QStringLiteral("1")}},
+                       {{.text = QStringLiteral("b"), .number = false}, {.text = QStringLiteral("2"), .bad = true}}});
+        const Theme& light = Theme::light();
+        light.apply(*qApp);
+        QCOMPARE(table.item(0, 0)->foreground().color(), light.text);
+        QCOMPARE(table.item(0, 1)->foreground().color(), light.dim);
+        QCOMPARE(table.item(1, 1)->foreground().color(), light.bad);
+        Theme::dark().apply(*qApp);
+        QCOMPARE(table.item(0, 0)->foreground().color(), Theme::dark().text);
+    }
+
+    void wordsCarryUnitsAndRealMinusSigns()
+    {
+        QCOMPARE(percentText(0.1137), QStringLiteral("11.4 %"));
+        QCOMPARE(percentText(-0.0001), QStringLiteral("0.0 %"));
+        QCOMPARE(signedPercent(-0.021), QStringLiteral("\u22122.1 %"));
+        QCOMPARE(signedPercent(0.021), QStringLiteral("+2.1 %"));
+        QCOMPARE(signedPercent(0), QStringLiteral("unchanged"));
+        QCOMPARE(signedPoints(-0.019), QStringLiteral("\u22121.9 pt"));
+        QCOMPARE(signedSize(-1024), QStringLiteral("\u2212") + sizeText(1024));
+        QCOMPARE(multipleText(4), QStringLiteral("4.0 ×"));
+        QCOMPARE(rateText(38400), QStringLiteral("38,400"));
+        QCOMPARE(chipText({Op::W, 3, 7, 0}), QStringLiteral("W7"));
+        QCOMPARE(blockTitle({Op::I, 3, 7, 0}), QStringLiteral("Input gradient, microbatch 7"));
+    }
+
+    void idleTimeIsExplainedByTheBlockThatIsAwaited()
+    {
+        const Design design = twoDevices();
+        const Prediction prediction = predict(design);
+        // F1.0 waits for F0.0 (1 ms) and the way (0.5 ms).
+        const auto answers = explain(design, prediction, {Op::F, 1, 0, 0});
+        QVERIFY(answers);
+        QCOMPARE(answers->start, Nanoseconds(1'500'000));
+        QCOMPARE(answers->idleBefore, Nanoseconds(1'500'000));
+        QVERIFY(answers->waitsFor == (Block{Op::F, 0, 0, 0}));
+        QVERIFY2(answers->why.contains(QLatin1String("F0.0")), qPrintable(answers->why));
+        QVERIFY2(answers->why.contains(QLatin1String("500")), qPrintable(answers->why));
+    }
+
+    void aBlockWithoutIdleTimeSaysWhatItFollows()
+    {
+        const Design design = twoDevices();
+        const Prediction prediction = predict(design);
+        const auto answers = explain(design, prediction, {Op::B, 1, 0, 0});
+        QVERIFY(answers);
+        QCOMPARE(answers->idleBefore, Nanoseconds(0));
+        QVERIFY(!answers->waitsFor);
+        QVERIFY2(answers->why.contains(QLatin1String("F1.0")), qPrintable(answers->why));
+        QVERIFY(!explain(design, prediction, {Op::W, 1, 0, 0}));
+    }
+
+    void resultsThatTravelAreListedWithTheirDevice()
+    {
+        const Design design = twoDevices();
+        const Prediction prediction = predict(design);
+        const auto forward = explain(design, prediction, {Op::F, 0, 0, 0});
+        QCOMPARE(forward->feeds.size(), std::size_t(1));
+        QCOMPARE(forward->feeds[0].device, 1);
+        QVERIFY(explain(design, prediction, {Op::B, 0, 1, 0})->feeds.empty());
+    }
+
+    void pinsAreNamedAsTheCause()
+    {
+        Design design = twoDevices();
+        design.schedule.pins.push_back({{Op::F, 0, 1, 0}, 5'000'000});
+        const auto answers = explain(design, predict(design), {Op::F, 0, 1, 0});
+        QCOMPARE(answers->idleBefore, Nanoseconds(4'000'000));
+        QVERIFY2(answers->why.contains(QLatin1String("pinned")), qPrintable(answers->why));
+    }
+
+    void theColumnsOfACurveSayWhatIsInThem()
+    {
+        // Against looking at every sample.
+        std::mt19937 random(7);
+        for (int round = 0; round < 200; ++round) {
+            std::vector<MemorySample> samples;
+            Nanoseconds time = 0;
+            const int count = static_cast<int>(random() % 1000) + 1;
+            for (int i = 0; i < count; ++i) {
+                samples.push_back({time, static_cast<Bytes>(random() % 50)});
+                time += static_cast<Nanoseconds>(random() % 3 * (random() % 90));
+            }
+            const StepCurve curve(samples);
+            const auto fullest = std::max_element(samples.begin(), samples.end(),
+                                                  [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+            QCOMPARE(curve.peak(), *fullest);
+            const double from = static_cast<double>(random() % 2000) - 500,
+                         to = from + 1 + static_cast<double>(random() % 20'000);
+            const int pixels = 1 + static_cast<int>(random() % 400);
+            const std::vector<StepCurve::Column> columns = curve.columns(from, to, pixels);
+            int x = 0;
+            for (const StepCurve::Column& column : columns) {
+                QCOMPARE(column.x, x);
+                for (int i = 0; i < column.width; ++i, ++x) {
+                    const double begin = from + (to - from) / pixels * x, end = from + (to - from) / pixels * (x + 1);
+                    Bytes level = samples.front().bytes, low = 0, high = 0;
+                    bool entered = false;
+                    const auto see = [&] {
+                        low = entered ? std::min(low, level) : level;
+                        high = entered ? std::max(high, level) : level;
+                        entered = true;
+                    };
+                    for (const MemorySample& sample : samples) {
+                        if (static_cast<double>(sample.time) >= end)
+                            break;
+                        if (static_cast<double>(sample.time) >= begin && !entered)
+                            see();
+                        level = sample.bytes;
+                        if (static_cast<double>(sample.time) >= begin)
+                            see();
+                    }
+                    if (!entered)
+                        see();
+                    QCOMPARE(column.low, low);
+                    QCOMPARE(column.high, high);
+                    QCOMPARE(column.last, level);
+                }
+            }
+            QCOMPARE(x, pixels);
+        }
+        QVERIFY(StepCurve().columns(0, 100, 10).empty());
+        QVERIFY(StepCurve({{0, 5}}).columns(100, 100, 10).empty());
+    }
+
+    void aCurveOfAMillionSamplesIsPaintedAsRectanglesPerPixel()
+    {
+        Design design = exampleDesign();
+        Prediction prediction = predict(design);
+        std::vector<MemorySample>& samples = prediction.timeline.memory[0];
+        samples.clear();
+        for (int i = 0; i < 1'000'000; ++i)
+            samples.push_back({Nanoseconds(i) * 10, i == 618'003 ? Bytes{900} : Bytes(50 * (i % 7 + i / 2500 % 5))});
+        prediction.program.devices[0].persistentBytes = 0;
+        design.cluster.devices[0].memory = 0;
+        MemoryPanel panel;
+        panel.resize(600, 200);
+        panel.setAxis({0, 1e7 / 400, 100, 400});
+        panel.showDesign(design, &prediction, nullptr, 0);
+        const QImage image = panel.grab().toImage();
+        QVERIFY(panel.rectangles() > 400 && panel.rectangles() <= 2 * 400 + 2);
+        // The one high sample is seen at its place and nowhere else.
+        const QRgb line = Theme::of(panel).accent.rgb();
+        const int high = static_cast<int>(panel.yOf(890));
+        int seen = 0;
+        for (int x = 100; x < 500; ++x)
+            if (image.pixel(x, high) == line) {
+                ++seen;
+                QCOMPARE(x, static_cast<int>(std::lround(panel.xOf(6'180'030))));
+            }
+        QCOMPARE(seen, 1);
+    }
+
+    void aBubblesBarIsAsLongAsItsShare()
+    {
+        const Design design = exampleDesign();
+        const Prediction prediction = predict(design);
+        BubblePanel panel;
+        panel.resize(900, 200);
+        panel.setPlot(120, 700);
+        panel.showDesign(design, &prediction);
+        const QImage image = panel.grab().toImage();
+        const QRectF area = panel.plotArea();
+        const auto& devices = prediction.metrics.devices;
+        const double row = area.height() / double(devices.size());
+        const QRgb ground = image.pixel(119, static_cast<int>(area.top()));
+        for (std::size_t d = 0; d < devices.size(); ++d) {
+            const int y = static_cast<int>(area.top() + (double(d) + 0.5) * row);
+            const int end =
+                static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
+            QVERIFY(end > 121);
+            QVERIFY(image.pixel(121, y) != ground && image.pixel(end - 1, y) != ground);
+            QCOMPARE(image.pixel(end + 1, y), ground);
+        }
+    }
+
+    void theChartsPlotIsWhereItWasPut()
+    {
+        Chart chart;
+        chart.resize(500, 200);
+        chart.setPlotMargins(112, 10, 8, 20);
+        QCOMPARE(chart.plotArea(), QRectF(112, 10, 380, 170));
+        chart.setRange(1000, 2000, 0, 100);
+        QCOMPARE(chart.xOf(1500), 302.0);
+        QCOMPARE(chart.yOf(100), 10.0);
+    }
+
+    void aFamilysEstimateIsWhatSwitchingGives()
+    {
+        const Design base = exampleDesign();
+        for (std::size_t i = 0; i < std::min<std::size_t>(families().size(), 4); ++i) {
+            const FamilyEstimate estimate = FamilyEstimates::estimate(base, i);
+            if (!estimate.possible) {
+                QVERIFY(!estimate.reason.isEmpty());
+                continue;
+            }
+            const Prediction prediction = predict(withFamily(base, families()[i]));
+            QCOMPARE(estimate.bubble, prediction.metrics.rateMakespan);
+            QCOMPARE(estimate.makespan, prediction.metrics.makespan);
+        }
+    }
+
+    void switchingFamiliesKeepsCostsWhereTheStagesStay()
+    {
+        Design base = twoDevices();
+        base.costs.stages[1].forward = 7'000'000; // not what any formula gives
+        base.costs.source = "measured: run.db";
+        const Design gpipe = withFamily(base, *findFamily("gpipe"));
+        QCOMPARE(gpipe.costs, base.costs);
+        QCOMPARE(gpipe.schedule.microbatches, base.schedule.microbatches);
+    }
+
+    void theErrorModelIsAProperModel()
+    {
+        Document document;
+        document.reset(exampleDesign());
+        ErrorTableModel model(document);
+        QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+        QCOMPARE(model.rowCount(), 0);
+        QVERIFY(!model.blockAt(0));
+    }
+
+    void picturesAreWrittenAtTwiceTheirSize()
+    {
+        QTemporaryDir folder;
+        const std::string path = folder.filePath(QStringLiteral("a.png")).toStdString();
+        svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'><rect width='40' height='20' "
+                 "fill='#ff0000'/></svg>",
+                 path);
+        const QImage image(QString::fromStdString(path));
+        QCOMPARE(image.size(), QSize(80, 40));
+        QCOMPARE(image.pixelColor(40, 20), QColor(255, 0, 0));
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", path));
+        QVERIFY_THROWS_EXCEPTION(
+            Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
+    }
+};
+
+PIPEWRIGHT_TEST(TestPanels, QApplication)
+#include "tst_panels.moc"

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The premises edited: borders between stages by mouse, key and number, devices and links in their tables.
+#include "core/design/newdesign.h"
+#include "core/predict/stagememory.h"
+#include "core/presets/presets.h"
+#include "gui/memory/memorybars.h"
+#include "gui/model/modelwindow.h"
+#include "gui/model/partitionbar.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/valuetable.h"
+#include "gui/widgets/words.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QApplication>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTabWidget>
+#include <QTest>
+
+using namespace pipewright;
+
+namespace {
+
+struct Fixture {
+    Document document;
+    std::unique_ptr<ModelWindow> window;
+
+    Fixture()
+    {
+        const PresetLibrary presets;
+        NewDesign choice;
+        choice.workload = presets.workload("llama-3-8b");
+        choice.cluster = presets.cluster("h200-node", 4);
+        document.reset(makeDesign(choice));
+        window = std::make_unique<ModelWindow>(document);
+        window->show();
+        (void)QTest::qWaitForWindowActive(window.get());
+    }
+    const std::vector<int>& cut() { return document.design().layersPerStage; }
+    void bringUp(ValueTable& table)
+    {
+        for (int tab = 0; tab < window->tabs()->count(); ++tab)
+            if (window->tabs()->widget(tab) == &table || window->tabs()->widget(tab)->isAncestorOf(&table))
+                window->tabs()->setCurrentIndex(tab);
+        table.setFocus();
+    }
+    void clear(ValueTable& table, int row, int column) { type(table, row, column, {}); }
+    /// Types into a cell as a person does: Return begins, Return commits.
+    void type(ValueTable& table, int row, int column, const QString& text)
+    {
+        bringUp(table);
+        table.setCurrentCell(row, column);
+        QTest::keyClick(&table, Qt::Key_Return);
+        auto* editor = table.findChild<QLineEdit*>();
+        QVERIFY(editor);
+        editor->selectAll();
+        if (text.isEmpty())
+            QTest::keyClick(editor, Qt::Key_Delete);
+        QTest::keyClicks(editor, text);
+        QTest::keyClick(editor, Qt::Key_Return);
+        QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+        QTest::qWait(0);
+    }
+};
+
+} // namespace
+
+class TestModelWindow : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void aDraggedBorderMovesLayersAndIsUndone()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        PartitionBar& bar = fixture.window->partition();
+        const double layer = bar.width() * 0.7 / 32;
+        const QPoint from(int(bar.xOfBorder(1)), 20);
+        QTest::mousePress(&bar, Qt::LeftButton, {}, from);
+        QTest::mouseMove(&bar, from + QPoint(int(layer * 1.2), 0));
+        QTest::mouseMove(&bar, from + QPoint(int(layer * 2.2), 0));
+        QVERIFY(bar.partition()[1] > fixture.cut()[1]); // a preview; the document is as it was
+        QCOMPARE(fixture.document.design(), before);
+        QVERIFY2(fixture.window->effect().contains(QLatin1String("makespan +")), qPrintable(fixture.window->effect()));
+        const std::vector<int> wanted = bar.partition();
+        QTest::mouseRelease(&bar, Qt::LeftButton, {}, from + QPoint(int(layer * 2.2), 0));
+        QCOMPARE(fixture.cut(), wanted);
+        QCOMPARE(fixture.document.undoStack()->index(), 1);
+        QVERIFY(fixture.document.design().costs.stages[1].forward > before.costs.stages[1].forward);
+        fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QCOMPARE(bar.partition(), before.layersPerStage);
+    }
+
+    void escapeEndsTheDragAndKeysMoveTheBorder()
+    {
+        Fixture fixture;
+        const std::vector<int> before = fixture.cut();
+        PartitionBar& bar = fixture.window->partition();
+        const QPoint from(int(bar.xOfBorder(0)), 20);
+        QTest::mousePress(&bar, Qt::LeftButton, {}, from);
+        QTest::mouseMove(&bar, from + QPoint(80, 0));
+        QVERIFY(bar.partition() != before);
+        QTest::keyClick(&bar, Qt::Key_Escape);
+        QTest::mouseRelease(&bar, Qt::LeftButton, {}, from + QPoint(80, 0));
+        QCOMPARE(bar.partition(), before);
+        QCOMPARE(fixture.cut(), before);
+        QVERIFY(fixture.window->isVisible());
+
+        QTest::keyClick(&bar, Qt::Key_Right);
+        QCOMPARE(bar.currentBorder(), 1);
+        QTest::keyClick(&bar, Qt::Key_Left, Qt::AltModifier);
+        QCOMPARE(fixture.cut()[1], before[1] - 1);
+        QCOMPARE(fixture.cut()[2], before[2] + 1);
+        QCOMPARE(fixture.document.undoStack()->undoText(),
+                 QStringLiteral("Cut stage 1 at %1 layers").arg(before[1] - 1));
+    }
+
+    void theNumberOfLayersIsAFieldThatSaysWhyNot()
+    {
+        Fixture fixture;
+        const std::vector<int> before = fixture.cut();
+        fixture.type(fixture.window->stages(), 0, 2, QString::number(before[0] - 2));
+        QCOMPARE(fixture.cut()[0], before[0] - 2);
+        QCOMPARE(fixture.cut()[1], before[1] + 2);
+        fixture.type(fixture.window->stages(), 3, 2, QString::number(before[3] - 1));
+        QCOMPARE(fixture.cut()[3], before[3] - 1); // the last takes from the one before
+        const std::vector<int> now = fixture.cut();
+        fixture.type(fixture.window->stages(), 1, 2, QStringLiteral("99"));
+        QCOMPARE(fixture.cut(), now);
+        QVERIFY(!fixture.window->fault().isEmpty());
+        QCOMPARE(fixture.window->stages().text(1, 2), QString::number(now[1]));
+    }
+
+    void deviceValuesAreEditedWithUnitsOneUndoEach()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        fixture.type(fixture.window->devices(), 1, 3, QStringLiteral("500 TFLOP/s"));
+        QCOMPARE(fixture.document.design().cluster.devices[1].peakFlops, 500e12);
+        QVERIFY(fixture.document.design().costs.stages[1].forward > before.costs.stages[1].forward);
+        fixture.type(fixture.window->devices(), 0, 2, QStringLiteral("40GiB"));
+        QCOMPARE(fixture.document.design().cluster.devices[0].memory, Bytes{40} << 30);
+        fixture.type(fixture.window->devices(), 2, 4, QStringLiteral("40 %"));
+        QCOMPARE(fixture.document.design().cluster.devices[2].efficiency, 0.4);
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        fixture.type(fixture.window->devices(), 2, 4, QStringLiteral("fast"));
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        QVERIFY(fixture.window->fault().contains(QLatin1String("50 %")));
+        for (int i = 0; i < 3; ++i)
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QCOMPARE(fixture.window->devices().text(2, 4), percentText(before.cluster.devices[2].efficiency));
+    }
+
+    void devicesArePlacedOnGpusAndOnSlicesOfThem()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        ValueTable& table = fixture.window->devices();
+        const auto gpus = [&fixture]() -> const std::vector<GpuShare>& {
+            return fixture.document.design().cluster.gpus;
+        };
+        QVERIFY(table.text(0, 6).isEmpty() && table.text(0, 7).isEmpty()); // left open
+        fixture.type(table, 1, 6, QStringLiteral("0"));
+        QCOMPARE(gpus(), std::vector<GpuShare>(4, GpuShare{0, 0})); // of all devices or of none
+        fixture.type(table, 1, 7, QStringLiteral("40"));
+        fixture.type(table, 2, 6, QStringLiteral("1"));
+        QCOMPARE(gpus(), (std::vector<GpuShare>{{0, 0}, {0, 40}, {1, 0}, {0, 0}}));
+        QCOMPARE(table.text(1, 7), QStringLiteral("40"));
+        QVERIFY(table.text(0, 7).isEmpty());
+        QVERIFY2(fixture.window->mapping().contains(QLatin1String("40 multiprocessors"))
+                     && fixture.window->mapping().contains(QLatin1String("GPU 1")),
+                 qPrintable(fixture.window->mapping()));
+        QCOMPARE(fixture.document.design().costs, before.costs);
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        for (const char* wrong : {"-1", "1025", "half"}) {
+            fixture.type(table, 3, 6, QLatin1String(wrong));
+            QVERIFY2(fixture.window->fault().contains(QLatin1String("between 0 and 1024")),
+                     qPrintable(fixture.window->fault()));
+        }
+        fixture.type(table, 3, 7, QStringLiteral("0"));
+        QVERIFY(fixture.window->fault().contains(QLatin1String("between 1 and 1024")));
+        QCOMPARE(fixture.document.undoStack()->index(), 3);
+        fixture.clear(table, 1, 7); // all of GPU 0 again
+        QCOMPARE(gpus()[1], (GpuShare{0, 0}));
+        fixture.clear(table, 0, 6); // open again
+        QVERIFY(gpus().empty());
+        fixture.type(table, 2, 7, QStringLiteral("32"));
+        QCOMPARE(gpus(), std::vector<GpuShare>(4, GpuShare{0, 32}));
+        while (fixture.document.undoStack()->canUndo())
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QVERIFY(table.text(2, 7).isEmpty());
+    }
+
+    void linksAreEditedAddedAndRemoved()
+    {
+        Fixture fixture;
+        fixture.type(fixture.window->links(), 0, 2, QStringLiteral("25us"));
+        QCOMPARE(fixture.document.design().cluster.link.latency, Nanoseconds(25'000));
+        QCOMPARE(fixture.document.design().costs.link.latency, Nanoseconds(25'000));
+        fixture.window->addLink(1, 2);
+        QCOMPARE(fixture.window->links().rowCount(), 2);
+        fixture.type(fixture.window->links(), 1, 3, QStringLiteral("1 GB/s"));
+        QCOMPARE(fixture.document.design().cluster.linkOfPair.at({1, 2}).bandwidth, 1e9);
+        QCOMPARE(fixture.document.design().costs.linkBetween(1, 2).bytesPerSecond, 1e9);
+        fixture.window->addLink(1, 1);
+        QVERIFY(!fixture.window->fault().isEmpty());
+        fixture.window->links().setCurrentCell(1, 0);
+        fixture.window->links().setFocus();
+        QTest::keyClick(&fixture.window->links(), Qt::Key_Delete);
+        QVERIFY(fixture.document.design().cluster.linkOfPair.empty());
+        QCOMPARE(fixture.document.undoStack()->index(), 4);
+    }
+
+    void theTablesShowWhereTheMemoryGoes()
+    {
+        Fixture fixture;
+        const MemoryBreakdown memory = memoryBreakdown(fixture.document.design(), *fixture.document.prediction());
+        ValueTable& stages = fixture.window->stages();
+        QCOMPARE(stages.rowCount(), 4);
+        QCOMPARE(stages.text(2, 6), sizeText(memory.stages[2].weights));
+        QVERIFY(stages.text(2, 9).startsWith(sizeText(memory.stages[2].activations)));
+        QCOMPARE(fixture.window->memory().label(3),
+                 QStringLiteral("%1 of %2").arg(sizeText(memory.devices[3].peak), sizeText(memory.devices[3].limit)));
+        ValueTable& layers = fixture.window->layers();
+        QCOMPARE(layers.rowCount(), int(fixture.document.design().workload->layers.size()));
+        QCOMPARE(layers.text(0, 1), QStringLiteral("0"));
+        QCOMPARE(layers.text(layers.rowCount() - 1, 1), QStringLiteral("3"));
+        double shares = 0;
+        for (int stage = 0; stage < 4; ++stage)
+            shares += fixture.window->partition().shareOfStage(stage);
+        QVERIFY(std::abs(shares - 1) < 1e-9);
+    }
+
+    void aDesignWithoutAModelShowsItsCostsAndCannotBeCut()
+    {
+        Fixture fixture;
+        fixture.document.reset(pipewright::testing::design());
+        QVERIFY(fixture.window->partition().partition().empty());
+        QCOMPARE(fixture.window->stages().rowCount(), 4);
+        QCOMPARE(fixture.window->layers().rowCount(), 0);
+        fixture.window->stages().setCurrentCell(0, 2);
+        QTest::keyClick(&fixture.window->stages(), Qt::Key_Return);
+        QVERIFY(!fixture.window->stages().findChild<QLineEdit*>());
+    }
+};
+
+PIPEWRIGHT_TEST(TestModelWindow, QApplication)
+#include "tst_modelwindow.moc"

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Memory against bubble as points: drawn as they come, cancelled, and taken by mouse and by key.
+#include "gui/search/tradeoffplot.h"
+#include "gui/search/tradeoffwindow.h"
+#include "gui/widgets/theme.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QApplication>
+#include <QPushButton>
+#include <QSemaphore>
+#include <QSignalSpy>
+#include <QTest>
+#include <QThreadPool>
+#include <QTreeWidget>
+
+#include <algorithm>
+
+using namespace pipewright;
+
+namespace {
+
+struct Fixture {
+    Document document;
+    std::unique_ptr<TradeOffWindow> window;
+    std::unique_ptr<QSignalSpy> finished;
+
+    explicit Fixture(int devices = 4, int microbatches = 8)
+    {
+        document.reset(pipewright::testing::design("1f1b", devices, microbatches));
+        window = std::make_unique<TradeOffWindow>(document);
+        finished = std::make_unique<QSignalSpy>(window.get(), &TradeOffWindow::finished);
+        window->show();
+        (void)QTest::qWaitForWindowActive(window.get());
+    }
+    bool done()
+    {
+        return QTest::qWaitFor([this] { return !finished->isEmpty(); }, 120'000);
+    }
+    int pointOnFront()
+    {
+        const auto& points = window->points();
+        for (int i = 0; i < int(points.size()); ++i)
+            if (window->plot().isOnFront(i) && points[std::size_t(i)].candidate.family->name != "1f1b")
+                return i;
+        return -1;
+    }
+};
+
+} // namespace
+
+class TestTradeOffWindow : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void allCandidatesAreWorkedOutAndListed()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
+        QCOMPARE(fixture.window->list()->topLevelItemCount(), int(fixture.window->points().size()));
+        QVERIFY(!fixture.window->isRunning());
+        QVERIFY2(fixture.window->state().contains(QLatin1String("schedules")), qPrintable(fixture.window->state()));
+        // Sorted by memory, least first.
+        const auto memory = [&](int row) {
+            return fixture.window->list()->topLevelItem(row)->data(1, Qt::UserRole + 1).toDouble();
+        };
+        for (int row = 1; row < fixture.window->list()->topLevelItemCount(); ++row)
+            QVERIFY(memory(row - 1) <= memory(row));
+    }
+
+    void aClickedPointBecomesTheScheduleAndGivesWhatWasDrawn()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        const Design before = fixture.document.design();
+        const int point = fixture.pointOnFront();
+        QVERIFY(point >= 0);
+        TradeOffPlot& plot = fixture.window->plot();
+        // Several points may share a place; the click takes one of them.
+        QTest::mouseMove(&plot, plot.positionOf(point).toPoint());
+        QTest::mouseClick(&plot, Qt::LeftButton, {}, plot.positionOf(point).toPoint());
+        const TradeOff& taken = fixture.window->points()[std::size_t(plot.current())];
+        QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
+        QCOMPARE(fixture.document.design().schedule.family, std::string(taken.candidate.family->name));
+        QCOMPARE(fixture.document.prediction()->metrics.rateMakespan, taken.bubble);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan, taken.makespan);
+        fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+    }
+
+    void ofTwoPointsTakenOneAfterTheOtherTheLastBecomesTheSchedule()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        std::vector<int> possible;
+        for (int i = 0; i < int(fixture.window->points().size()); ++i)
+            if (fixture.window->points()[std::size_t(i)].possible
+                && fixture.window->points()[std::size_t(i)].candidate.family->name != "1f1b")
+                possible.push_back(i);
+        QVERIFY(possible.size() >= 2);
+        fixture.window->take(possible[0]);
+        fixture.window->take(possible.back());
+        QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(possible.back())].makespan);
+        QTest::qWait(50);
+        QCOMPARE(fixture.document.undoStack()->index(), 1);
+    }
+
+    void pointsAreWalkedByArrowsAndTakenByReturn()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        TradeOffPlot& plot = fixture.window->plot();
+        QVERIFY(plot.hasFocus());
+        QTest::keyClick(&plot, Qt::Key_Right);
+        const int first = plot.current();
+        for (const TradeOff& point : fixture.window->points())
+            QVERIFY(!point.possible || memoryOf(point) >= memoryOf(fixture.window->points()[std::size_t(first)]));
+        QTest::keyClick(&plot, Qt::Key_Right);
+        QVERIFY(plot.current() != first);
+        QTest::keyClick(&plot, Qt::Key_Left);
+        QCOMPARE(plot.current(), first);
+        QTest::keyClick(&plot, Qt::Key_Return);
+        QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(first)].makespan);
+    }
+
+    void aListedScheduleIsTakenByReturn()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        QTreeWidget* list = fixture.window->list();
+        list->setFocus();
+        list->setCurrentItem(list->topLevelItem(2));
+        const int point = list->topLevelItem(2)->data(0, Qt::UserRole + 1).toInt();
+        QCOMPARE(fixture.window->plot().current(), point);
+        QTest::keyClick(list, Qt::Key_Return);
+        QTRY_COMPARE(fixture.document.undoStack()->index(), 1);
+        QCOMPARE(fixture.document.prediction()->metrics.makespan,
+                 fixture.window->points()[std::size_t(point)].makespan);
+    }
+
+    void cancelKeepsWhatThereIsAndTheRestCanBeWorkedOutAgain()
+    {
+        Fixture fixture;
+        QVERIFY(QTest::qWaitFor([&] { return !fixture.window->points().empty(); }, 60'000));
+        if (fixture.window->isRunning())
+            QTest::mouseClick(fixture.window->button(), Qt::LeftButton);
+        QVERIFY(!fixture.window->isRunning());
+        const std::size_t kept = fixture.window->points().size();
+        QTest::qWait(50);
+        QCOMPARE(fixture.window->points().size(), kept);
+        QVERIFY(kept >= 1);
+        fixture.finished->clear();
+        QTest::mouseClick(fixture.window->button(), Qt::LeftButton);
+        QVERIFY(fixture.done());
+        QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
+    }
+
+    void theListIsReadInTheLookThatItIsSwitchedTo()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        Theme::light().apply(*qApp);
+        for (int row = 0; row < fixture.window->list()->topLevelItemCount(); ++row) {
+            const QColor text = fixture.window->list()->topLevelItem(row)->foreground(0).color();
+            QVERIFY(text == Theme::light().text || text == Theme::light().dim);
+        }
+    }
+
+    void closingWaitsForNoWorkUnderWay()
+    {
+        // All threads are held up: a window that waited for its work would never be gone.
+        QThreadPool& pool = *QThreadPool::globalInstance();
+        QSemaphore go, held;
+        const int threads = pool.maxThreadCount();
+        for (int i = 0; i < threads; ++i)
+            pool.start([&] {
+                held.release();
+                go.acquire();
+            });
+        held.acquire(threads);
+        {
+            Fixture fixture;
+            QVERIFY(fixture.window->isRunning());
+        }
+        go.release(threads);
+        pool.waitForDone();
+        QCoreApplication::processEvents(); // nothing is delivered to what is gone
+    }
+
+    void anotherDesignMakesThePointsStale()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        fixture.document.reset(pipewright::testing::design("1f1b", 4, 12));
+        QVERIFY2(fixture.window->state().contains(QLatin1String("changed")), qPrintable(fixture.window->state()));
+        fixture.finished->clear();
+        fixture.window->close();
+        fixture.window->show();
+        QVERIFY(fixture.done());
+        QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
+    }
+};
+
+PIPEWRIGHT_TEST(TestTradeOffWindow, QApplication)
+#include "tst_tradeoffwindow.moc"

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A stage shared among mixed devices: the program that was found, shares moved by key, the other programs, and the
+// group taken over into the design and undone.
+#include "core/design/newdesign.h"
+#include "core/workload/transformer.h"
+#include "gui/sharding/programflow.h"
+#include "gui/sharding/ratiosliders.h"
+#include "gui/sharding/shardingwindow.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QApplication>
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSlider>
+#include <QTableWidget>
+#include <QTest>
+#include <QTreeWidget>
+#include <QUndoStack>
+
+#include <numeric>
+
+using namespace pipewright;
+
+namespace {
+
+/// Two stages of a small model, one per device.
+Design smallDesign()
+{
+    ModelShape shape;
+    shape.name = "small";
+    shape.layers = 2;
+    shape.hidden = 64;
+    shape.heads = 4;
+    shape.keyValueHeads = 4;
+    shape.headSize = 16;
+    shape.ffn = 256;
+    shape.vocabulary = 256;
+    shape.sequence = 64;
+    NewDesign choice;
+    choice.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+    choice.cluster.name = "test";
+    choice.cluster.devices.assign(2, DeviceSpec{"fast", Bytes{1} << 34, 1e9, 1e11, 1});
+    choice.cluster.link.latency = 2'000;
+    choice.cluster.link.bandwidth = 1e9;
+    choice.family = "1f1b";
+    choice.microbatches = 4;
+    return makeDesign(choice);
+}
+
+struct Fixture {
+    Document document;
+    std::unique_ptr<ShardingWindow> window;
+
+    explicit Fixture(const Design& design)
+    {
+        document.reset(design);
+        window = std::make_unique<ShardingWindow>(document);
+        QSignalSpy finished(window.get(), &ShardingWindow::finished);
+        window->show();
+        ended = !finished.isEmpty() || finished.wait(120'000);
+    }
+    bool ended = false;
+};
+
+} // namespace
+
+class TestShardingWindow : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theProgramAndWhyIsShown()
+    {
+        Fixture f(smallDesign());
+        QVERIFY(f.ended);
+        QVERIFY2(f.window->state().contains(QStringLiteral("a microbatch")), qPrintable(f.window->state()));
+        QVERIFY(f.window->flow().rows() > 4);
+        for (int row = 0; row < f.window->flow().rows(); ++row)
+            QVERIFY(!f.window->flow().rowText(row).isEmpty());
+        QVERIFY(f.window->ways()->topLevelItemCount() >= 3);
+        QVERIFY(f.window->prediction().contains(QStringLiteral("best")));
+        // The half as fast member, listed second, gets the smaller part.
+        const std::vector<double> shares = f.window->sliders().shares();
+        QCOMPARE(shares.size(), std::size_t{2});
+        QVERIFY(shares[1] < shares[0]);
+    }
+
+    void sharesMovedByKeyCostMoreAndComeBack()
+    {
+        Fixture f(smallDesign());
+        QVERIFY(f.ended);
+        const QString best = f.window->prediction();
+        const std::vector<double> shares = f.window->sliders().shares();
+        QTest::keyClick(f.window->sliders().slider(1), Qt::Key_End);
+        QCOMPARE(f.window->sliders().shares()[1], 1.0);
+        QVERIFY(f.window->prediction() != best);
+        QTest::keyClick(f.window->sliders().slider(1), Qt::Key_PageDown);
+        const std::vector<double> moved = f.window->sliders().shares();
+        QVERIFY(std::abs(std::accumulate(moved.begin(), moved.end(), 0.0) - 1) < 1e-9);
+        auto* percent = f.window->sliders().findChild<QDoubleSpinBox*>();
+        percent->selectAll();
+        QTest::keyClicks(percent, QStringLiteral("25"));
+        QTest::keyClick(percent, Qt::Key_Up); // takes what is typed, and one more
+        QCOMPARE(f.window->sliders().shares()[0], 0.26);
+        QCOMPARE(f.window->sliders().slider(0)->value(), 260);
+        const auto buttons = f.window->findChildren<QPushButton*>();
+        const auto back = std::find_if(buttons.begin(), buttons.end(),
+                                       [](QPushButton* b) { return b->text() == QStringLiteral("Best shares"); });
+        QVERIFY(back != buttons.end());
+        (*back)->click();
+        QCOMPARE(f.window->sliders().shares(), shares);
+        QCOMPARE(f.window->prediction(), best);
+    }
+
+    void anotherProgramIsLookedAt()
+    {
+        Fixture f(smallDesign());
+        QVERIFY(f.ended);
+        const int last = f.window->ways()->topLevelItemCount() - 1;
+        const QString best = f.window->prediction();
+        f.window->ways()->setCurrentItem(f.window->ways()->topLevelItem(last));
+        QVERIFY(f.window->flow().rows() > 0);
+        QVERIFY(f.window->prediction() != best);
+    }
+
+    void theGroupBecomesTheDeviceAndIsUndone()
+    {
+        Fixture f(smallDesign());
+        QVERIFY(f.ended);
+        const Design before = f.document.design();
+        QSignalSpy applied(f.window.get(), &ShardingWindow::applied);
+        f.window->applyButton()->click();
+        QVERIFY(applied.wait(120'000));
+        const Design& after = f.document.design();
+        QVERIFY(after.cluster.devices[0].group != nullptr);
+        QCOMPARE(after.cluster.devices[0].group->devices.size(), std::size_t{2});
+        QVERIFY(after.costs != before.costs);
+        f.document.undoStack()->undo();
+        QVERIFY(f.document.design() == before);
+    }
+
+    void whatCannotBeSharedSaysWhy()
+    {
+        Fixture plain(pipewright::testing::design());
+        QVERIFY(plain.ended);
+        QVERIFY2(plain.window->state().contains(QStringLiteral("no model")), qPrintable(plain.window->state()));
+        QVERIFY(!plain.window->applyButton()->isEnabled());
+
+        Fixture f(smallDesign());
+        QVERIFY(f.ended);
+        const Design before = f.document.design();
+        f.window->members()->item(1, 1)->setText(QStringLiteral("fast enough"));
+        f.window->applyButton()->click();
+        QVERIFY2(f.window->state().contains(QStringLiteral("fast enough")), qPrintable(f.window->state()));
+        QVERIFY(f.document.design() == before);
+    }
+};
+
+PIPEWRIGHT_TEST(TestShardingWindow, QApplication)
+#include "tst_shardingwindow.moc"

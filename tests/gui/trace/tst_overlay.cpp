@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A recorded run laid over the design: the table of errors, causes, steps, notes and the report.
+#include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/windowactions.h"
+#include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/inspector.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/trace/causetable.h"
+#include "gui/trace/errortable.h"
+#include "gui/trace/notelist.h"
+#include "gui/trace/runerrors.h"
+#include "gui/widgets/factlist.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
+#include "testmain.h"
+#include "traces/analysis/replay.h"
+#include "traces/store/tracewriter.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QComboBox>
+#include <QFile>
+#include <QListWidget>
+#include <QTabWidget>
+#include <QTreeWidget>
+
+using namespace pipewright;
+using Fixture = MainWindowFixture;
+
+namespace {
+
+/// A finished recording in which every task took `slower` times its prediction.
+QString recordRun(const Document& document, const QString& path, double slower)
+{
+    const Prediction& prediction = *document.prediction();
+    TraceWriter writer(path.toStdString(), document.design(), prediction.program,
+                       {"host", "timed", {"a", "b", "c", "d"}, 0});
+    std::vector<TaskRecord> records;
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
+        const Nanoseconds start = prediction.timeline.start[t];
+        const auto length = static_cast<Nanoseconds>(double(prediction.timeline.end[t] - start) * slower);
+        const Task& task = prediction.program.tasks[t];
+        records.push_back({t, 0, task.kind == TaskKind::Transfer ? task.peer : task.device, start, start + length});
+    }
+    writer.append(records);
+    writer.append(StepRecord{0, 0, static_cast<Nanoseconds>(double(prediction.metrics.makespan) * slower), 1.0});
+    writer.commit();
+    writer.finish(std::vector<Bytes>(prediction.program.devices.size(), 1 << 20), 0, "{}");
+    return path;
+}
+
+/// One step per factor, by which the blocks of a device take longer; everything else follows as it must.
+void recordSlowDevice(const Document& document, const QString& path, int device, const std::vector<double>& factors)
+{
+    const Prediction& prediction = *document.prediction();
+    const Program& program = prediction.program;
+    TraceWriter writer(path.toStdString(), document.design(), program, {"host", "timed", {"a", "b", "c", "d"}, 0});
+    std::vector<Nanoseconds> durations;
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        durations.push_back(prediction.timeline.end[t] - prediction.timeline.start[t]);
+    const Replay replay(program, prediction.timeline, durations);
+    for (std::size_t step = 0; step < factors.size(); ++step) {
+        std::vector<Nanoseconds> longer = replay.duration;
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Compute && program.tasks[t].device == device)
+                longer[t] = static_cast<Nanoseconds>(double(longer[t]) * factors[step]);
+        const Timeline ran = replay.run(longer, replay.lag);
+        const Nanoseconds origin = static_cast<Nanoseconds>(step) * 1'000'000'000;
+        std::vector<TaskRecord> records;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            records.push_back({t, int(step), task.kind == TaskKind::Transfer ? task.peer : task.device,
+                               origin + ran.start[t], origin + ran.end[t]});
+        }
+        writer.append(records);
+        writer.append(StepRecord{int(step), origin, origin + lengthOf(ran), 1.0});
+    }
+    writer.commit();
+    writer.finish(std::vector<Bytes>(program.devices.size(), 1 << 20), 0, "{}");
+}
+
+} // namespace
+
+class TestOverlay : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void theErrorTableSelectsItsBlock()
+    {
+        Fixture fixture;
+        QVERIFY(!fixture.window.runErrors().isVisible());
+        const QString trace = recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25);
+        fixture.document().setOverlay(trace);
+        QVERIFY(fixture.window.runErrors().isVisible());
+        ErrorTable* table = fixture.window.runErrors().table();
+        fixture.window.runErrors().tabs()->setCurrentWidget(table);
+        QVERIFY(table->errors().rowCount() > 3);
+        const auto expected = table->errors().blockAt(2);
+        table->scrollTo(table->model()->index(2, 0));
+        QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier,
+                          table->visualRect(table->model()->index(2, 0)).center());
+        QVERIFY(fixture.document().selection() == expected);
+        QVERIFY(!fixture.window.inspector().facts().value(QStringLiteral("measured")).isEmpty());
+        fixture.window.windowActions().clearOverlay->trigger();
+        QVERIFY(!fixture.window.runErrors().isVisible());
+        QCOMPARE(table->errors().rowCount(), 0);
+    }
+
+    void aSlowRunIsExplainedStepByStepWithNotesAndAReport()
+    {
+        Fixture fixture;
+        RunErrors& errors = fixture.window.runErrors();
+        const QString path = fixture.folder.filePath(QStringLiteral("run.db"));
+        recordSlowDevice(fixture.document(), path, 2, {1.0, 1.3, 1.5, 1.8});
+        fixture.document().setOverlay(path);
+        // The median of those after the first.
+        QCOMPARE(fixture.document().overlay()->step, 2);
+        QCOMPARE(errors.stepPicker()->currentIndex(), 0);
+        QCOMPARE(errors.stepPicker()->count(), 2 + 4);
+        const QString slow = QStringLiteral("slower blocks on ") + deviceLabel(fixture.document().design(), 2);
+        QVERIFY2(errors.verdict().contains(slow), qPrintable(errors.verdict()));
+        QVERIFY2(errors.verdict().contains(QLatin1String("is the slowest")), qPrintable(errors.verdict()));
+
+        // The largest cause comes first, and choosing it chooses its blocks, all on that device.
+        CauseTable* causes = errors.causes();
+        QVERIFY(causes->topLevelItem(0)->text(0).startsWith(slow));
+        causes->setCurrentItem(causes->topLevelItem(0));
+        const std::vector<Block> chosen = fixture.window.timeline().selectedBlocks();
+        QVERIFY(chosen.size() > 4);
+        for (const Block& block : chosen)
+            QCOMPARE(fixture.document().design().schedule.deviceOf(block), 2);
+
+        // Another step, another number; the last is the slowest.
+        const Nanoseconds median = fixture.document().overlay()->comparison.measuredMakespan;
+        errors.stepPicker()->setCurrentIndex(errors.stepPicker()->findData(3));
+        Q_EMIT errors.stepPicker()->activated(errors.stepPicker()->currentIndex());
+        QCOMPARE(fixture.document().overlay()->step, 3);
+        QVERIFY(fixture.document().overlay()->comparison.measuredMakespan > median);
+        Q_EMIT errors.stepPicker()->activated(errors.stepPicker()->findData(int(Document::typicalStep)));
+        QCOMPARE(fixture.document().overlay()->comparison.measuredMakespan,
+                 median); // the typical one is that in the middle
+        QVERIFY(fixture.document().overlay()->spread
+                != std::vector<Nanoseconds>(fixture.document().overlay()->spread.size(), 0));
+
+        // Heat and stretched outlines change what is drawn, and nothing else.
+        TimelineView& view = fixture.window.timeline();
+        const QImage plain = view.viewport()->grab().toImage();
+        for (const char* name : {"heat", "stretch"}) {
+            view.action(QLatin1String(name))->trigger();
+            QVERIFY2(view.viewport()->grab().toImage() != plain, name);
+            view.action(QLatin1String(name))->trigger();
+            QCOMPARE(view.viewport()->grab().toImage(), plain);
+        }
+
+        // A note about a range of one step is still there when the run is laid over again, and leads back to both.
+        Q_EMIT errors.stepPicker()->activated(errors.stepPicker()->findData(3));
+        view.setRange(std::pair(Nanoseconds{1000}, Nanoseconds{500'000}));
+        errors.notes()->add(QStringLiteral("here <it> begins"));
+        fixture.document().clearOverlay();
+        view.setRange(std::nullopt);
+        fixture.document().setOverlay(path);
+        QCOMPARE(errors.notes()->notes().size(), 1u);
+        errors.notes()->list()->setCurrentRow(0);
+        QCOMPARE(fixture.document().overlay()->step, 3);
+        QVERIFY(view.range() == std::pair(Nanoseconds{1000}, Nanoseconds{500'000}));
+
+        const QString report = fixture.folder.filePath(QStringLiteral("report.html"));
+        QVERIFY(fixture.window.reportTo(report));
+        QFile file(report);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray html = file.readAll();
+        for (const char* part : {"<svg", "here &lt;it&gt; begins", "slower blocks on device 2", "step 3"})
+            QVERIFY2(html.contains(part), part);
+    }
+};
+
+PIPEWRIGHT_TEST(TestOverlay, QApplication)
+#include "tst_overlay.moc"

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "testmain.h"
+#include "traces/analysis/calibration.h"
+#include "traces/store/recording.h"
+
+#include <QTest>
+
+#include <functional>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class TestCalibration : public QObject {
+    Q_OBJECT
+
+private:
+    Folder m_folder;
+
+    /// A trace of `design` whose steps ran exactly as the costs that `costsOfStep` gives for each of them.
+    std::string record(const char* name, const Design& design, int steps, const std::function<Costs(int)>& costsOfStep)
+    {
+        const std::string path = m_folder / name;
+        TraceWriter writer(path, design, predict(design).program, smallHeader());
+        Nanoseconds clock = 5'000;
+        for (int step = 0; step < steps; ++step) {
+            Design real = design;
+            real.costs = costsOfStep(step);
+            const Program program = predict(design).program;
+            // The real costs on the recorded program: same tasks, same ids.
+            Timeline timeline;
+            Evaluator(program, real.costs).evaluate(timeline);
+            const Nanoseconds end = *std::max_element(timeline.end.begin(), timeline.end.end());
+            writer.append(recordsOf(program, timeline, step, clock));
+            writer.append(StepRecord{step, clock, clock + end, 0});
+            clock += end + 1'000;
+        }
+        writer.finish({0, 0}, 0, "{}");
+        return path;
+    }
+
+    static Costs realCosts(const Design& design)
+    {
+        Costs costs = design.costs;
+        for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+            StageCosts& c = costs.stages[stage];
+            const auto extra = static_cast<Nanoseconds>(stage) * 100'000;
+            c.forward = 1'300'000 + extra;
+            c.inputGrad = 1'700'000 + extra;
+            c.weightGrad = 900'000 + extra;
+            c.backward = 2'500'000 + extra;
+            c.update = 40'000;
+        }
+        costs.link.latency = 230'000;
+        return costs;
+    }
+
+private Q_SLOTS:
+    void severalTracesCountTogetherAndSayHowSureTheyAre()
+    {
+        const Design design = smallDesign();
+        const auto recorded = [&](const char* name, Nanoseconds forward) {
+            return record(name, design, 5, [&design, forward](int) {
+                Costs costs = realCosts(design);
+                costs.stages[1].forward = forward;
+                return costs;
+            });
+        };
+        const TraceReader one(recorded("first of two.db", 1'000'000)), other(recorded("second of two.db", 1'400'000));
+        const Calibration both = calibrate(design, {{&one, "one.db"}, {&other, "other.db"}});
+        QCOMPARE(both.design.costs.stages[1].forward, Nanoseconds{1'200'000});
+        QCOMPARE(both.design.costs.stages[0].forward, realCosts(design).stages[0].forward);
+        QCOMPARE(both.design.costs.source, std::string("measured: one.db, other.db"));
+        bool seen = false;
+        for (const CalibrationFit& fit : both.fits) {
+            const bool mixed = fit.op == Op::F && fit.stage == 1;
+            seen = seen || mixed;
+            QVERIFY(fit.samples > 0);
+            QCOMPARE(fit.median, mixed ? Nanoseconds{1'000'000} : fit.value);
+            if (!mixed)
+                QCOMPARE(fit.spread, Nanoseconds{0});
+        }
+        QVERIFY(seen);
+    }
+
+    void measuredCostsComeBack_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::newRow("a full backward") << "1f1b";
+        QTest::newRow("a split backward") << "zb-h1";
+    }
+
+    void measuredCostsComeBack()
+    {
+        QFETCH(QString, family);
+        const Design design = smallDesign(family.toUtf8().constData(), 4, 8);
+        const Costs real = realCosts(design);
+        const std::string path =
+            record(("back-" + family + ".db").toUtf8().constData(), design, 5, [&](int) { return real; });
+        const Design calibrated = calibrate(design, TraceReader(path), "back.db");
+        const bool split = design.schedule.backward == BackwardStyle::Split;
+        for (std::size_t stage = 0; stage < real.stages.size(); ++stage) {
+            const StageCosts& found = calibrated.costs.stages[stage];
+            QCOMPARE(found.forward, real.stages[stage].forward);
+            if (split && stage > 0) {
+                QCOMPARE(found.inputGrad, real.stages[stage].inputGrad);
+                QCOMPARE(found.weightGrad, real.stages[stage].weightGrad);
+                QCOMPARE(found.backward, found.inputGrad + found.weightGrad);
+            } else if (!split) {
+                QCOMPARE(found.backward, real.stages[stage].backward);
+                QCOMPARE(found.inputGrad, design.costs.stages[stage].inputGrad); // nothing was measured of it
+            }
+            QCOMPARE(found.savedUntilInputGrad, design.costs.stages[stage].savedUntilInputGrad);
+        }
+        QCOMPARE(calibrated.costs.linkBetween(0, 1).latency, Nanoseconds{230'000});
+        QCOMPARE(calibrated.costs.linkBetween(2, 1).latency, Nanoseconds{230'000});
+        QCOMPARE(calibrated.costs.source, std::string("measured: back.db"));
+        QVERIFY(calibrated.schedule == design.schedule);
+
+        Design reality = design;
+        reality.costs = real;
+        QCOMPARE(predict(calibrated).metrics.makespan, predict(reality).metrics.makespan);
+    }
+
+    void pairsThatRanTogetherGiveTheirFactor()
+    {
+        const Design design = smallDesign("dualpipe-v", 4, 12);
+        Costs real = realCosts(design);
+        real.overlapFactor = 0.75;
+        const Design calibrated =
+            calibrate(design, TraceReader(record("pairs.db", design, 3, [&](int) { return real; })), "pairs.db");
+        // Blocks outside pairs give the times, and the pairs take three quarters of them.
+        QVERIFY(std::abs(calibrated.costs.overlapFactor - 0.75) < 1e-6);
+        QCOMPARE(calibrated.costs.stages[1].forward, real.stages[1].forward);
+        QVERIFY(std::abs(double(predict(calibrated).metrics.makespan)
+                             / double(predict([&] {
+                                          Design d = design;
+                                          d.costs = real;
+                                          return d;
+                                      }())
+                                          .metrics.makespan)
+                         - 1)
+                < 0.01);
+    }
+
+    void longMicrobatchesTeachTheUsualLength()
+    {
+        Design design = smallDesign("1f1b", 2, 2);
+        design.costs.microbatches = {{1, 1}, {3, 1}};
+        Costs real = realCosts(design);
+        real.microbatches = design.costs.microbatches;
+        const Design calibrated =
+            calibrate(design, TraceReader(record("long.db", design, 3, [&](int) { return real; })), "long.db");
+        QCOMPARE(calibrated.costs.stages[0].forward, real.stages[0].forward);
+        QCOMPARE(calibrated.costs.stages[1].backward, real.stages[1].backward);
+    }
+
+    void theWarmUpStepAndOutliersDoNotCount()
+    {
+        const Design design = smallDesign();
+        const Costs real = realCosts(design);
+        const std::string path = record("outliers.db", design, 12, [&](int step) {
+            Costs costs = real;
+            if (step == 0 || step == 7)
+                for (StageCosts& stage : costs.stages)
+                    stage.forward *= 50;
+            return costs;
+        });
+        const Design calibrated = calibrate(design, TraceReader(path), "outliers.db");
+        QCOMPARE(calibrated.costs.stages[0].forward, real.stages[0].forward);
+        QCOMPARE(calibrated.costs.linkBetween(0, 1).latency, Nanoseconds{230'000});
+    }
+
+    void sumsArePreserved()
+    {
+        // Half of the steps with short forwards, half with long ones: a device's time is their mean.
+        const Design design = smallDesign();
+        const std::string path = record("means.db", design, 9, [&](int step) {
+            Costs costs = realCosts(design);
+            costs.stages[0].forward = step % 2 == 0 ? 1'000'000 : 1'001'000;
+            return costs;
+        });
+        const Nanoseconds found = calibrate(design, TraceReader(path), "means.db").costs.stages[0].forward;
+        QCOMPARE(found, Nanoseconds{1'000'500});
+    }
+
+    void sizesOfTransfersTellTheBandwidth()
+    {
+        Design design = smallDesign("1f1b", 4, 8);
+        design.costs.stages[0].output = 4'000'000;
+        design.costs.stages[1].output = 1'000'000;
+        design.costs.stages[2].output = 2'000'000;
+        Costs real = realCosts(design);
+        real.link = {50'000, 10e9};
+        const std::string path = record("bandwidth.db", design, 4, [&](int) { return real; });
+        const Design calibrated = calibrate(design, TraceReader(path), "bandwidth.db");
+        QVERIFY(std::abs(calibrated.costs.link.latency - 50'000) < 50);
+        QVERIFY(std::abs(calibrated.costs.link.bytesPerSecond / 10e9 - 1) < 1e-3);
+        // A pair that carries one size takes the bandwidth of all, and its own latency.
+        QVERIFY(std::abs(calibrated.costs.linkBetween(0, 1).transferTime(4'000'000) - 450'000) < 50);
+    }
+
+    void withoutAFinishedStepThereIsNothingToLearn()
+    {
+        const Design design = smallDesign();
+        const std::string path = record("empty.db", design, 0, {});
+        const TraceReader trace(path);
+        QVERIFY(errorOf([&] { calibrate(design, trace, "empty.db"); }).find("no finished step") != std::string::npos);
+    }
+
+    void aTraceOfAnotherDesignIsRefused()
+    {
+        const Design design = smallDesign();
+        const std::string path = record("other.db", design, 2, [&](int) { return realCosts(design); });
+        const TraceReader trace(path);
+        QVERIFY(errorOf([&] { calibrate(smallDesign("gpipe"), trace, "other.db"); }).find("another program")
+                != std::string::npos);
+    }
+};
+
+PIPEWRIGHT_TEST(TestCalibration, QCoreApplication)
+#include "tst_calibration.moc"

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/analysis/achievedrates.h"
+
+#include "traces/store/database.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+void add(AchievedRate& rate, double amount, Nanoseconds time)
+{
+    ++rate.count;
+    rate.amount += amount;
+    rate.time += time;
+    if (time > 0)
+        rate.best = std::max(rate.best, amount / (static_cast<double>(time) * 1e-9));
+}
+
+struct StageFlops {
+    double forward = 0, inputGrad = 0, weightGrad = 0;
+    double of(Op op) const
+    {
+        switch (op) {
+        case Op::F: return forward;
+        case Op::I: return inputGrad;
+        case Op::W: return weightGrad;
+        case Op::B: return inputGrad + weightGrad;
+        case Op::U:
+        case Op::R: break;
+        }
+        return 0;
+    }
+};
+
+std::vector<StageFlops> flopsOf(const Design& design)
+{
+    std::vector<StageFlops> stages;
+    if (!design.workload)
+        return stages;
+    std::size_t layer = 0;
+    for (const int layers : design.layersPerStage) {
+        StageFlops& stage = stages.emplace_back();
+        for (int i = 0; i < layers && layer < design.workload->layers.size(); ++i, ++layer) {
+            const Layer& l = design.workload->layers[layer];
+            stage.forward += l.forwardFlops;
+            stage.inputGrad += l.inputGradFlops;
+            stage.weightGrad += l.weightGradFlops;
+        }
+    }
+    return stages;
+}
+
+const char* directionOf(int copyKind)
+{
+    switch (copyKind) { // as CUPTI numbers them
+    case 1: return "host to device";
+    case 2: return "device to host";
+    case 8: return "device to device";
+    case 9: return "host to host";
+    case 10: return "peer to peer";
+    default: return "copies";
+    }
+}
+
+} // namespace
+
+double AchievedRate::share() const
+{
+    const double most = ceiling > 0 ? ceiling : best;
+    return most > 0 ? rate() / most : 0;
+}
+
+std::string rateText(double perSecond, bool flops)
+{
+    const char* const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+    std::size_t prefix = 0;
+    for (; perSecond >= 1000 && prefix + 1 < std::size(prefixes); ++prefix)
+        perSecond /= 1000;
+    return fmt::format("{:.3g} {}{}", perSecond, prefixes[prefix], flops ? "FLOP/s" : "B/s");
+}
+
+std::vector<AchievedRate> achievedRates(const Design& design, const Program& program, const Timeline& measured)
+{
+    const std::vector<StageFlops> flops = flopsOf(design);
+    std::vector<AchievedRate> devices(program.devices.size());
+    std::map<std::pair<int, int>, AchievedRate> links;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if (measured.start[t] == notRun)
+            continue;
+        const Nanoseconds time = measured.end[t] - measured.start[t];
+        if (task.kind == TaskKind::Compute && static_cast<std::size_t>(task.stage) < flops.size()) {
+            const auto& scales = design.costs.microbatches;
+            const auto microbatch = static_cast<std::size_t>(task.microbatch);
+            const double scale = microbatch < scales.size() ? scales[microbatch].time : 1;
+            add(devices[task.device], scale * flops[task.stage].of(task.op), time);
+        } else if (task.kind == TaskKind::Transfer) {
+            double bytes = 0;
+            for (const BufferId buffer : program.reads(t))
+                bytes += static_cast<double>(program.buffers[buffer].bytes);
+            if (bytes > 0)
+                add(links[{task.device, task.peer}], bytes, time);
+        }
+    }
+    std::vector<AchievedRate> rates;
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+        AchievedRate& rate = devices[d];
+        if (rate.amount <= 0)
+            continue;
+        rate.what = fmt::format("matrix units of device {}", d);
+        rate.flops = true;
+        rate.device = static_cast<int>(d);
+        rate.ceiling = d < design.cluster.devices.size() ? design.cluster.devices[d].peakFlops : 0;
+        rates.push_back(rate);
+    }
+    for (auto& [pair, rate] : links) {
+        rate.what = fmt::format("link {} to {}", pair.first, pair.second);
+        std::tie(rate.device, rate.peer) = pair;
+        // The hardware's number where there is a cluster, else what the schedule was predicted with.
+        const auto spec = design.cluster.linkOfPair.find(pair);
+        rate.ceiling = spec != design.cluster.linkOfPair.end() ? spec->second.bandwidth : design.cluster.link.bandwidth;
+        if (rate.ceiling <= 0)
+            rate.ceiling = design.costs.linkBetween(pair.first, pair.second).bytesPerSecond;
+        rates.push_back(rate);
+    }
+    return rates;
+}
+
+std::vector<AchievedRate> achievedRates(const std::string& trace, Nanoseconds from, Nanoseconds to)
+try {
+    SQLite::Database database = openTraceDatabase(trace);
+    std::vector<AchievedRate> rates;
+    const auto ask = [&](const std::string& sql, auto nameOf) {
+        SQLite::Statement query(database, sql);
+        query.bind(1, from);
+        query.bind(2, to);
+        while (query.executeStep()) {
+            AchievedRate& rate = rates.emplace_back();
+            rate.count = query.getColumn(0).getInt64();
+            rate.amount = query.getColumn(1).getDouble();
+            rate.time = query.getColumn(2).getInt64();
+            rate.best = query.getColumn(3).getDouble();
+            rate.what = nameOf(query);
+        }
+    };
+    const std::string sums = "SELECT count(*), total(bytes), sum(T.end - T.start), "
+                             "max(CASE WHEN T.end > T.start THEN bytes * 1e9 / (T.end - T.start) ELSE 0 END), ";
+    const std::string inside = " WHERE bytes > 0 AND T.end > ?1 AND T.start < ?2 ";
+    if (database.tableExists("CUPTI_ACTIVITY_KIND_MEMCPY"))
+        ask(sums + "rank, T.deviceId, copyKind FROM CUPTI_ACTIVITY_KIND_MEMCPY AS T JOIN LANES USING (laneId)" + inside
+                + "GROUP BY rank, T.deviceId, copyKind ORDER BY rank, T.deviceId, copyKind",
+            [](SQLite::Statement& query) {
+                return fmt::format("{}, rank {}, GPU {}", directionOf(query.getColumn(6).getInt()),
+                                   query.getColumn(4).getInt(), query.getColumn(5).getInt());
+            });
+    if (database.tableExists("COMMUNICATIONS")) // the calls of the host, which are no transfers, stand in it as well
+        ask(sums + "rank, value FROM COMMUNICATIONS AS T JOIN LANES USING (laneId) JOIN StringIds ON id = collectiveId"
+                + inside + "AND LANES.kind = 'stream' GROUP BY rank, collectiveId ORDER BY rank, value",
+            [](SQLite::Statement& query) {
+                return fmt::format("{}, rank {}", query.getColumn(5).getString(), query.getColumn(4).getInt());
+            });
+    return rates;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(trace, error);
+}
+
+} // namespace pipewright

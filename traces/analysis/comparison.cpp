@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/analysis/comparison.h"
+
+#include "core/predict/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+/// (predicted - measured) / measured; a measured zero that was predicted as zero is no error, any other
+/// prediction of it is a whole one.
+double relativeError(double predicted, double measured)
+{
+    if (measured == 0)
+        return predicted == 0 ? 0 : std::copysign(1.0, predicted);
+    return (predicted - measured) / measured;
+}
+
+/// Nearest-rank quantiles, so that every number shown is one that occurred.
+Quantiles quantilesOf(std::vector<double> values)
+{
+    Quantiles result;
+    if (values.empty())
+        return result;
+    std::sort(values.begin(), values.end());
+    const auto at = [&](double share) {
+        const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+        return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
+    };
+    result.median = at(0.5);
+    result.p95 = at(0.95);
+    return result;
+}
+
+Nanoseconds firstStart(const Timeline& timeline)
+{
+    Nanoseconds first = notRun;
+    for (const Nanoseconds start : timeline.start)
+        if (start != notRun && (first == notRun || start < first))
+            first = start;
+    return first == notRun ? 0 : first;
+}
+
+} // namespace
+
+Comparison compare(const Program& program, const Timeline& predicted, const Timeline& measured,
+                   const std::vector<Bytes>& measuredPeaks)
+{
+    const Metrics predictedMetrics = measure(program, predicted);
+    const Metrics measuredMetrics = measure(program, measured);
+    Comparison result;
+    result.predictedMakespan = predictedMetrics.makespan;
+    result.measuredMakespan = measuredMetrics.makespan;
+    result.makespanError =
+        relativeError(static_cast<double>(result.predictedMakespan), static_cast<double>(result.measuredMakespan));
+
+    for (std::size_t device = 0; device < program.devices.size(); ++device) {
+        Comparison::Device entry;
+        entry.predictedBusy = predictedMetrics.devices[device].busy;
+        entry.measuredBusy = measuredMetrics.devices[device].busy;
+        entry.busyError =
+            relativeError(static_cast<double>(entry.predictedBusy), static_cast<double>(entry.measuredBusy));
+        entry.predictedPeak = program.devices[device].peakBytes;
+        entry.measuredPeak = device < measuredPeaks.size() ? measuredPeaks[device] : 0;
+        entry.peakError =
+            relativeError(static_cast<double>(entry.predictedPeak), static_cast<double>(entry.measuredPeak));
+        result.devices.push_back(entry);
+    }
+
+    // Both makespans count from the first task, hence so do the starts: a recording's step begins a little
+    // before its first block does.
+    const Nanoseconds predictedOrigin = firstStart(predicted);
+    const Nanoseconds measuredOrigin = firstStart(measured);
+    std::vector<double> startErrors, durationErrors;
+    for (TaskId task = 0; task < program.tasks.size(); ++task) {
+        if (program.tasks[task].kind != TaskKind::Compute)
+            continue;
+        if (measured.start[task] == notRun || predicted.start[task] == notRun) {
+            ++result.unmatched;
+            continue;
+        }
+        ++result.matched;
+        const Nanoseconds predictedDuration = predicted.end[task] - predicted.start[task];
+        const Nanoseconds measuredDuration = measured.end[task] - measured.start[task];
+        const Nanoseconds startDifference =
+            std::abs((predicted.start[task] - predictedOrigin) - (measured.start[task] - measuredOrigin));
+        Comparison::BlockError block;
+        block.task = task;
+        if (result.measuredMakespan > 0)
+            block.startError = static_cast<double>(startDifference) / static_cast<double>(result.measuredMakespan);
+        block.durationError =
+            std::abs(relativeError(static_cast<double>(predictedDuration), static_cast<double>(measuredDuration)));
+        block.contribution = measuredDuration - predictedDuration;
+        startErrors.push_back(block.startError);
+        durationErrors.push_back(block.durationError);
+        result.blocks.push_back(block);
+    }
+    result.startError = quantilesOf(std::move(startErrors));
+    result.durationError = quantilesOf(std::move(durationErrors));
+    std::stable_sort(result.blocks.begin(), result.blocks.end(),
+                     [](const Comparison::BlockError& a, const Comparison::BlockError& b) {
+                         return std::abs(a.contribution) > std::abs(b.contribution);
+                     });
+    return result;
+}
+
+} // namespace pipewright

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/analysis/explanation.h"
+
+#include "core/base/median.h"
+#include "core/predict/criticalpath.h"
+#include "core/predict/evaluator.h"
+#include "traces/analysis/idletime.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+using Key = std::tuple<Cause::Kind, int, int>;
+
+/// How far each task's duration and lag are off the prediction, by cause.
+struct Change {
+    TaskId task = none;
+    Nanoseconds duration = 0, lag = 0; ///< to be taken off
+};
+
+class Explainer {
+public:
+    Explainer(const Program& program, const Costs& costs, const Timeline& predicted, const Timeline& measured)
+        : m_program(program), m_predicted(predicted), m_evaluator(program, costs), m_expected(durations()),
+          m_replay(program, measured, m_expected), m_memory(memoryWaits(program, m_replay))
+    {
+    }
+
+    Explanation run()
+    {
+        Explanation result;
+        result.predicted = lengthOf(m_predicted);
+        result.measured = lengthOf(m_replay.measured());
+        collectBlocks();
+        collectTransfers();
+        for (const auto& [key, changes] : m_changes)
+            addCause(key, changes, result);
+        std::stable_sort(result.causes.begin(), result.causes.end(), [](const Cause& a, const Cause& b) {
+            return std::pair(std::abs(a.contribution), a.excess) > std::pair(std::abs(b.contribution), b.excess);
+        });
+        putAllRight(result);
+        result.blocks = blockDifferences(m_program, m_predicted, m_replay, m_memory);
+        result.devices = idleTimes(m_program, m_replay, m_memory);
+        result.criticalPath = criticalPath(m_program, m_replay.measured());
+        sharePath(result);
+        findStraggler(result);
+        return result;
+    }
+
+private:
+    std::vector<Nanoseconds> durations() const
+    {
+        std::vector<Nanoseconds> result;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            result.push_back(m_evaluator.duration(t));
+        return result;
+    }
+
+    void note(Cause::Kind kind, int device, int peer, const Change& change)
+    {
+        if (change.duration != 0 || change.lag != 0)
+            m_changes[{kind, device, peer}].push_back(change);
+    }
+
+    void collectBlocks()
+    {
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
+            const Task& task = m_program.tasks[t];
+            if (task.kind == TaskKind::Transfer || !m_replay.recorded(t))
+                continue;
+            note(Cause::Kind::SlowerBlocks, task.device, -1, {t, m_replay.duration[t] - m_expected[t], 0});
+            const Nanoseconds memory = m_memory[t];
+            note(Cause::Kind::MemoryWait, task.device, -1, {t, 0, memory});
+            note(Cause::Kind::HostGap, task.device, -1, {t, 0, std::max<Nanoseconds>(0, m_replay.lag[t]) - memory});
+        }
+    }
+
+    /// How long a transfer took from its producer's end on.
+    Nanoseconds handOff(TaskId t) const { return std::max<Nanoseconds>(0, m_replay.lag[t]) + m_replay.duration[t]; }
+
+    /// How much of a transfer's lag lies after its value was there and its target had ended what stood before.
+    Nanoseconds hesitation(TaskId t) const
+    {
+        const Timeline& timeline = m_replay.measured();
+        const Nanoseconds ready = timeline.start[t] - m_replay.lag[t];
+        const TaskId before = m_previousOnTarget[t];
+        const Nanoseconds free = before == none ? ready : std::max(ready, timeline.end[before]);
+        return std::max<Nanoseconds>(0, timeline.start[t] - free);
+    }
+
+    /// What the source computes after each send, and the target before each receive.
+    void findNeighbours()
+    {
+        m_nextOnSource.assign(m_program.tasks.size(), none);
+        m_previousOnTarget.assign(m_program.tasks.size(), none);
+        for (const Program::Device& device : m_program.devices) {
+            TaskId previous = none;
+            std::vector<TaskId> sends;
+            for (const Instruction& instruction : device.instructions) {
+                if (instruction.kind == InstructionKind::Receive)
+                    m_previousOnTarget[instruction.task] = previous;
+                else if (instruction.kind == InstructionKind::Send)
+                    sends.push_back(instruction.task);
+                if (instruction.kind != InstructionKind::Compute || !m_replay.recorded(instruction.task))
+                    continue;
+                previous = instruction.task;
+                for (const TaskId send : sends)
+                    m_nextOnSource[send] = previous;
+                sends.clear();
+            }
+        }
+    }
+
+    void collectTransfers()
+    {
+        findNeighbours();
+        std::vector<TaskId> byStart;
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (m_program.tasks[t].kind == TaskKind::Transfer && m_replay.recorded(t))
+                byStart.push_back(t);
+        const Timeline& timeline = m_replay.measured();
+        std::sort(byStart.begin(), byStart.end(),
+                  [&](TaskId a, TaskId b) { return timeline.start[a] < timeline.start[b]; });
+        // Which transfers had their devices' links to themselves.
+        std::vector<bool> crowded(m_program.tasks.size(), false);
+        std::vector<TaskId> active;
+        for (const TaskId t : byStart) {
+            std::erase_if(active, [&](TaskId other) { return timeline.end[other] <= timeline.start[t]; });
+            for (const TaskId other : active)
+                if (m_program.tasks[other].device == m_program.tasks[t].device
+                    || m_program.tasks[other].peer == m_program.tasks[t].peer)
+                    crowded[t] = crowded[other] = true;
+            active.push_back(t);
+        }
+        std::map<std::pair<int, int>, std::vector<Nanoseconds>> alone;
+        for (const TaskId t : byStart)
+            if (!crowded[t])
+                alone[{m_program.tasks[t].device, m_program.tasks[t].peer}].push_back(handOff(t) - m_expected[t]);
+        for (const TaskId t : byStart) {
+            const Task& task = m_program.tasks[t];
+            const auto usual = alone.find({task.device, task.peer});
+            // A crowded transfer that is slower than the link's usual one lost that to the crowd.
+            Nanoseconds waited = 0;
+            if (crowded[t] && usual != alone.end())
+                waited = std::max<Nanoseconds>(0, handOff(t) - m_expected[t]
+                                                      - std::max<Nanoseconds>(0, medianOf(usual->second)));
+            // Before it began somebody was late: the target was busy, or one of the two hosts hesitated.
+            Nanoseconds late = std::max<Nanoseconds>(0, m_replay.lag[t]);
+            const Nanoseconds hesitated = hesitation(t);
+            if (hesitated > 0) {
+                const TaskId next = m_nextOnSource[t];
+                const bool sourceStayed = next == none || timeline.start[next] >= timeline.start[t];
+                note(Cause::Kind::HostGap, sourceStayed ? task.device : task.peer, -1, {t, 0, hesitated});
+                late -= hesitated;
+                waited = std::max<Nanoseconds>(0, waited - hesitated);
+            }
+            const Nanoseconds ofLag = std::min(waited, late);
+            note(Cause::Kind::Contention, task.device, task.peer, {t, waited - ofLag, ofLag});
+            note(Cause::Kind::Transfer, task.device, task.peer,
+                 {t, m_replay.duration[t] - m_expected[t] - (waited - ofLag), late - ofLag});
+        }
+    }
+
+    void addCause(const Key& key, const std::vector<Change>& changes, Explanation& result) const
+    {
+        std::vector<Nanoseconds> duration = m_replay.duration, lag = m_replay.lag;
+        Cause cause;
+        std::tie(cause.kind, cause.device, cause.peer) = key;
+        for (const Change& change : changes) {
+            duration[change.task] -= change.duration;
+            lag[change.task] -= change.lag;
+            cause.excess += change.duration + change.lag;
+        }
+        cause.contribution = result.measured - m_replay.makespan(duration, lag);
+        std::vector<Change> sorted = changes;
+        std::stable_sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) {
+            return std::abs(a.duration + a.lag) > std::abs(b.duration + b.lag);
+        });
+        for (const Change& change : sorted)
+            cause.tasks.push_back(change.task);
+        result.causes.push_back(std::move(cause));
+    }
+
+    void putAllRight(Explanation& result) const
+    {
+        std::vector<Nanoseconds> duration = m_replay.duration, lag = m_replay.lag;
+        for (const auto& [key, changes] : m_changes)
+            for (const Change& change : changes) {
+                duration[change.task] -= change.duration;
+                lag[change.task] -= change.lag;
+            }
+        result.allRight = m_replay.makespan(duration, lag);
+    }
+
+    void sharePath(Explanation& result) const
+    {
+        const Timeline& timeline = m_replay.measured();
+        Nanoseconds before = notRun;
+        for (const TaskId t : result.criticalPath) {
+            const Nanoseconds length = timeline.end[t] - timeline.start[t];
+            (m_program.tasks[t].kind == TaskKind::Transfer ? result.path.transferring : result.path.computing) +=
+                length;
+            if (before != notRun)
+                result.path.waiting += timeline.start[t] - before;
+            before = timeline.end[t];
+        }
+    }
+
+    void findStraggler(Explanation& result) const
+    {
+        std::vector<double> expected(m_program.devices.size(), 0), took(m_program.devices.size(), 0);
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (m_program.tasks[t].kind == TaskKind::Compute && m_replay.recorded(t)) {
+                expected[m_program.tasks[t].device] += static_cast<double>(m_expected[t]);
+                took[m_program.tasks[t].device] += static_cast<double>(m_replay.duration[t]);
+            }
+        std::vector<double> ratios;
+        for (std::size_t d = 0; d < took.size(); ++d)
+            if (expected[d] > 0)
+                ratios.push_back(took[d] / expected[d]);
+        if (ratios.empty())
+            return;
+        const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
+        std::nth_element(ratios.begin(), middle, ratios.end());
+        const double median = *middle;
+        double worst = 1.1;
+        for (std::size_t d = 0; d < took.size(); ++d) {
+            if (expected[d] <= 0 || median <= 0)
+                continue;
+            result.devices[d].slowness = took[d] / expected[d] / median;
+            if (result.devices[d].slowness > worst) {
+                worst = result.devices[d].slowness;
+                result.straggler = static_cast<int>(d);
+            }
+        }
+    }
+
+    const Program& m_program;
+    const Timeline& m_predicted;
+    Evaluator m_evaluator;
+    std::vector<Nanoseconds> m_expected;
+    Replay m_replay;
+    std::vector<TaskId> m_nextOnSource, m_previousOnTarget; ///< per transfer
+    std::vector<Nanoseconds> m_memory;                      ///< per task: how much of its lag is a wait for memory
+    std::map<Key, std::vector<Change>> m_changes;
+};
+
+} // namespace
+
+std::string_view nameOf(Cause::Kind kind)
+{
+    switch (kind) {
+    case Cause::Kind::SlowerBlocks: return "slower blocks";
+    case Cause::Kind::Transfer: return "transfer";
+    case Cause::Kind::Contention: return "contention";
+    case Cause::Kind::HostGap: return "host gap";
+    case Cause::Kind::MemoryWait: return "memory wait";
+    }
+    return {};
+}
+
+std::string describe(const Cause& cause)
+{
+    const std::string device = std::to_string(cause.device), peer = std::to_string(cause.peer);
+    const bool faster = cause.contribution < 0 || (cause.contribution == 0 && cause.excess < 0);
+    switch (cause.kind) {
+    case Cause::Kind::SlowerBlocks: return (faster ? "faster blocks on device " : "slower blocks on device ") + device;
+    case Cause::Kind::Transfer:
+        return (faster ? "faster transfers from device " : "slower transfers from device ") + device + " to device "
+               + peer;
+    case Cause::Kind::Contention: return "waiting for the busy link from device " + device + " to device " + peer;
+    case Cause::Kind::HostGap: return "gaps of the host on device " + device;
+    case Cause::Kind::MemoryWait: return "waits for memory on device " + device;
+    }
+    return {};
+}
+
+std::string_view nameOf(BlockDifference::Why why)
+{
+    switch (why) {
+    case BlockDifference::Why::OnTime: return "on time";
+    case BlockDifference::Why::DeviceBusy: return "device busy";
+    case BlockDifference::Why::LateData: return "late data";
+    case BlockDifference::Why::Transfer: return "transfer";
+    case BlockDifference::Why::HostGap: return "host gap";
+    case BlockDifference::Why::MemoryWait: return "memory wait";
+    }
+    return {};
+}
+
+Explanation explain(const Program& program, const Costs& costs, const Timeline& predicted, const Timeline& measured)
+{
+    return Explainer(program, costs, predicted, measured).run();
+}
+
+} // namespace pipewright

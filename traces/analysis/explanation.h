@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Why a measured step took longer, or less, than predicted. Every difference from the prediction belongs to a cause:
+// blocks that ran slower on a device, transfers of a link, waiting for a busy link, gaps in which a device could have
+// run and did not, waits for memory. What a cause cost is found by replaying the step with it put right (replay.h): the
+// makespan then says it, however the difference travelled through the pipeline. Since causes can hide behind each
+// other, their contributions need not add up; what putting all of them right leaves is said as well.
+#pragma once
+
+#include "core/design/costs.h"
+#include "traces/analysis/replay.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct Cause {
+    enum class Kind { SlowerBlocks, Transfer, Contention, HostGap, MemoryWait };
+    Kind kind = Kind::SlowerBlocks;
+    int device = 0;
+    int peer = -1;                ///< Transfer, Contention: the link's other end
+    Nanoseconds contribution = 0; ///< to the makespan; below zero: it made the step shorter
+    Nanoseconds excess = 0;       ///< beyond the prediction, summed over all tasks
+    std::vector<TaskId> tasks;    ///< those that it changed, the largest change first
+};
+
+std::string_view nameOf(Cause::Kind kind); ///< "slower blocks", "transfer", …
+std::string describe(const Cause& cause);  ///< "slower blocks on device 1", "transfers from device 0 to device 1"
+
+struct BlockDifference { ///< of a compute block, measured minus predicted
+    TaskId task = none;
+    Nanoseconds start = 0, duration = 0;
+    /// What it began late for: its device was busy, its data came late, the data was on its way longer, and so on.
+    enum class Why { OnTime, DeviceBusy, LateData, Transfer, HostGap, MemoryWait } why = Why::OnTime;
+};
+std::string_view nameOf(BlockDifference::Why why);
+
+struct DeviceExplanation {
+    Nanoseconds computing = 0;
+    Nanoseconds warmUp = 0, lateData = 0, transfer = 0, hostGap = 0, memoryWait = 0,
+                coolDown = 0;     ///< with computing: the makespan
+    Nanoseconds transferring = 0; ///< time in which it sends or receives
+    Nanoseconds overlapped = 0;   ///< of that, while it computes
+    double slowness = 1;          ///< its blocks' time against their prediction, relative to the median device
+};
+
+struct PathShare { ///< of the critical path of the measured step
+    Nanoseconds computing = 0, transferring = 0, waiting = 0;
+};
+
+struct Explanation {
+    Nanoseconds predicted = 0, measured = 0;
+    Nanoseconds allRight = 0;            ///< makespan with every cause put right
+    std::vector<Cause> causes;           ///< largest |contribution| first
+    std::vector<BlockDifference> blocks; ///< in the Program's order; blocks with a record only
+    std::vector<DeviceExplanation> devices;
+    std::vector<TaskId> criticalPath;
+    PathShare path;
+    int straggler = -1; ///< the device whose blocks are slowest, when by more than a tenth
+};
+
+/// `measured` and `predicted` are timelines of the program; `costs` are the prediction's. O(causes x tasks).
+Explanation explain(const Program& program, const Costs& costs, const Timeline& predicted, const Timeline& measured);
+
+} // namespace pipewright

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/analysis/idletime.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipewright {
+
+std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& replay)
+{
+    std::vector<Nanoseconds> waits(program.tasks.size(), 0);
+    const Timeline& timeline = replay.measured();
+    for (const Program::Device& device : program.devices) {
+        Nanoseconds freed = notRun; // when the last buffer was that had to be waited for since the last block
+        for (const Instruction& instruction : device.instructions) {
+            if (instruction.kind == InstructionKind::Free) {
+                if (instruction.task != none && program.tasks[instruction.task].kind == TaskKind::Transfer
+                    && replay.recorded(instruction.task))
+                    freed = std::max(freed, timeline.end[instruction.task]);
+            } else if (instruction.kind == InstructionKind::Compute) {
+                const TaskId t = instruction.task;
+                if (freed != notRun && replay.recorded(t) && replay.lag[t] > 0)
+                    waits[t] = std::clamp<Nanoseconds>(freed - (timeline.start[t] - replay.lag[t]), 0, replay.lag[t]);
+                freed = notRun;
+            }
+        }
+    }
+    return waits;
+}
+
+namespace {
+
+using Span = std::pair<Nanoseconds, Nanoseconds>;
+
+/// Spans that do not overlap, in order.
+std::vector<Span> united(std::vector<Span> spans)
+{
+    std::sort(spans.begin(), spans.end());
+    std::vector<Span> result;
+    for (const Span& span : spans) {
+        if (!result.empty() && span.first <= result.back().second)
+            result.back().second = std::max(result.back().second, span.second);
+        else
+            result.push_back(span);
+    }
+    return result;
+}
+
+Nanoseconds lengthOfAll(const std::vector<Span>& spans)
+{
+    Nanoseconds total = 0;
+    for (const Span& span : spans)
+        total += span.second - span.first;
+    return total;
+}
+
+Nanoseconds common(const std::vector<Span>& a, const std::vector<Span>& b)
+{
+    Nanoseconds total = 0;
+    for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+        total += std::max<Nanoseconds>(0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
+        a[i].second < b[j].second ? ++i : ++j;
+    }
+    return total;
+}
+
+/// What a block's start waited for last.
+BlockDifference::Why reasonFor(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory,
+                               TaskId t)
+{
+    const Timeline& timeline = replay.measured();
+    if (replay.lag[t] > 0 && memory[t] * 2 >= replay.lag[t] && memory[t] > 0)
+        return BlockDifference::Why::MemoryWait;
+    const TaskId device = program.afterOnDevice[t], data = program.afterData[t];
+    const Nanoseconds deviceFree = device == none ? 0 : timeline.end[device],
+                      dataThere = data == none ? 0 : timeline.end[data];
+    // Whatever kept it longest after its device was free.
+    if (replay.lag[t] > std::max<Nanoseconds>(0, dataThere - deviceFree))
+        return BlockDifference::Why::HostGap;
+    if (dataThere <= deviceFree)
+        return BlockDifference::Why::DeviceBusy;
+    if (program.tasks[data].kind != TaskKind::Transfer)
+        return BlockDifference::Why::LateData;
+    const TaskId producer = program.afterData[data];
+    const Nanoseconds made = producer == none ? 0 : timeline.end[producer];
+    return made > deviceFree && made - deviceFree > dataThere - std::max(made, deviceFree)
+               ? BlockDifference::Why::LateData
+               : BlockDifference::Why::Transfer;
+}
+
+} // namespace
+
+std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay,
+                                         const std::vector<Nanoseconds>& memory)
+{
+    const Timeline& timeline = replay.measured();
+    Nanoseconds first = notRun, last = 0;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        first = first == notRun ? timeline.start[t] : std::min(first, timeline.start[t]);
+        last = std::max(last, timeline.end[t]);
+    }
+    std::vector<DeviceExplanation> devices(program.devices.size());
+    std::vector<std::vector<TaskId>> blocks(program.devices.size());
+    std::vector<std::vector<Span>> computing(program.devices.size()), transferring(program.devices.size());
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const Span span(timeline.start[t], timeline.end[t]);
+        if (task.kind == TaskKind::Transfer) {
+            transferring[task.device].push_back(span);
+            transferring[task.peer].push_back(span);
+        } else if (replay.recorded(t)) {
+            computing[task.device].push_back(span);
+            blocks[task.device].push_back(t);
+        }
+    }
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+        DeviceExplanation& device = devices[d];
+        const std::vector<Span> busy = united(computing[d]), moving = united(transferring[d]);
+        device.computing = lengthOfAll(busy);
+        device.transferring = lengthOfAll(moving);
+        device.overlapped = common(busy, moving);
+        std::sort(blocks[d].begin(), blocks[d].end(), [&](TaskId a, TaskId b) {
+            return std::pair(timeline.start[a], a) < std::pair(timeline.start[b], b);
+        });
+        Nanoseconds free = first;
+        for (const TaskId t : blocks[d]) {
+            const Nanoseconds idle = std::max<Nanoseconds>(0, timeline.start[t] - free);
+            if (free == first && idle > 0 && t == blocks[d].front()) {
+                device.warmUp += idle;
+            } else if (idle > 0) {
+                // From its end backwards: waits for memory, the host, the data on its way, the data being made.
+                Nanoseconds left = idle;
+                const auto take = [&](Nanoseconds part) {
+                    part = std::clamp<Nanoseconds>(part, 0, left);
+                    left -= part;
+                    return part;
+                };
+                device.memoryWait += take(memory[t]);
+                device.hostGap += take(replay.lag[t] - memory[t]);
+                const TaskId data = program.afterData[t];
+                if (data != none && program.tasks[data].kind == TaskKind::Transfer) {
+                    const TaskId producer = program.afterData[data];
+                    device.transfer +=
+                        take(timeline.end[data] - (producer == none ? timeline.start[data] : timeline.end[producer]));
+                }
+                device.lateData += left;
+            }
+            free = std::max(free, timeline.end[t]);
+        }
+        device.coolDown = std::max<Nanoseconds>(0, last - free);
+    }
+    return devices;
+}
+
+std::vector<BlockDifference> blockDifferences(const Program& program, const Timeline& predicted, const Replay& replay,
+                                              const std::vector<Nanoseconds>& memory)
+{
+    const Timeline& timeline = replay.measured();
+    Nanoseconds predictedOrigin = notRun, measuredOrigin = notRun;
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (replay.recorded(t) && predicted.start[t] != notRun) {
+            predictedOrigin =
+                predictedOrigin == notRun ? predicted.start[t] : std::min(predictedOrigin, predicted.start[t]);
+            measuredOrigin = measuredOrigin == notRun ? timeline.start[t] : std::min(measuredOrigin, timeline.start[t]);
+        }
+    std::vector<BlockDifference> differences;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        if (program.tasks[t].kind != TaskKind::Compute || !replay.recorded(t) || predicted.start[t] == notRun)
+            continue;
+        BlockDifference difference;
+        difference.task = t;
+        difference.start = (timeline.start[t] - measuredOrigin) - (predicted.start[t] - predictedOrigin);
+        difference.duration = (timeline.end[t] - timeline.start[t]) - (predicted.end[t] - predicted.start[t]);
+        if (difference.start > 0)
+            difference.why = reasonFor(program, replay, memory, t);
+        differences.push_back(difference);
+    }
+    return differences;
+}
+
+} // namespace pipewright

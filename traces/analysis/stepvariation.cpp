@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/analysis/stepvariation.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t stepsRead = 24;
+
+Nanoseconds percentile(const std::vector<Nanoseconds>& sorted, std::size_t tenths)
+{
+    return sorted[(sorted.size() - 1) * tenths / 10];
+}
+
+Nanoseconds spreadOf(const std::vector<Nanoseconds>& sorted)
+{
+    return sorted.empty() ? 0 : percentile(sorted, 9) - percentile(sorted, 1);
+}
+
+std::vector<StepRecord> withoutWarmUp(std::vector<StepRecord> steps)
+{
+    if (steps.size() > 1)
+        steps.erase(steps.begin());
+    return steps;
+}
+
+} // namespace
+
+StepLengths stepLengths(const std::vector<StepRecord>& steps)
+{
+    std::vector<Nanoseconds> lengths;
+    for (const StepRecord& step : withoutWarmUp(steps))
+        lengths.push_back(step.end - step.start);
+    StepLengths result;
+    result.steps = static_cast<std::int64_t>(lengths.size());
+    if (lengths.empty())
+        return result;
+    std::sort(lengths.begin(), lengths.end());
+    result.shortest = lengths.front();
+    result.median = percentile(lengths, 5);
+    result.longest = lengths.back();
+    result.spread = spreadOf(lengths);
+    return result;
+}
+
+StepVariation stepVariation(const TraceReader& trace, const Program& program)
+{
+    std::vector<StepRecord> steps = withoutWarmUp(trace.steps());
+    if (steps.size() > stepsRead)
+        steps.resize(stepsRead);
+    const std::size_t count = program.tasks.size();
+    std::vector<std::vector<Nanoseconds>> starts(count), ends(count), durations(count);
+    for (const StepRecord& step : steps) {
+        const Timeline timeline = trace.timeline(program, step.step);
+        for (std::size_t task = 0; task < count; ++task) {
+            if (timeline.start[task] == notRun)
+                continue;
+            starts[task].push_back(timeline.start[task]);
+            ends[task].push_back(timeline.end[task]);
+            durations[task].push_back(timeline.end[task] - timeline.start[task]);
+        }
+    }
+    StepVariation result;
+    result.spread.assign(count, 0);
+    result.typical.start.assign(count, notRun);
+    result.typical.end.assign(count, notRun);
+    for (std::size_t task = 0; task < count; ++task) {
+        // A task that some steps lack would mix medians of different steps.
+        const bool always = !steps.empty() && starts[task].size() == steps.size();
+        for (auto* values : {&starts[task], &ends[task], &durations[task]})
+            std::sort(values->begin(), values->end());
+        result.spread[task] = spreadOf(durations[task]);
+        if (!always)
+            continue;
+        result.typical.start[task] = percentile(starts[task], 5);
+        result.typical.end[task] = percentile(ends[task], 5);
+    }
+    return result;
+}
+
+} // namespace pipewright

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// "What if" questions to a measured step, written as a person would: "F1=2ms" (every forward of stage 1), "F1.3=0.5x",
+// "device1=0.8x" (all its blocks), "link0-1=50us" (every hand-off of that link), "host1=0ns" (its gaps). A value is a
+// duration or a factor of what was measured.
+#pragma once
+
+#include "core/design/costs.h"
+#include "traces/analysis/replay.h"
+
+#include <string>
+
+namespace pipewright {
+
+struct WhatIf {
+    Nanoseconds before = 0, after = 0; ///< makespans
+    std::int64_t changed = 0;          ///< tasks
+};
+
+/// Throws Error naming the change that cannot be read, or that nothing in the step is meant by.
+WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<std::string>& changes);
+
+/// The same blocks in another order: `other` is the Program of another design with the same stages and microbatches.
+/// Each block takes what it was measured to take, a transfer what its link took in the median, or `costs` say where it
+/// took none; gaps are left out, and `before` is the measured order under the same terms. Throws Error when a block was
+/// not measured.
+WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program& other, const Costs& costs);
+
+} // namespace pipewright

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/export/report.h"
+
+#include "core/exchange/timelinepicture.h"
+#include "traces/analysis/achievedrates.h"
+#include "traces/analysis/activitysummary.h"
+#include "traces/analysis/comparison.h"
+#include "traces/analysis/explanation.h"
+#include "traces/export/activitypicture.h"
+#include "traces/export/htmlpage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t causesShown = 12, blocksShown = 20, namesShown = 25;
+
+std::string signedDuration(Nanoseconds value)
+{
+    return (value < 0 ? "-" : "+") + formatDuration(std::abs(value));
+}
+
+std::string share(double part)
+{
+    return fmt::format("{:.1f} %", 100 * part);
+}
+
+std::string sentence(std::string text)
+{
+    if (!text.empty())
+        text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    return text + ".";
+}
+
+std::string fileName(const std::string& path)
+{
+    return std::filesystem::path(path).filename().string();
+}
+
+void addNotes(HtmlPage& page, const std::vector<TraceNote>& notes)
+{
+    if (notes.empty())
+        return;
+    page.heading("Notes");
+    std::vector<std::vector<std::string>> rows;
+    for (const TraceNote& note : notes)
+        rows.push_back({note.text, note.step < 0 ? "" : std::to_string(note.step), formatDuration(note.start),
+                        formatDuration(note.end - note.start)});
+    page.table({"note", "step", "from", "for"}, rows);
+}
+
+void addRates(HtmlPage& page, const std::vector<AchievedRate>& rates)
+{
+    if (rates.empty())
+        return;
+    page.heading("Achieved, against the ceilings");
+    std::vector<std::vector<std::string>> rows;
+    for (const AchievedRate& rate : rates)
+        rows.push_back({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
+                        rateText(rate.best, rate.flops),
+                        rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "not known", share(rate.share())});
+    page.table({"", "count", "rate", "best", "ceiling", "of the ceiling, or the best"}, rows);
+}
+
+void addReason(HtmlPage& page, const Explanation& e)
+{
+    const auto cause =
+        std::find_if(e.causes.begin(), e.causes.end(), [](const Cause& c) { return c.contribution != 0; });
+    if (cause == e.causes.end())
+        page.paragraph("The step ran as predicted.", true);
+    else
+        page.paragraph(sentence(fmt::format("{} from the prediction; most of it by {} ({})",
+                                            signedDuration(e.measured - e.predicted), describe(*cause),
+                                            signedDuration(cause->contribution))),
+                       true);
+    if (e.straggler >= 0)
+        page.paragraph(
+            fmt::format("Device {} is the slowest: its blocks take {:.2f} times what the median device's do.",
+                        e.straggler, e.devices[e.straggler].slowness));
+}
+
+void addCauses(HtmlPage& page, const Program& program, const Explanation& e)
+{
+    page.heading("What the difference comes from");
+    std::vector<std::vector<std::string>> rows;
+    for (const Cause& cause : e.causes)
+        if (rows.size() < causesShown && cause.contribution != 0)
+            rows.push_back({describe(cause), signedDuration(cause.contribution), signedDuration(cause.excess),
+                            std::to_string(cause.tasks.size()),
+                            cause.tasks.empty() ? "" : program.label(cause.tasks[0])});
+    page.table({"cause", "in the makespan", "in all tasks", "tasks", "largest"}, rows);
+    page.paragraph(
+        fmt::format("Each is what the step would gain with that cause alone put right; with all of them it takes {}.",
+                    formatDuration(e.allRight)));
+}
+
+void addDevices(HtmlPage& page, const Explanation& e)
+{
+    page.heading("Where the devices' time went");
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t d = 0; d < e.devices.size(); ++d) {
+        const DeviceExplanation& x = e.devices[d];
+        rows.push_back({fmt::format("device {}", d), formatDuration(x.computing), formatDuration(x.warmUp),
+                        formatDuration(x.lateData), formatDuration(x.transfer), formatDuration(x.hostGap),
+                        formatDuration(x.memoryWait), formatDuration(x.coolDown),
+                        share(shareOf(x.overlapped, x.transferring)), fmt::format("{:.2f}x", x.slowness)});
+    }
+    page.table({"", "computing", "warm-up", "late data", "transfer", "host gap", "memory wait", "cool-down",
+                "transfers hidden", "slowness"},
+               rows);
+}
+
+void addBlocks(HtmlPage& page, const Program& program, const Explanation& e, const Comparison& comparison)
+{
+    page.heading("Blocks furthest from their prediction");
+    std::vector<const BlockDifference*> byTask(program.tasks.size(), nullptr);
+    for (const BlockDifference& block : e.blocks)
+        byTask[block.task] = &block;
+    std::vector<std::vector<std::string>> rows;
+    for (const Comparison::BlockError& block : comparison.blocks) {
+        if (rows.size() == blocksShown)
+            break;
+        const BlockDifference* why = byTask[block.task];
+        rows.push_back({program.label(block.task), std::to_string(program.tasks[block.task].device),
+                        signedDuration(block.contribution), share(block.durationError),
+                        why ? signedDuration(why->start) : "", why ? std::string(nameOf(why->why)) : ""});
+    }
+    page.table({"block", "device", "longer by", "of itself", "starts later by", "because of"}, rows);
+}
+
+} // namespace
+
+std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
+                      const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes)
+{
+    const Comparison comparison = compare(prediction.program, prediction.timeline, step.timeline, trace.peakBytes());
+    const Explanation e = explain(prediction.program, design.costs, prediction.timeline, step.timeline);
+    const StepLengths lengths = stepLengths(trace.steps());
+    HtmlPage page(design.name, fmt::format("{}, {}: measured against predicted", fileName(tracePath), step.name));
+    addReason(page, e);
+    if (!trace.complete())
+        page.paragraph("The recording is incomplete: its run did not end as it should.");
+    if (comparison.unmatched > 0)
+        page.paragraph(fmt::format("{} blocks were not recorded.", comparison.unmatched));
+    page.table({"", "predicted", "measured", "error"},
+               {{"makespan", formatDuration(comparison.predictedMakespan), formatDuration(comparison.measuredMakespan),
+                 share(comparison.makespanError)},
+                {"block starts, 95th percentile", "", "", share(comparison.startError.p95)},
+                {"block durations, median", "", "", share(comparison.durationError.median)}});
+    if (lengths.steps > 1)
+        page.paragraph(fmt::format("{} steps after the first: {} to {}, median {}, eight of ten within {}.",
+                                   lengths.steps, formatDuration(lengths.shortest), formatDuration(lengths.longest),
+                                   formatDuration(lengths.median), formatDuration(lengths.spread)));
+    PictureOptions picture;
+    picture.measured = &step.timeline;
+    picture.measuredSource = fileName(tracePath) + ", " + step.name;
+    page.picture(timelineSvg(design, prediction, picture), "The measured timeline, the predicted one as outlines");
+    addNotes(page, notes);
+    addCauses(page, prediction.program, e);
+    addDevices(page, e);
+    page.paragraph(
+        fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
+                    formatDuration(e.path.computing), formatDuration(e.path.transferring),
+                    formatDuration(e.path.waiting), e.criticalPath.size()));
+    addRates(page, achievedRates(design, prediction.program, step.timeline));
+    addBlocks(page, prediction.program, e, comparison);
+    return std::move(page).finish();
+}
+
+std::string activityReport(const StoredActivities& trace, const std::string& store, const std::vector<TraceNote>& notes)
+{
+    const Nanoseconds end = endOf(trace);
+    const LaunchCalls launches(trace);
+    const DeviceTimes times = deviceTimes(trace, launches, 0, end);
+    const std::string name = trace.source.empty() ? store : trace.source;
+    HtmlPage page(fileName(name),
+                  fmt::format("{}, {} slices, {} long", trace.tool, trace.slices(), formatDuration(end)));
+    page.paragraph(sentence(verdict(times)), true);
+    page.picture(activitySvg(trace, 0, end), "Streams of the trace over time");
+    addNotes(page, notes);
+    if (!times.devices.empty()) {
+        page.heading("Where the devices' time went");
+        page.picture(deviceTimeSvg(times), "One bar per device, by cause");
+        std::vector<std::string> header{""};
+        for (int cause = 0; cause < deviceTimeCauses; ++cause)
+            header.emplace_back(nameOf(static_cast<DeviceTimeCause>(cause)));
+        header.emplace_back("communication hidden");
+        std::vector<std::vector<std::string>> rows;
+        for (const DeviceTime& device : times.devices) {
+            std::vector<std::string>& row = rows.emplace_back(std::vector{device.name});
+            for (const Nanoseconds part : device.time)
+                row.push_back(fmt::format("{} ({})", formatDuration(part), share(shareOf(part, end))));
+            row.push_back(device.communicating > 0 ? share(device.overlap()) : "");
+        }
+        page.table(header, rows);
+    }
+    if (!times.links.empty()) {
+        page.heading("Links, from when the last of those concerned has come");
+        std::vector<std::vector<std::string>> rows;
+        for (const LinkTime& link : times.links)
+            rows.push_back({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
+                            fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess),
+                            formatDuration(link.waited)});
+        page.table({"", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"}, rows);
+    }
+    if (const std::vector<TraceStep> steps = stepsOf(trace); !steps.empty()) {
+        page.heading("Steps");
+        std::vector<std::vector<std::string>> rows;
+        for (const TraceStep& step : steps)
+            rows.push_back({step.name, formatDuration(step.end - step.start),
+                            sentence(verdict(deviceTimes(trace, launches, step.start, step.end)))});
+        page.table({"step", "length", ""}, rows, false);
+    }
+    addRates(page, achievedRates(store, 0, end + 1));
+    page.heading("Time by name");
+    const ActivitySummary summary = summarise(trace, 0, end);
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t i = 0; i < std::min(namesShown, summary.names.size()); ++i) {
+        const NameSummary& entry = summary.names[i];
+        rows.push_back({trace.strings[entry.name], std::string(nameOf(entry.kind)), std::to_string(entry.count),
+                        formatDuration(entry.total), formatDuration(entry.longest)});
+    }
+    page.table({"name", "kind", "count", "total", "longest"}, rows);
+    if (!trace.report.entries().empty()) {
+        page.heading("What the import left out or repaired");
+        std::vector<std::vector<std::string>> left;
+        for (const auto& [reason, entry] : trace.report.entries())
+            left.push_back({reason, std::to_string(entry.count), entry.lost ? "left out" : "repaired", entry.example});
+        page.table({"reason", "count", "", "first"}, left, false);
+    }
+    return std::move(page).finish();
+}
+
+} // namespace pipewright

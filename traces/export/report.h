@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A trace as a report to hand on: one HTML page with pictures, numbers, causes and the notes people made.
+#pragma once
+
+#include "core/predict/predict.h"
+#include "traces/analysis/stepvariation.h"
+#include "traces/store/activitystore.h"
+#include "traces/store/notes.h"
+
+#include <string>
+
+namespace pipewright {
+
+struct MeasuredStep {
+    const Timeline& timeline;
+    std::string name; ///< "step 3"
+    int number = -1;  ///< whose notes belong in it; -1: of no one step
+};
+
+/// A recording of a design, one of its steps laid over the prediction. Throws Error.
+std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
+                      const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes);
+
+/// Another tool's trace; `store` is the imported file, for what only its tables hold. Throws Error.
+std::string activityReport(const StoredActivities& trace, const std::string& store,
+                           const std::vector<TraceNote>& notes);
+
+} // namespace pipewright

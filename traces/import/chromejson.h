@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Chrome trace JSON, the format of PyTorch's profiler (Kineto) and of many others, plain or gzip, as it comes: from a
+// stream, one event at a time, so that gigabytes need memory for their slices only. Times are decimal microseconds
+// and are read as text, exactly to the nanosecond. Events that overlap, lack their beginning or end, or hold bytes
+// that JSON does not allow are taken over as far as they say something, and counted (ImportReport). Beyond names,
+// times and lanes, of an event's arguments those are kept that ActivityDetail names.
+#pragma once
+
+#include "traces/import/bytesource.h"
+#include "traces/store/activity.h"
+#include "traces/store/progress.h"
+
+#include <optional>
+
+namespace pipewright {
+
+/// `where` names the source in diagnostics, and its rank when the trace does not ("…rank3.json"). Throws Error when
+/// this is no Chrome trace, or holds no slice.
+TraceData importChromeJson(ByteSource& source, const std::string& where, const WorkProgress& progress = {});
+
+/// "12.345", "1.5e3", "-7" microseconds as nanoseconds, rounded to the nearest; nothing when it is no number or too
+/// large.
+std::optional<Nanoseconds> parseMicroseconds(std::string_view text);
+
+/// The number in "…rank3…", "…rank-3…", "…rank_3…"; nothing when there is none.
+std::optional<int> rankInName(std::string_view name);
+
+} // namespace pipewright

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What an import of Chrome events keeps track of from one event to the next: lanes by process and thread, slices that
+// were begun and not ended, arrows waiting for their other half, counters.
+#pragma once
+
+#include "traces/import/chromeevent.h"
+#include "traces/store/activity.h"
+
+#include <unordered_map>
+
+namespace pipewright {
+
+class ChromeLanes {
+public:
+    explicit ChromeLanes(TraceData& data) : m_data(data) {}
+
+    std::uint32_t lane(const ChromeEvent& event, bool onDevice);
+    /// Asynchronous slices of one category and process share a lane; they may overlap.
+    std::uint32_t asyncLane(const ChromeEvent& event);
+    void describe(const ChromeEvent& metadata); ///< names and sort indexes
+
+    void begin(const ChromeEvent& event, std::size_t activity);
+    bool end(const ChromeEvent& event, Nanoseconds time); ///< false: nothing was begun
+    void beginAsync(const ChromeEvent& event, std::size_t activity);
+    bool endAsync(const ChromeEvent& event, Nanoseconds time);
+    void count(const ChromeEvent& event, std::string_view series, Nanoseconds time, double value);
+    void flow(const ChromeEvent& event, Nanoseconds time);
+
+    /// Names the lanes, ends what was left open at the trace's end, and joins the arrows; counts what does not fit.
+    void finish();
+
+private:
+    struct End {
+        std::uint32_t lane = 0;
+        Nanoseconds time = 0;
+    };
+    struct Names {
+        std::string process, label;
+        std::int64_t sortIndex = 0;
+    };
+    const std::string& key(const ChromeEvent& event, std::string_view more);
+    std::uint32_t newLane(const ChromeEvent& event);
+    void closeOpen();
+    void joinFlows();
+
+    TraceData& m_data;
+    std::string m_key;
+    std::unordered_map<std::string, std::uint32_t> m_lanes, m_asyncLanes;
+    std::vector<std::string> m_processOf, m_threadOf; ///< per lane, as the trace writes them
+    std::unordered_map<std::string, Names> m_processes;
+    std::unordered_map<std::string, std::string> m_threadNames;
+    std::unordered_map<std::string, std::int64_t> m_threadOrder;
+    std::vector<std::vector<std::size_t>> m_open; ///< per lane
+    std::unordered_map<std::string, std::vector<std::size_t>> m_openAsync;
+    std::unordered_map<std::string, std::size_t> m_counters;
+    std::vector<std::string> m_counterProcess; ///< per counter
+    std::unordered_map<std::string, End> m_flowFrom;
+    std::vector<std::pair<std::string, End>> m_flowTo;
+    std::string m_lastLaneKey;
+    std::uint32_t m_lastLane = 0;
+};
+
+/// Shifts all times so that the first is 0; returns what was subtracted.
+Nanoseconds moveToZero(TraceData& data);
+/// Marks the streams that run nothing but kernels of NCCL.
+void markCommunicationStreams(TraceData& data);
+
+} // namespace pipewright

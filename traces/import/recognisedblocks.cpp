@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/import/recognisedblocks.h"
+
+#include "core/exchange/pytorchaction.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace pipewright {
+
+static_assert(passCount == 4, "transfers carry activations or gradients");
+
+namespace {
+
+struct Range {
+    Nanoseconds start = 0, end = 0;
+    std::uint32_t lane = 0, name = 0;
+};
+
+struct Span {
+    Nanoseconds start = 0, end = 0;
+    bool any = false;
+    void add(Nanoseconds from, Nanoseconds to)
+    {
+        start = any ? std::min(start, from) : from;
+        end = any ? std::max(end, to) : to;
+        any = true;
+    }
+};
+
+/// The actions of a range's name, empty when it is none.
+std::vector<PytorchAction> actionsOf(const std::string& name)
+{
+    std::vector<PytorchAction> actions;
+    if (name.starts_with("PP:")) {
+        if (parsePytorchCell(std::string_view(name).substr(3), PytorchLetters::Current, actions))
+            actions.clear();
+    } else if (const auto block = parseBlock(name); block && block->replica == 0 && isPass(block->op)) {
+        PytorchAction action;
+        action.type = computeType(block->op);
+        action.stage = block->stage;
+        action.microbatch = block->microbatch;
+        actions.push_back(action);
+    }
+    return actions;
+}
+
+/// The task of an action, its device aside; nothing for waits, shards and reductions, and for sends: a transfer is
+/// recorded where it arrives.
+std::optional<Task> taskOf(const PytorchAction& action)
+{
+    Task task;
+    task.stage = action.stage;
+    task.microbatch = action.microbatch;
+    if (action.isCompute()) {
+        task.op = action.block().op;
+        return task;
+    }
+    task.kind = TaskKind::Transfer;
+    if (action.type == PytorchAction::Type::RecvF && action.stage > 0) {
+        task.op = Op::F;
+        task.stage = action.stage - 1;
+        return task;
+    }
+    if (action.type == PytorchAction::Type::RecvB) {
+        task.op = Op::I;
+        task.stage = action.stage + 1;
+        return task;
+    }
+    return std::nullopt;
+}
+
+class Recogniser {
+public:
+    explicit Recogniser(TraceData& data) : m_data(data) {}
+
+    RecognisedBlocks run()
+    {
+        collect();
+        if (m_ranges.empty())
+            return {};
+        findLaunches();
+        place();
+        finish();
+        return std::move(m_blocks);
+    }
+
+private:
+    using Launch = std::pair<Nanoseconds, std::uint32_t>; ///< (time of the call, correlation)
+    int rankOf(std::uint32_t lane) const { return m_data.lanes[lane].rank; }
+
+    void collect()
+    {
+        std::map<std::uint32_t, bool> isAction; // by name
+        for (const Activity& a : m_data.activities) {
+            const ActivityKind kind = a.kind();
+            if (kind != ActivityKind::Range && kind != ActivityKind::Other && kind != ActivityKind::GpuRange
+                && kind != ActivityKind::Operator)
+                continue;
+            const std::string& name = m_data.strings.text(a.name);
+            if (name.starts_with("ProfilerStep#") && kind != ActivityKind::GpuRange) {
+                int number = 0;
+                if (std::from_chars(name.data() + 13, name.data() + name.size(), number).ec == std::errc{})
+                    m_steps[rankOf(a.lane)][number] = {a.start, a.end};
+                continue;
+            }
+            const auto [known, isNew] = isAction.try_emplace(a.name, false);
+            if (isNew)
+                known->second = !actionsOf(name).empty();
+            if (!known->second)
+                continue;
+            if (kind == ActivityKind::GpuRange)
+                m_deviceRanges[{rankOf(a.lane), a.name}].push_back({a.start, a.end, a.lane, a.name});
+            else
+                m_ranges.push_back({a.start, a.end, a.lane, a.name});
+        }
+        std::sort(m_ranges.begin(), m_ranges.end(), [&](const Range& a, const Range& b) {
+            return std::tuple(rankOf(a.lane), a.start, a.name) < std::tuple(rankOf(b.lane), b.start, b.name);
+        });
+        for (auto& [key, ranges] : m_deviceRanges)
+            std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
+    }
+
+    /// Per thread the calls that launched something, and per process and correlation what they launched.
+    void findLaunches()
+    {
+        std::set<std::uint32_t> withRanges;
+        for (const Range& range : m_ranges)
+            withRanges.insert(range.lane);
+        for (const Activity& a : m_data.activities) {
+            if (a.correlation == 0)
+                continue;
+            const std::uint64_t key = (static_cast<std::uint64_t>(rankOf(a.lane)) << 32) | a.correlation;
+            if (a.kind() == ActivityKind::Runtime) {
+                // Threads without ranges are autograd's or other helpers'; they are looked at together per rank.
+                if (withRanges.contains(a.lane))
+                    m_launches[a.lane].emplace_back(a.start, a.correlation);
+                else
+                    m_otherLaunches[rankOf(a.lane)].emplace_back(a.start, a.correlation);
+            } else if (a.kind() == ActivityKind::Kernel) {
+                const bool nccl = m_data.strings.text(a.name).starts_with("nccl");
+                (nccl ? m_transfers : m_kernels)[key].add(a.start, a.end);
+            }
+        }
+        for (auto& [lane, launches] : m_launches)
+            std::sort(launches.begin(), launches.end());
+        for (auto& [rank, launches] : m_otherLaunches)
+            std::sort(launches.begin(), launches.end());
+        m_anyKernels = !m_kernels.empty() || !m_transfers.empty();
+    }
+
+    void addLaunched(const std::vector<Launch>& launches, const Range& range, bool transfer, Span& span) const
+    {
+        for (auto at = std::lower_bound(launches.begin(), launches.end(), Launch{range.start, 0});
+             at != launches.end() && at->first <= range.end; ++at) {
+            const auto& spans = transfer ? m_transfers : m_kernels;
+            const auto found = spans.find((static_cast<std::uint64_t>(rankOf(range.lane)) << 32) | at->second);
+            if (found != spans.end())
+                span.add(found->second.start, found->second.end);
+        }
+    }
+
+    /// `occurrence`: how many ranges of the same name the rank has had before.
+    Span deviceTime(const Range& range, const PytorchAction& action, std::size_t occurrence,
+                    std::size_t occurrences) const
+    {
+        const bool transfer = action.isTransfer();
+        Span span;
+        if (const auto own = m_launches.find(range.lane); own != m_launches.end())
+            addLaunched(own->second, range, transfer, span);
+        if (!transfer && action.type != PytorchAction::Type::F)
+            if (const auto others = m_otherLaunches.find(rankOf(range.lane)); others != m_otherLaunches.end())
+                addLaunched(others->second, range, transfer, span);
+        if (!span.any && !m_anyKernels) { // a trace without kernels may still have the annotations of the device
+            const auto found = m_deviceRanges.find({rankOf(range.lane), range.name});
+            if (found != m_deviceRanges.end() && found->second.size() == occurrences)
+                span.add(found->second[occurrence].start, found->second[occurrence].end);
+        }
+        if (!span.any && !transfer)
+            span.add(range.start, range.end);
+        return span;
+    }
+
+    int stepOf(const Range& range, int occurrence) const
+    {
+        const auto steps = m_steps.find(rankOf(range.lane));
+        if (steps == m_steps.end())
+            return occurrence;
+        for (const auto& [number, step] : steps->second)
+            if (range.start >= step.first && range.start < step.second)
+                return number - steps->second.begin()->first;
+        return -1;
+    }
+
+    std::uint32_t taskId(Task task, int device)
+    {
+        task.device = device;
+        const std::tuple key(task.kind, task.op, task.stage, task.microbatch);
+        const auto [found, isNew] = m_taskIds.try_emplace(key, static_cast<std::uint32_t>(m_blocks.tasks.size()));
+        if (isNew) {
+            if (task.kind == TaskKind::Transfer)
+                task.peer = device;
+            m_blocks.tasks.push_back(task);
+            m_blocks.labels.push_back(toString(task.block()));
+        }
+        return found->second;
+    }
+
+    void place()
+    {
+        std::map<std::pair<int, std::uint32_t>, std::size_t> occurrences, seen;
+        for (const Range& range : m_ranges)
+            ++occurrences[{rankOf(range.lane), range.name}];
+        std::set<std::pair<int, std::uint32_t>> recorded; // (step, task)
+        for (const Range& range : m_ranges) {
+            const std::pair key(rankOf(range.lane), range.name);
+            const std::size_t occurrence = seen[key]++;
+            const int step = stepOf(range, static_cast<int>(occurrence));
+            if (step < 0) {
+                m_data.report.repair("blocks outside every profiler step; they are shown and not compared",
+                                     m_data.strings.text(range.name));
+                continue;
+            }
+            for (const PytorchAction& action : actionsOf(m_data.strings.text(range.name))) {
+                const auto task = taskOf(action);
+                const Span span = task ? deviceTime(range, action, occurrence, occurrences[key]) : Span();
+                if (!span.any)
+                    continue;
+                const int device = rankOf(range.lane);
+                const std::uint32_t id = taskId(*task, device);
+                if (!recorded.emplace(step, id).second) {
+                    m_data.report.repair(
+                        "blocks that a step has twice, as with data parallelism; the first is compared",
+                        m_data.strings.text(range.name));
+                    continue;
+                }
+                m_blocks.devices = std::max(m_blocks.devices, device + 1);
+                m_blocks.records.push_back({id, step, device, span.start, span.end});
+            }
+        }
+    }
+
+    void finish()
+    {
+        std::map<int, Span> steps;
+        for (const TaskRecord& record : m_blocks.records)
+            steps[record.step].add(record.start, record.end);
+        for (const auto& [step, span] : steps)
+            m_blocks.steps.push_back({step, span.start, span.end, 0});
+        // A transfer's source is where its stage computes.
+        std::map<int, int> deviceOfStage;
+        for (const Task& task : m_blocks.tasks)
+            if (task.kind == TaskKind::Compute)
+                deviceOfStage[task.stage] = task.device;
+        for (std::size_t i = 0; i < m_blocks.tasks.size(); ++i) {
+            Task& task = m_blocks.tasks[i];
+            if (task.kind != TaskKind::Transfer)
+                continue;
+            if (const auto source = deviceOfStage.find(task.stage); source != deviceOfStage.end())
+                task.device = source->second;
+            m_blocks.labels[i] +=
+                " from device " + std::to_string(task.device) + " to device " + std::to_string(task.peer);
+        }
+    }
+
+    TraceData& m_data;
+    std::vector<Range> m_ranges;
+    std::map<std::pair<int, std::uint32_t>, std::vector<Range>> m_deviceRanges;
+    std::map<int, std::map<int, std::pair<Nanoseconds, Nanoseconds>>> m_steps; ///< per rank and number
+    std::unordered_map<std::uint32_t, std::vector<Launch>> m_launches;
+    std::unordered_map<int, std::vector<Launch>> m_otherLaunches;
+    std::unordered_map<std::uint64_t, Span> m_kernels, m_transfers;
+    std::map<std::tuple<TaskKind, Op, int, int>, std::uint32_t> m_taskIds;
+    bool m_anyKernels = false;
+    RecognisedBlocks m_blocks;
+};
+
+} // namespace
+
+RecognisedBlocks recogniseBlocks(TraceData& data)
+{
+    return Recogniser(data).run();
+}
+
+} // namespace pipewright

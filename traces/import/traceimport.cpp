@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/import/traceimport.h"
+
+#include "traces/import/chromejson.h"
+#include "traces/import/clockalignment.h"
+#include "traces/import/nsight.h"
+#include "traces/import/recognisedblocks.h"
+#include "traces/store/database.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <utility>
+
+namespace pipewright {
+
+TraceFormat traceFormatOf(const std::string& path)
+{
+    std::ifstream stream(path, std::ios::binary);
+    std::string head(64, '\0');
+    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(stream.gcount()));
+    if (head.starts_with("\x1f\x8b"))
+        return TraceFormat::ChromeJson;
+    if (head.starts_with("SQLite format 3"))
+        return TraceFormat::Nsight;
+    const std::size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+    if (first == std::string::npos)
+        return TraceFormat::None;
+    if (head[first] == '{')
+        return TraceFormat::ChromeJson;
+    const std::size_t second = head[first] == '[' ? head.find_first_not_of(" \t\r\n", first + 1) : std::string::npos;
+    return second != std::string::npos && (head[second] == '{' || head[second] == ']') ? TraceFormat::ChromeJson
+                                                                                       : TraceFormat::None;
+}
+
+bool isForeignTrace(const std::string& path)
+try {
+    switch (traceFormatOf(path)) {
+    case TraceFormat::None: return false;
+    case TraceFormat::Nsight: {
+        const SQLite::Database database = openReadOnly(path);
+        return database.tableExists("StringIds") && !database.tableExists("RECORDS");
+    }
+    case TraceFormat::ChromeJson: break;
+    }
+    std::ifstream stream(path, std::ios::binary);
+    std::string head(64 << 10, '\0');
+    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(stream.gcount()));
+    // A design is an object too; events may come after long properties, but then the file is no small one.
+    return head.starts_with("\x1f\x8b") || head[head.find_first_not_of(" \t\r\n\xef\xbb\xbf")] == '['
+           || head.find("\"traceEvents\"") != std::string::npos || head.find("\"schemaVersion\"") != std::string::npos;
+} catch (const std::exception&) {
+    return false;
+}
+
+bool isTrace(const std::string& path)
+try {
+    (void)openTraceDatabase(path);
+    return true;
+} catch (const std::exception&) {
+    return false;
+}
+
+TraceData importTrace(const std::string& path, const WorkProgress& progress)
+{
+    switch (traceFormatOf(path)) {
+    case TraceFormat::Nsight: return importNsight(path, progress);
+    case TraceFormat::ChromeJson: return importChromeJson(*openBytes(path), path, progress);
+    case TraceFormat::None: break;
+    }
+    openBytes(path); // says why a file cannot be read
+    throw Error(path, "this is no trace that can be imported: neither JSON, nor gzip, nor a SQLite database",
+                "export Chrome JSON from PyTorch's profiler, or `nsys export --type sqlite` from Nsight Systems");
+}
+
+namespace {
+
+/// Every file its own rank: those that know theirs first, the others what is left.
+void giveRanks(std::vector<TraceData>& traces)
+{
+    std::set<int> taken;
+    const auto severalInOne = [](const TraceData& trace) {
+        return std::any_of(trace.lanes.begin(), trace.lanes.end(),
+                           [&](const TraceLane& l) { return l.rank != trace.lanes[0].rank; });
+    };
+    for (TraceData& trace : traces)
+        if (trace.rankKnown && !taken.insert(trace.rank).second)
+            trace.rankKnown = false;
+    int next = 0;
+    for (TraceData& trace : traces) {
+        if (!trace.rankKnown) {
+            while (taken.contains(next))
+                ++next;
+            taken.insert(next);
+            trace.rank = next;
+        }
+        if (severalInOne(trace)) // an export of a whole node numbers its processes itself
+            continue;
+        for (TraceLane& lane : trace.lanes)
+            lane.rank = trace.rank;
+        for (TraceCounter& counter : trace.counters)
+            counter.rank = trace.rank;
+    }
+}
+
+} // namespace
+
+ImportedTrace importTraces(const std::vector<std::string>& paths, const std::string& output, bool overwrite,
+                           const WorkProgress& progress)
+{
+    std::vector<TraceData> traces;
+    const double share = 0.6 / static_cast<double>(std::max<std::size_t>(1, paths.size()));
+    for (std::size_t i = 0; i < paths.size(); ++i)
+        traces.push_back(
+            importTrace(paths[i], progress.part(share * static_cast<double>(i), share * static_cast<double>(i + 1))));
+    TraceData data;
+    if (traces.size() == 1) {
+        data = std::move(traces[0]);
+    } else {
+        giveRanks(traces);
+        alignClocks(traces);
+        data = merged(std::move(traces));
+    }
+    const RecognisedBlocks blocks = recogniseBlocks(data);
+    ImportedTrace result;
+    for (const Activity& activity : data.activities)
+        result.length = std::max(result.length, activity.end);
+    writeActivities(output, data, blocks, overwrite, progress.part(0.6, 1));
+    std::set<int> ranks;
+    for (const TraceLane& lane : data.lanes)
+        ranks.insert(lane.rank);
+    result.tool = data.tool;
+    result.ranks = static_cast<int>(ranks.size());
+    result.slices = static_cast<std::int64_t>(data.activities.size());
+    result.lanes = static_cast<std::int64_t>(data.lanes.size());
+    result.blocks = static_cast<std::int64_t>(blocks.records.size());
+    result.steps = static_cast<std::int64_t>(blocks.steps.size());
+    result.clocks = data.clocks;
+    result.report = data.report;
+    return result;
+}
+
+} // namespace pipewright

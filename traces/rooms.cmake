@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The rooms of traces, from the ground up.
+pipewright_room(traces/store USES core/files core/predict LINK SQLiteCpp SQLite::SQLite3 simdjson::simdjson ZLIB::ZLIB
+                PRECOMPILE SQLiteCpp/SQLiteCpp.h FUZZED)
+pipewright_room(traces/import USES traces/store core/exchange FUZZED)
+pipewright_room(traces/analysis USES traces/store)
+pipewright_room(traces/export USES traces/analysis core/exchange)
+pipewright_floor(traces)

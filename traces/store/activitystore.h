@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Another tool's trace as a trace of ours: rows in tables whose columns carry Nsight's names (schema.h), for SQL, and
+// the same slices as packed arrays, for opening. The file appears whole or not at all. Ten million slices take about
+// ten seconds to write and well under one to open; bench_traces.cpp has the figures.
+#pragma once
+
+#include "core/predict/timeline.h"
+#include "traces/store/linktransfers.h"
+#include "traces/store/progress.h"
+#include "traces/store/tracewriter.h"
+#include "traces/store/tracks.h"
+
+namespace pipewright {
+
+/// The blocks that were recognised in a trace (recognisedblocks.h): a dictionary of computations and transfers, and
+/// when they ran.
+struct RecognisedBlocks {
+    std::vector<Task> tasks;
+    std::vector<std::string> labels; ///< per task, as Program::label() writes them
+    std::vector<TaskRecord> records;
+    std::vector<StepRecord> steps;
+    int devices = 0;
+};
+
+/// Throws Error; a file that exists stays unless `overwrite`. Lays the activities out first, which may add
+/// repairs to the report.
+void writeActivities(const std::string& path, TraceData& data, const RecognisedBlocks& blocks, bool overwrite,
+                     const WorkProgress& progress = {});
+
+/// An imported trace, opened: lanes, tracks, names, counters and arrows. The tables stay in the file.
+struct StoredActivities {
+    std::string tool, source;
+    std::int64_t originEpochNs = 0;
+    int ranks = 1;
+    std::vector<std::string> strings;
+    std::vector<TraceLane> lanes;
+    std::vector<Track> tracks; ///< by lane, then row
+    std::vector<TraceCounter> counters;
+    std::vector<TraceFlow> flows;
+    std::vector<ClockOffset> clocks;
+    LinkTransfers transfers;
+    ImportReport report;
+
+    std::size_t slices() const;
+};
+
+/// Throws Error when the file holds no imported trace.
+StoredActivities readActivities(const std::string& path, const WorkProgress& progress = {});
+
+/// Whether the file is a trace of ours that another tool recorded; false for whatever is no trace. Throws nothing.
+bool holdsActivities(const std::string& path);
+
+} // namespace pipewright

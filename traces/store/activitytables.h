@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which table of the store a slice goes to, and what is written of it there. Tables are created with their first row,
+// as in Nsight's exports: a trace without copies has no table of copies.
+#pragma once
+
+#include "traces/store/activity.h"
+#include "traces/store/bulkinsert.h"
+
+#include <array>
+#include <memory>
+
+namespace pipewright {
+
+class ActivityTables {
+public:
+    /// Keeps references to all three.
+    ActivityTables(sqlite3* database, std::string path, TraceData& data);
+    ~ActivityTables();
+
+    /// Returns the row's number in its table. Throws Error.
+    std::int64_t add(const Activity& activity);
+    void flush(); ///< after the last one. Throws Error.
+
+    /// What Nsight packs into one number: bits 24 to 47 the process, the lowest 24 the thread; the rank above them.
+    static std::int64_t globalThread(const TraceLane& lane);
+
+private:
+    static constexpr std::size_t tableCount = 8;
+    BulkInsert& table(std::size_t index);
+    void addCommunication(const Activity& activity, std::int64_t record);
+
+    sqlite3* m_database;
+    std::string m_path;
+    TraceData& m_data;
+    std::array<std::unique_ptr<BulkInsert>, tableCount> m_tables;
+    std::unique_ptr<BulkInsert> m_communications;
+    std::array<std::uint32_t, activityKinds> m_category{}; ///< the kinds' names in StringIds
+};
+
+} // namespace pipewright

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/store/database.h"
+
+#include "core/base/diagnostic.h"
+#include "traces/store/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int busyTimeoutMs = 10'000;
+
+/// Whether this is a trace at all, and one of a schema that this program knows.
+void checkSchema(SQLite::Database& database, const std::string& path)
+{
+    if (database.execAndGet("PRAGMA application_id").getInt() != traceschema::applicationId) {
+        const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+        throw Error(path,
+                    empty ? "this is no Pipewright trace: an empty file"
+                          : "this is no Pipewright trace: a database of another program",
+                    "traces are written by `pipewright run … -o TRACE` and by `pipewright import`");
+    }
+    const int found = database.execAndGet("PRAGMA user_version").getInt();
+    if (found > traceschema::version)
+        throw Error(path,
+                    "the trace has schema version " + std::to_string(found) + "; this program reads up to "
+                        + std::to_string(traceschema::version),
+                    "update Pipewright");
+}
+
+} // namespace
+
+std::vector<std::string> databaseCompanions()
+{
+    return {"-journal", "-wal", "-shm"};
+}
+
+void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
+{
+    switch (error.getErrorCode()) {
+    case SQLITE_NOTADB:
+        throw Error(path, "this is no Pipewright trace: not a database",
+                    "traces are written by `pipewright run … -o TRACE`");
+    case SQLITE_CORRUPT:
+        throw Error(path, "the trace is damaged or was cut short",
+                    "record it again, or copy it again whole, together "
+                    "with its -wal file when the run is still going on");
+    default: throw Error(path, std::string("cannot read the trace: ") + error.what());
+    }
+}
+
+/// A finished trace in a folder that cannot be written to has no log to look into; SQLite then wants to be
+/// told that the file will not change.
+SQLite::Database openReadOnly(const std::string& path)
+{
+    if (!std::filesystem::exists(path))
+        throw Error(path, "there is no such trace", "record one with `pipewright run … -o " + path + "`");
+    if (!std::filesystem::is_regular_file(path))
+        throw Error(path, "this is no Pipewright trace: not a file");
+    const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
+    SQLite::Database database(path, flags, busyTimeoutMs);
+    try {
+        database.execAndGet("PRAGMA schema_version");
+        return database;
+    } catch (const SQLite::Exception& error) {
+        const bool closed = error.getErrorCode() == SQLITE_CANTOPEN || error.getErrorCode() == SQLITE_READONLY;
+        if (!closed || std::filesystem::exists(path + "-wal"))
+            throw;
+    }
+    std::string uri = "file:";
+    for (const char c : std::filesystem::absolute(path).string()) {
+        if (c == '?' || c == '#' || c == '%') {
+            constexpr char digits[] = "0123456789ABCDEF";
+            uri += {'%', digits[(c >> 4) & 15], digits[c & 15]};
+        } else {
+            uri += c;
+        }
+    }
+    return SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs);
+}
+
+SQLite::Database openTraceDatabase(const std::string& path)
+{
+    SQLite::Database database = openReadOnly(path);
+    checkSchema(database, path);
+    return database;
+}
+
+} // namespace pipewright

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/store/query.h"
+
+#include "traces/store/database.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+namespace pipewright {
+
+namespace {
+
+/// Reading, functions and recursion; no writing, attaching, transactions or settings. load_extension is a function.
+int authorise(void*, int action, const char* first, const char* second, const char*, const char*)
+{
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_FUNCTION: return second && std::string(second) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_PRAGMA: return first && std::string(first) == "table_info" ? SQLITE_OK : SQLITE_DENY;
+    default: return SQLITE_DENY;
+    }
+}
+
+int askProgress(void* progress)
+{
+    const auto* work = static_cast<const WorkProgress*>(progress);
+    return work->report && !work->report(0) ? 1 : 0;
+}
+
+QueryValue valueOf(sqlite3_stmt* statement, int column)
+{
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER: return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT: return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT:
+        return std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, column)),
+                           static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    case SQLITE_BLOB: return QueryBlob{sqlite3_column_bytes(statement, column)};
+    default: return {};
+    }
+}
+
+bool isBlank(const char* text)
+{
+    for (; *text != '\0'; ++text)
+        if (!std::isspace(static_cast<unsigned char>(*text)) && *text != ';')
+            return false;
+    return true;
+}
+
+} // namespace
+
+QueryResult queryTrace(const std::string& path, const std::string& sql, std::size_t rowLimit,
+                       const WorkProgress& progress)
+try {
+    SQLite::Database database = openReadOnly(path);
+    sqlite3* const handle = database.getHandle();
+    sqlite3_set_authorizer(handle, authorise, nullptr);
+    WorkProgress asked = progress;
+    sqlite3_progress_handler(handle, 100'000, askProgress, &asked);
+    const auto fail = [&](int code) {
+        if (code == SQLITE_INTERRUPT)
+            throw Error(path, "cancelled");
+        if (code == SQLITE_AUTH)
+            throw Error("query", std::string("only reading is allowed: ") + sqlite3_errmsg(handle),
+                        "begin with SELECT or WITH");
+        throw Error("query", sqlite3_errmsg(handle), "the tables are shown by --schema");
+    };
+    sqlite3_stmt* raw = nullptr;
+    const char* rest = nullptr;
+    if (const int code = sqlite3_prepare_v2(handle, sql.c_str(), static_cast<int>(sql.size()) + 1, &raw, &rest);
+        code != SQLITE_OK)
+        fail(code);
+    const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
+    if (!raw)
+        throw Error("query", "there is no statement", "for example \"SELECT count(*) FROM RECORDS\"");
+    if (!isBlank(rest))
+        throw Error("query", "more than one statement", "ask one after the other");
+    QueryResult result;
+    const int columns = sqlite3_column_count(raw);
+    for (int i = 0; i < columns; ++i)
+        result.columns.emplace_back(sqlite3_column_name(raw, i));
+    int code = sqlite3_step(raw);
+    for (; code == SQLITE_ROW; code = sqlite3_step(raw)) {
+        if (result.rows.size() == rowLimit) {
+            result.cut = true;
+            return result;
+        }
+        std::vector<QueryValue>& row = result.rows.emplace_back();
+        for (int i = 0; i < columns; ++i)
+            row.push_back(valueOf(raw, i));
+    }
+    if (code != SQLITE_DONE)
+        fail(code);
+    return result;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(path, error);
+}
+
+std::vector<TableShape> schemaOf(const std::string& path)
+try {
+    SQLite::Database database = openReadOnly(path);
+    std::vector<TableShape> tables;
+    SQLite::Statement names(
+        database,
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name");
+    while (names.executeStep()) {
+        TableShape table;
+        table.name = names.getColumn(0).getString();
+        SQLite::Statement columns(database, "SELECT name, type FROM pragma_table_info(?1)");
+        columns.bind(1, table.name);
+        while (columns.executeStep()) {
+            const std::string type = columns.getColumn(1).getString();
+            table.columns.push_back(columns.getColumn(0).getString() + (type.empty() ? "" : " " + type));
+        }
+        std::string quoted;
+        for (const char c : table.name)
+            quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+        table.rows = database.execAndGet("SELECT count(*) FROM \"" + quoted + "\"").getInt64();
+        tables.push_back(std::move(table));
+    }
+    return tables;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(path, error);
+}
+
+} // namespace pipewright

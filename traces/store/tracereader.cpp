@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/store/tracereader.h"
+
+#include "core/base/diagnostic.h"
+#include "core/files/designfile.h"
+#include "traces/store/database.h"
+#include "traces/store/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+/// Traces name four kinds; which of those that share a name a task is, its numbers tell.
+TaskKind kindOf(const std::string& name, const Task& task)
+{
+    using traceschema::nameOf;
+    if (name == nameOf(TaskKind::Compute))
+        return TaskKind::Compute;
+    if (name == nameOf(TaskKind::Transfer))
+        return TaskKind::Transfer;
+    if (name == nameOf(TaskKind::Reduce))
+        return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
+    if (name == nameOf(TaskKind::Update))
+        return task.peer < 0 ? TaskKind::Update : task.peer == task.device ? TaskKind::SetOut : TaskKind::PutInPlace;
+    throw Error("TASKS", "\"" + name + "\" is no kind of task",
+                "the trace was written by a newer version, or changed by hand");
+}
+
+bool sameWork(const Task& a, const Task& b)
+{
+    return a.kind == b.kind && a.op == b.op && a.stage == b.stage && a.microbatch == b.microbatch
+           && a.replica == b.replica && a.device == b.device && a.peer == b.peer;
+}
+
+/// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates
+/// and reductions stand alone (by stage), since their place among each other follows from times.
+using Lane = std::tuple<TaskKind, int, int, int>;
+std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
+{
+    std::map<Lane, std::vector<TaskId>> lanes;
+    for (TaskId id = 0; id < tasks.size(); ++id) {
+        const Task& task = tasks[id];
+        const bool ordered = task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
+        lanes[{task.kind, task.device, task.peer, ordered ? -1 : task.stage}].push_back(id);
+    }
+    return lanes;
+}
+
+} // namespace
+
+struct TraceReader::Private {
+    explicit Private(const std::string& path) : m_path(path), m_database(openTraceDatabase(path)) {}
+
+    std::optional<std::string> metaText(const char* name) const
+    {
+        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
+        query.bind(1, name);
+        if (!query.executeStep() || query.getColumn(0).isNull())
+            return std::nullopt;
+        return query.getColumn(0).getString();
+    }
+
+    std::int64_t metaNumber(const char* name) const
+    {
+        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
+        query.bind(1, name);
+        return query.executeStep() ? query.getColumn(0).getInt64() : 0;
+    }
+
+    void readDictionary()
+    {
+        SQLite::Statement query(m_database, "SELECT kind, op, stage, microbatch, replica, deviceId, peer, label "
+                                            "FROM TASKS ORDER BY taskId");
+        while (query.executeStep()) {
+            Task task;
+            const std::string op = query.getColumn(1).getString();
+            for (const Op known : allOps)
+                if (op.size() == 1 && op[0] == letter(known))
+                    task.op = known;
+            task.stage = query.getColumn(2).getInt();
+            task.microbatch = query.getColumn(3).getInt();
+            task.replica = static_cast<std::uint16_t>(query.getColumn(4).getInt());
+            task.device = query.getColumn(5).getInt();
+            task.peer = query.getColumn(6).getInt();
+            task.kind = kindOf(query.getColumn(0).getString(), task);
+            m_dictionary.push_back(task);
+            m_labels.push_back(query.getColumn(7).getString());
+        }
+    }
+
+    /// For each task of the dictionary its id in `program`. The two are the same program when every device
+    /// computes the same tasks in the same order and every channel carries the same transfers in the same
+    /// order; how the lanes interleave in the global sequence is not measurable and may differ, so that a
+    /// trace still fits its design after the costs were changed.
+    std::vector<TaskId> match(const Program& program) const
+    {
+        if (metaText("backend") == "import")
+            return matchRecognised(program);
+        const char* const hint = "overlay a trace on the design it was recorded from; the trace holds that design";
+        if (program.tasks.size() != m_dictionary.size())
+            throw Error(m_path,
+                        "the trace is of another program: it has " + std::to_string(m_dictionary.size())
+                            + " tasks, the design has " + std::to_string(program.tasks.size()),
+                        hint);
+        const auto recorded = lanesOf(m_dictionary);
+        const auto designed = lanesOf(program.tasks);
+        std::vector<TaskId> ids(m_dictionary.size(), none);
+        for (const auto& [lane, tasks] : recorded) {
+            const auto found = designed.find(lane);
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+                const bool missing = found == designed.end() || i >= found->second.size();
+                if (missing || !sameWork(m_dictionary[tasks[i]], program.tasks[found->second[i]]))
+                    throw Error(m_path,
+                                "the trace is of another program: where it ran " + m_labels[tasks[i]] + " on device "
+                                    + std::to_string(m_dictionary[tasks[i]].device) + ", the design has "
+                                    + (missing ? "nothing" : program.label(found->second[i])),
+                                hint);
+                ids[tasks[i]] = found->second[i];
+            }
+        }
+        return ids;
+    }
+
+    /// A trace of another tool has the blocks that it named, in whatever order and without what lies between
+    /// them: they are matched by what they are.
+    std::vector<TaskId> matchRecognised(const Program& program) const
+    {
+        if (m_dictionary.empty())
+            throw Error(m_path, "no block was recognised in this trace",
+                        "record it with ranges named PP:0F3, as torch.distributed.pipelining does, or F0.3");
+        const auto key = [](const Task& task) { return std::tuple(task.kind, task.op, task.stage, task.microbatch); };
+        std::map<std::tuple<TaskKind, Op, int, int>, TaskId> designed;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (program.tasks[id].replica == 0)
+                designed.emplace(key(program.tasks[id]), id);
+        std::vector<TaskId> ids;
+        for (std::size_t i = 0; i < m_dictionary.size(); ++i) {
+            const auto found = designed.find(key(m_dictionary[i]));
+            if (found == designed.end() && m_dictionary[i].kind == TaskKind::Compute)
+                throw Error(m_path,
+                            "the trace is of another program: it ran " + m_labels[i]
+                                + ", which the design does not have",
+                            "overlay a trace on the design of the schedule that it ran");
+            ids.push_back(found == designed.end() ? none : found->second); // two stages on one device need no transfer
+        }
+        return ids;
+    }
+
+    std::string m_path;
+    SQLite::Database m_database;
+    std::vector<Task> m_dictionary;
+    std::vector<std::string> m_labels;
+};
+
+TraceReader::TraceReader(const std::string& path)
+try : d(std::make_unique<Private>(path)) {
+    d->readDictionary();
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(path, error);
+}
+
+TraceReader::~TraceReader() = default;
+
+TraceHeader TraceReader::header() const
+try {
+    TraceHeader header;
+    header.backend = d->metaText("backend").value_or("");
+    header.maths = d->metaText("maths").value_or("");
+    header.wallClockNs = d->metaNumber("utcEpochNs");
+    SQLite::Statement query(d->m_database, "SELECT name FROM DEVICES ORDER BY deviceId");
+    while (query.executeStep())
+        header.deviceNames.push_back(query.getColumn(0).getString());
+    return header;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+Design TraceReader::design() const
+try {
+    const std::optional<std::string> text = d->metaText("design");
+    if (!text)
+        throw Error(d->m_path, "the trace was imported and holds no design", "name the design beside it");
+    return designFromJson(*text, d->m_path);
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+bool TraceReader::complete() const
+try {
+    return d->metaNumber("complete") != 0;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+std::int64_t TraceReader::droppedRecords() const
+try {
+    return d->metaNumber("droppedRecords");
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+std::string TraceReader::resultJson() const
+try {
+    return d->metaText("result").value_or("");
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+std::vector<StepRecord> TraceReader::steps() const
+try {
+    std::vector<StepRecord> steps;
+    SQLite::Statement query(d->m_database, "SELECT step, start, end, loss FROM STEPS ORDER BY step");
+    while (query.executeStep()) {
+        StepRecord record;
+        record.step = query.getColumn(0).getInt();
+        record.start = query.getColumn(1).getInt64();
+        record.end = query.getColumn(2).getInt64();
+        record.loss =
+            query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN() : query.getColumn(3).getDouble();
+        steps.push_back(record);
+    }
+    return steps;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+Timeline TraceReader::timeline(const Program& program, int step) const
+try {
+    const std::vector<TaskId> ids = d->match(program);
+    SQLite::Statement begin(d->m_database, "SELECT start FROM STEPS WHERE step = ?1");
+    begin.bind(1, step);
+    if (!begin.executeStep())
+        throw Error(d->m_path, "step " + std::to_string(step) + " was not finished in this trace",
+                    "steps are numbered from 0");
+    const Nanoseconds origin = begin.getColumn(0).getInt64();
+
+    Timeline timeline;
+    timeline.start.assign(program.tasks.size(), notRun);
+    timeline.end.assign(program.tasks.size(), notRun);
+    SQLite::Statement records(d->m_database, "SELECT taskId, start, end FROM RECORDS WHERE step = ?1");
+    records.bind(1, step);
+    while (records.executeStep()) {
+        const std::int64_t task = records.getColumn(0).getInt64();
+        if (task < 0 || task >= static_cast<std::int64_t>(ids.size()))
+            throw Error(d->m_path, "the trace is damaged: a record of the unknown task " + std::to_string(task));
+        const TaskId id = ids[task];
+        if (id == none)
+            continue;
+        timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
+        timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
+    }
+    timeline.memory.resize(program.devices.size());
+    SQLite::Statement samples(d->m_database, "SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 "
+                                             "ORDER BY start, rowid");
+    samples.bind(1, step);
+    while (samples.executeStep()) {
+        const int device = samples.getColumn(0).getInt();
+        if (device < 0 || device >= static_cast<int>(program.devices.size()))
+            throw Error(d->m_path,
+                        "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
+        timeline.memory[device].push_back({samples.getColumn(1).getInt64() - origin, samples.getColumn(2).getInt64()});
+    }
+    return timeline;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+int TraceReader::medianStep() const
+{
+    std::vector<StepRecord> finished = steps();
+    if (finished.empty())
+        throw Error(d->m_path, "the trace has no finished step", "let the run finish at least one step");
+    if (finished.size() > 1)
+        finished.erase(finished.begin());
+    const auto middle = finished.begin() + static_cast<std::ptrdiff_t>((finished.size() - 1) / 2);
+    std::nth_element(finished.begin(), middle, finished.end(), [](const StepRecord& a, const StepRecord& b) {
+        return std::pair(a.end - a.start, a.step) < std::pair(b.end - b.start, b.step);
+    });
+    return middle->step;
+}
+
+std::vector<Bytes> TraceReader::peakBytes() const
+try {
+    std::vector<Bytes> peaks;
+    SQLite::Statement query(d->m_database,
+                            "SELECT coalesce(peakBytes, (SELECT max(bytes) FROM MEMORY "
+                            "WHERE MEMORY.deviceId = DEVICES.deviceId), 0) FROM DEVICES ORDER BY deviceId");
+    while (query.executeStep())
+        peaks.push_back(query.getColumn(0).getInt64());
+    return peaks;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+} // namespace pipewright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Reads a recording, also one that is still being written or whose writer was killed.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/predict/timeline.h"
+#include "traces/store/tracewriter.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+class TraceReader {
+public:
+    /// Throws Error when the file is no Pipewright trace or of a newer schema.
+    explicit TraceReader(const std::string& path);
+    ~TraceReader();
+
+    TraceHeader header() const;
+    Design design() const;
+    bool complete() const; ///< the writer finished it
+    std::int64_t droppedRecords() const;
+    std::string resultJson() const;        ///< "" when not complete
+    std::vector<StepRecord> steps() const; ///< finished steps, in order
+    /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without
+    /// a record have start = end = notRun. Throws Error when the dictionary is not this program's.
+    Timeline timeline(const Program& program, int step) const;
+    /// The step whose length is the median, the first (warm-up) step left out when there are others.
+    int medianStep() const;
+    std::vector<Bytes> peakBytes() const; ///< per device; highest recorded when not complete
+
+private:
+    struct Private;
+    std::unique_ptr<Private> d;
+};
+
+} // namespace pipewright

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "traces/store/tracewriter.h"
+
+#include "core/base/diagnostic.h"
+#include "core/base/outputfile.h"
+#include "core/files/designfile.h"
+#include "traces/store/bulkinsert.h"
+#include "traces/store/database.h"
+#include "traces/store/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
+{
+    throw Error(path, std::string("cannot write the trace: ") + error.what(),
+                "is the disk full, or the file on a network share?");
+}
+
+} // namespace
+
+struct TraceWriter::Private {
+    Private(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
+            bool overwrite)
+        : m_path(path), m_file(path, overwrite, databaseCompanions())
+    {
+        openDatabase(m_file.temporary());
+        // The file has no name before it is whole, so nothing needs to survive a crash on the way.
+        m_database->exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
+        m_database->exec("BEGIN");
+        m_database->exec(traceschema::createTables);
+        m_database->exec("PRAGMA application_id = " + std::to_string(traceschema::applicationId));
+        m_database->exec("PRAGMA user_version = " + std::to_string(traceschema::version));
+        setMeta("schemaVersion", std::int64_t{traceschema::version});
+        setMeta("backend", header.backend);
+        setMeta("maths", header.maths);
+        setMeta("utcEpochNs", header.wallClockNs);
+        setMeta("complete", std::int64_t{0});
+        setMeta("droppedRecords", std::int64_t{0});
+        setMeta("design", designToJson(design));
+        writeDevices(program, header);
+        writeDictionary(program);
+        m_database->exec("COMMIT");
+    }
+
+    void openDatabase(const std::string& path)
+    {
+        m_database.emplace(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs);
+    }
+
+    /// Gives the trace its name, once. A database that is open cannot be renamed: its log goes by its name.
+    void publish()
+    {
+        if (m_published)
+            return;
+        m_database.reset();
+        m_file.keep();
+        openDatabase(m_file.target());
+        m_database->exec("PRAGMA journal_mode = WAL");
+        m_database->exec("PRAGMA synchronous = NORMAL");
+        m_insertRecord.emplace(m_database->getHandle(), m_path, "INSERT OR REPLACE INTO RECORDS", std::size_t{5});
+        m_insertMemory.emplace(*m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
+        m_insertStep.emplace(*m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
+        m_published = true;
+    }
+
+    template<typename Value>
+    void setMeta(const char* name, const Value& value)
+    {
+        SQLite::Statement insert(*m_database, "INSERT OR REPLACE INTO META VALUES (?1, ?2)");
+        insert.bind(1, name);
+        insert.bind(2, value);
+        insert.exec();
+    }
+
+    void writeDevices(const Program& program, const TraceHeader& header)
+    {
+        SQLite::Statement insert(*m_database, "INSERT INTO DEVICES VALUES (?1, ?2, NULL)");
+        for (std::size_t device = 0; device < program.devices.size(); ++device) {
+            insert.bind(1, static_cast<std::int64_t>(device));
+            insert.bind(2, device < header.deviceNames.size() ? header.deviceNames[device]
+                                                              : "device " + std::to_string(device));
+            insert.exec();
+            insert.reset();
+        }
+    }
+
+    void writeDictionary(const Program& program)
+    {
+        SQLite::Statement insert(*m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+        for (TaskId id = 0; id < program.tasks.size(); ++id) {
+            const Task& task = program.tasks[id];
+            insert.bind(1, static_cast<std::int64_t>(id));
+            insert.bind(2, std::string(traceschema::nameOf(task.kind)));
+            insert.bind(3, std::string(1, letter(task.op)));
+            insert.bind(4, task.stage);
+            insert.bind(5, task.microbatch);
+            insert.bind(6, static_cast<int>(task.replica));
+            insert.bind(7, task.device);
+            insert.bind(8, task.peer);
+            insert.bind(9, program.label(id));
+            insert.exec();
+            insert.reset();
+        }
+    }
+
+    void begin()
+    {
+        if (m_open)
+            return;
+        publish();
+        m_database->exec("BEGIN");
+        m_open = true;
+    }
+
+    void commit()
+    {
+        if (!m_open)
+            return;
+        m_database->exec("COMMIT");
+        m_open = false;
+    }
+
+    static constexpr int busyTimeoutMs = 10'000; ///< a reader's checkpoint may hold the file for a moment
+
+    std::string m_path;
+    OutputFile m_file; ///< closed after the database
+    std::optional<SQLite::Database> m_database;
+    std::optional<BulkInsert> m_insertRecord;
+    std::optional<SQLite::Statement> m_insertMemory, m_insertStep, m_insertGpu;
+    std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
+    bool m_open = false, m_published = false;
+};
+
+TraceWriter::TraceWriter(const std::string& path, const Design& design, const Program& program,
+                         const TraceHeader& header, bool overwrite)
+try : d(std::make_unique<Private>(path, design, program, header, overwrite)) {
+} catch (const SQLite::Exception& error) {
+    rethrow(path, error);
+}
+
+TraceWriter::~TraceWriter()
+{
+    try {
+        d->commit();
+    } catch (const SQLite::Exception&) {
+        // Nobody is left to tell; what was committed before stays readable.
+    }
+}
+
+void TraceWriter::append(const std::vector<TaskRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    const auto key = [](const TaskRecord& record) { return std::tie(record.step, record.task, record.device); };
+    const auto before = [&](const TaskRecord& a, const TaskRecord& b) { return key(a) < key(b); };
+    const std::vector<TaskRecord>* source = &records;
+    if (!std::is_sorted(records.begin(), records.end(), before)) {
+        d->m_sorted.assign(records.begin(), records.end());
+        std::sort(d->m_sorted.begin(), d->m_sorted.end(), before);
+        source = &d->m_sorted;
+    }
+    for (const TaskRecord& record : *source)
+        d->m_insertRecord->add(
+            {record.step, static_cast<std::int64_t>(record.task), record.device, record.start, record.end});
+    d->m_insertRecord->flush();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const std::vector<MemoryRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    SQLite::Statement& insert = *d->m_insertMemory;
+    for (const MemoryRecord& record : records) {
+        insert.bind(1, record.step);
+        insert.bind(2, record.device);
+        insert.bind(3, record.time);
+        insert.bind(4, record.bytes);
+        insert.exec();
+        insert.reset();
+    }
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const StepRecord& record)
+try {
+    d->begin();
+    SQLite::Statement& insert = *d->m_insertStep;
+    insert.bind(1, record.step);
+    insert.bind(2, record.start);
+    insert.bind(3, record.end);
+    if (std::isnan(record.loss))
+        insert.bind(4);
+    else
+        insert.bind(4, record.loss);
+    insert.exec();
+    insert.reset();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::append(const std::vector<GpuRecord>& records)
+try {
+    if (records.empty())
+        return;
+    d->begin();
+    if (!d->m_insertGpu) {
+        d->m_database->exec(traceschema::createGpuTable);
+        d->m_insertGpu.emplace(
+            *d->m_database,
+            "INSERT INTO GPU_ACTIVITIES VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+    }
+    SQLite::Statement& insert = *d->m_insertGpu;
+    const auto bindOrNull = [&](int index, std::int64_t value, bool absent) {
+        if (absent)
+            insert.bind(index);
+        else
+            insert.bind(index, value);
+    };
+    for (const GpuRecord& record : records) {
+        insert.bind(1, record.step);
+        bindOrNull(2, static_cast<std::int64_t>(record.task), record.task == none);
+        insert.bind(3, record.kind);
+        insert.bind(4, record.name);
+        bindOrNull(5, record.device, record.device < 0);
+        bindOrNull(6, record.stream, record.stream < 0);
+        insert.bind(7, record.start);
+        insert.bind(8, record.end);
+        bindOrNull(9, record.bytes, record.bytes == -1);
+        bindOrNull(10, record.copyKind, record.copyKind == 0);
+        bindOrNull(11, record.toDevice, record.toDevice < 0);
+        bindOrNull(12, record.correlation, record.correlation == 0);
+        bindOrNull(13, static_cast<std::int64_t>(record.graphNode), record.graphNode == 0);
+        insert.exec();
+        insert.reset();
+    }
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::commit()
+try {
+    d->publish();
+    d->commit();
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+void TraceWriter::finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords,
+                         const std::string& resultJson)
+try {
+    d->begin();
+    SQLite::Statement update(*d->m_database, "UPDATE DEVICES SET peakBytes = ?2 WHERE deviceId = ?1");
+    for (std::size_t device = 0; device < peakBytes.size(); ++device) {
+        update.bind(1, static_cast<std::int64_t>(device));
+        update.bind(2, peakBytes[device]);
+        update.exec();
+        update.reset();
+    }
+    d->setMeta("droppedRecords", droppedRecords);
+    d->setMeta("result", resultJson);
+    d->setMeta("complete", std::int64_t{1});
+    d->commit();
+    // A finished trace is one plain file that can be copied, shipped and read from a folder without write
+    // access. A reader that has it open just now keeps the log alive; then it stays as it is.
+    d->m_database->tryExec("PRAGMA journal_mode = DELETE");
+} catch (const SQLite::Exception& error) {
+    rethrow(d->m_path, error);
+}
+
+} // namespace pipewright

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Writes a recording into SQLite while the run goes on. The file is a database from the first record: WAL
+// mode, schema version, a dictionary of the Program's tasks, and the design itself, so a trace opens
+// without anything else. Killing the process loses nothing that was committed.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/program/program.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+/// Times are nanoseconds of one monotonic clock; the reader makes them relative to their step.
+struct TaskRecord {
+    TaskId task = none;
+    std::int32_t step = 0;
+    std::int32_t device = 0; ///< the recording device: for a transfer its destination
+    Nanoseconds start = 0, end = 0;
+};
+
+struct MemoryRecord {
+    std::int32_t device = 0;
+    std::int32_t step = 0;
+    Nanoseconds time = 0;
+    Bytes bytes = 0; ///< live on the device from this time on
+};
+
+/// What a recorder on a GPU saw: kernels, copies, waits, its own overhead. Joined with the task that issued it.
+struct GpuRecord {
+    std::int32_t step = 0;
+    TaskId task = none; ///< none: outside of every block
+    std::string kind;   ///< "kernel", "copy", "set", "wait", "overhead", "memory"
+    std::string name;
+    std::int32_t device = -1, stream = -1; ///< a GPU and a stream as CUDA numbers them; -1: of none
+    Nanoseconds start = 0, end = 0;
+    Bytes bytes = -1;           ///< copied, set, or allocated (released: below 0); -1 on a kernel
+    std::int32_t copyKind = 0;  ///< as CUPTI numbers them
+    std::int32_t toDevice = -1; ///< of a copy between GPUs
+    std::uint32_t correlation = 0;
+    std::uint64_t graphNode = 0; ///< of a captured block
+};
+
+struct StepRecord {
+    std::int32_t step = 0;
+    Nanoseconds start = 0, end = 0;
+    double loss = 0; ///< NaN when the maths has none
+};
+
+struct TraceHeader {
+    std::string backend; ///< "host", "cuda", "mpi"
+    std::string maths;   ///< "training", "timed"
+    std::vector<std::string> deviceNames;
+    std::int64_t wallClockNs = 0; ///< UTC at clock zero, for aligning ranks
+};
+
+class TraceWriter {
+public:
+    /// Writes design, dictionary and header beside the place of the trace. The trace appears, or replaces an old one,
+    /// with the first record or commit(); until then an old one is as it was. Throws Error when `path` cannot be
+    /// written to: it exists and `overwrite` is false, another run is writing it, or it is no regular file.
+    TraceWriter(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
+                bool overwrite = false);
+    ~TraceWriter();
+
+    void append(const std::vector<TaskRecord>& records);
+    void append(const std::vector<MemoryRecord>& records);
+    void append(const StepRecord& record);
+    /// Into GPU_ACTIVITIES, which is made with the first of them.
+    void append(const std::vector<GpuRecord>& records);
+    /// Everything appended so far becomes visible to readers.
+    void commit();
+    /// Peaks per device, dropped records and a JSON text with the run's result; marks the trace complete.
+    void finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords, const std::string& resultJson);
+
+private:
+    struct Private;
+    std::unique_ptr<Private> d;
+};
+
+} // namespace pipewright
