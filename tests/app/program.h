@@ -2,6 +2,8 @@
 // Runs the program itself in a folder of its own and keeps what it said.
 #pragma once
 
+#include "testpaths.h"
+
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>

@@ -6,6 +6,7 @@
 #include "designtexts.h"
 #include "makers/schedules.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QTest>
 

@@ -4,6 +4,7 @@
 #include "core/presets/presets.h"
 #include "core/workload/transformer.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QTemporaryDir>
 #include <QTest>

@@ -12,6 +12,7 @@
 #include "executor/sharding/membercollectives.h"
 #include "executor/sharding/shardingrun.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QTest>
 

@@ -20,6 +20,7 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QAction>
 #include <QApplication>

@@ -9,6 +9,7 @@
 #include "gui/widgets/valuetable.h"
 #include "makers/designs.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QApplication>
 #include <QComboBox>
