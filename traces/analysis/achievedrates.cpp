@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sums bytes or FLOPs and time per device, link or kind. O(tasks), or one SQL query over an imported trace's tables.
 #include "traces/analysis/achievedrates.h"
 
 #include "traces/store/database.h"
@@ -124,7 +125,7 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
     for (auto& [pair, rate] : links) {
         rate.what = fmt::format("link {} to {}", pair.first, pair.second);
         std::tie(rate.device, rate.peer) = pair;
-        // The hardware's number where there is a cluster, else what the schedule was predicted with.
+        // The cluster's bandwidth where there is one, else that of the costs.
         const auto spec = design.cluster.linkOfPair.find(pair);
         rate.ceiling = spec != design.cluster.linkOfPair.end() ? spec->second.bandwidth : design.cluster.link.bandwidth;
         if (rate.ceiling <= 0)
@@ -161,7 +162,7 @@ try {
                 return fmt::format("{}, rank {}, GPU {}", directionOf(query.getColumn(6).getInt()),
                                    query.getColumn(4).getInt(), query.getColumn(5).getInt());
             });
-    if (database.tableExists("COMMUNICATIONS")) // the calls of the host, which are no transfers, stand in it as well
+    if (database.tableExists("COMMUNICATIONS")) // it also holds calls of the host, which are no transfers
         ask(sums + "rank, value FROM COMMUNICATIONS AS T JOIN LANES USING (laneId) JOIN StringIds ON id = collectiveId"
                 + inside + "AND LANES.kind = 'stream' GROUP BY rank, collectiveId ORDER BY rank, value",
             [](SQLite::Statement& query) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How fast a run moved bytes and multiplied matrices, against what its hardware could do: of a measured step by its
-// design (which knows the FLOPs of a block, the peak of a device and the bandwidth of a link), of another tool's trace
-// by what it says of copies and collectives. A ceiling is the design's number; without a design the best that the trace
-// shows stands in for it.
+// Achieved bandwidth and FLOP rates against the hardware's ceiling: for a measured step from its design (FLOPs of a
+// block, peak of a device, bandwidth of a link), for an imported trace from its copies and collectives. Without a
+// design the best rate in the trace is the reference.
 #pragma once
 
 #include "core/design/design.h"
@@ -19,19 +18,19 @@ struct AchievedRate {
     int device = -1, peer = -1;
     std::int64_t count = 0;
     double amount = 0;    ///< bytes or FLOPs of all of them
-    Nanoseconds time = 0; ///< in which they ran, each for itself
+    Nanoseconds time = 0; ///< sum of their durations
     double best = 0;      ///< per second, of the fastest
     double ceiling = 0;   ///< per second; 0: not known
 
     double rate() const { return time > 0 ? amount / (static_cast<double>(time) * 1e-9) : 0; }
-    /// Of the ceiling, or of the best where there is none.
+    /// Share of the ceiling, or of the best where there is none.
     double share() const;
 };
 
 std::string rateText(double perSecond, bool flops); ///< "1.53 TFLOP/s", "24.1 GB/s"
 
-/// Matrix units of each device (model FLOPs: recomputation is time and no work), then every link that carried bytes.
-/// Nothing for what the design does not know. O(tasks).
+/// Matrix units of each device in model FLOPs (recomputation counts as time only), then every link that carried bytes,
+/// as far as the design knows them. O(tasks).
 std::vector<AchievedRate> achievedRates(const Design& design, const Program& program, const Timeline& measured);
 
 /// Copies by direction, and collectives by kind and rank, of the stretch [from, to) of an imported trace; a

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Binary search for the stretch in every track, sums by name, and a merge of the sorted starts for the busy time.
+// O(slices in the stretch × log tracks).
 #include "traces/analysis/activitysummary.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a stretch of an imported trace holds, added up: by name, and by lane with the share of the time in which it
-// was busy. Slices that reach beyond the stretch count as far as they lie in it. O(slices in the stretch).
+// Totals of a stretch of an imported trace: by name, and by lane with its busy share. Slices are clipped to the
+// stretch. O(slices in the stretch).
 #pragma once
 
 #include "traces/store/activitystore.h"
@@ -32,7 +32,7 @@ struct ActivitySummary {
     std::vector<LaneSummary> lanes; ///< as in the trace; lanes without a slice in the stretch too
 };
 
-/// `stopped` is asked now and then; when it says true what was added up so far comes back.
+/// `stopped` is polled; when true, the totals so far are returned.
 ActivitySummary summarise(const StoredActivities& trace, Nanoseconds from, Nanoseconds to,
                           const std::function<bool()>& stopped = {});
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A cause of a difference in as few words as a column of a table has room for, with the devices' names as the screen
-// shows them elsewhere.
+// A short text of a cause for a table column, with the devices' names as shown elsewhere.
 #pragma once
 
 #include "traces/analysis/explanation.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Subtracts matched blocks and summarises by quantiles. O(tasks log tasks).
 #include "traces/analysis/comparison.h"
 
 #include "core/predict/metrics.h"
@@ -10,8 +11,7 @@ namespace pipewright {
 
 namespace {
 
-/// (predicted - measured) / measured; a measured zero that was predicted as zero is no error, any other
-/// prediction of it is a whole one.
+/// (predicted - measured) / measured; for a measured 0 it is 0 or 1.
 double relativeError(double predicted, double measured)
 {
     if (measured == 0)
@@ -19,7 +19,7 @@ double relativeError(double predicted, double measured)
     return (predicted - measured) / measured;
 }
 
-/// Nearest-rank quantiles, so that every number shown is one that occurred.
+/// Nearest-rank quantiles, so that every number occurs in the data.
 Quantiles quantilesOf(std::vector<double> values)
 {
     Quantiles result;

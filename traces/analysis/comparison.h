@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prediction against measurement of the same Program: a subtraction, summarised.
+// Prediction against measurement of the same Program: differences of every block and their summary.
 #pragma once
 
 #include "core/predict/timeline.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sweeps each device's streams merged by start, with interval covers per kind of work and a heap of the longest gaps;
+// stragglers and slow links by comparison with the median. O(slices log streams).
 #include "traces/analysis/devicetime.h"
 
 #include "core/base/median.h"
@@ -37,10 +39,10 @@ Class classOf(ActivityKind kind, bool communication)
     return Class::None;
 }
 
-/// How much of the stretch so far is covered by slices that come by their start.
+/// Length of the union of slices, which are added in order of start.
 struct Cover {
     Nanoseconds until = 0, covered = 0;
-    /// What it adds to the cover: [that, end).
+    /// Returns the length that the slice adds.
     Nanoseconds add(Nanoseconds start, Nanoseconds end)
     {
         start = std::max(start, until);
@@ -52,11 +54,11 @@ struct Cover {
     }
 };
 
-/// How much of each transfer is hidden: its device computes meanwhile.
+/// The overlap of each transfer with its device's computing.
 struct HiddenTransfers {
     const std::vector<LinkTransfer>& all;
     std::vector<Nanoseconds>& hidden;
-    std::vector<std::size_t> own; ///< of the device, by when they are ready
+    std::vector<std::size_t> own; ///< of the device, by ready time
     std::size_t next = 0;
 
     /// Stretches come in order.
@@ -102,7 +104,7 @@ public:
             push(t, static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from)
                                              - track.end.begin()));
         }
-        bool open = true; // the stretch's end may lie in a gap that a later slice explains
+        bool open = true; // the stretch may end in a gap that a later slice explains
         while (open && !heads.empty()) {
             if ((++m_steps & 0xffff) == 0 && stopped && stopped())
                 return;
@@ -152,7 +154,7 @@ private:
         return std::pair(b.end - b.start, a.start) < std::pair(a.end - a.start, b.start);
     }
 
-    /// `until`: where the gap really ends, which may be beyond the stretch.
+    /// `until`: the gap's end, which may be beyond the stretch.
     void addGap(DeviceTime::Gap gap, Nanoseconds until, DeviceTime& device) const
     {
         if (gap.ended) {
@@ -162,7 +164,7 @@ private:
                                                              : DeviceTimeCause::Waiting;
         }
         device.time[static_cast<std::size_t>(gap.cause)] += gap.end - gap.start;
-        // A heap with the shortest in front.
+        // A min-heap by length.
         std::vector<DeviceTime::Gap>& kept = device.gaps;
         if (kept.size() == DeviceTime::gapsKept) {
             if (!longer(gap, kept.front()))
@@ -205,7 +207,7 @@ void addLinks(const LinkTransfers& transfers, const std::vector<Nanoseconds>& hi
         links[l].name = transfers.links[l].what;
         times.links.push_back(std::move(links[l]));
     }
-    constexpr double slow = 1.5, matters = 0.02; // links differ more than kernels do; a share of the stretch
+    constexpr double slow = 1.5, matters = 0.02; // ratio to the usual time; share of the stretch
     Nanoseconds largest = static_cast<Nanoseconds>(matters * static_cast<double>(times.to - times.from));
     for (std::size_t l = 0; l < times.links.size(); ++l)
         if (times.links[l].slowness() >= slow && times.links[l].excess > largest) {
@@ -218,7 +220,7 @@ void findStraggler(DeviceTimes& times)
 {
     if (times.devices.size() < 2)
         return;
-    // Where no communication was recorded a device waits for others as it waits for its host: only computing tells.
+    // Without recorded communication, waits for other devices and for the host look alike, so only computing counts.
     const bool communicates = std::all_of(times.devices.begin(), times.devices.end(),
                                           [](const DeviceTime& device) { return device.communicating > 0; });
     const auto ownOf = [&](const DeviceTime& device) {
@@ -356,7 +358,7 @@ bool DeviceTimes::linkFirst() const
 {
     if (slowLink < 0 || straggler < 0)
         return slowLink >= 0;
-    // A slow link keeps hosts and streams waiting that are no cause of anything; that a device computes longer is sure.
+    // A slow link also causes host and stream waits, so only computing and copies identify a straggler.
     const bool sure = reason == DeviceTimeCause::Computing || reason == DeviceTimeCause::Copies;
     return links[slowLink].excess >= (sure ? excess : excess / 2);
 }

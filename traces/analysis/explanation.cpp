@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Splits each task's deviation in duration and lag among causes, then replays once per cause. O(causes × tasks).
 #include "traces/analysis/explanation.h"
 
 #include "core/base/median.h"
@@ -17,10 +18,10 @@ namespace {
 
 using Key = std::tuple<Cause::Kind, int, int>;
 
-/// How far each task's duration and lag are off the prediction, by cause.
+/// Deviation of a task's duration and lag from the prediction, for one cause.
 struct Change {
     TaskId task = none;
-    Nanoseconds duration = 0, lag = 0; ///< to be taken off
+    Nanoseconds duration = 0, lag = 0; ///< to be subtracted
 };
 
 class Explainer {
@@ -80,10 +81,10 @@ private:
         }
     }
 
-    /// How long a transfer took from its producer's end on.
+    /// Time from the producer's end to the transfer's end.
     Nanoseconds handOff(TaskId t) const { return std::max<Nanoseconds>(0, m_replay.lag[t]) + m_replay.duration[t]; }
 
-    /// How much of a transfer's lag lies after its value was there and its target had ended what stood before.
+    /// The part of a transfer's lag after its value was ready and its target was free.
     Nanoseconds hesitation(TaskId t) const
     {
         const Timeline& timeline = m_replay.measured();
@@ -93,7 +94,7 @@ private:
         return std::max<Nanoseconds>(0, timeline.start[t] - free);
     }
 
-    /// What the source computes after each send, and the target before each receive.
+    /// The source's next task after each send and the target's previous one before each receive.
     void findNeighbours()
     {
         m_nextOnSource.assign(m_program.tasks.size(), none);
@@ -126,7 +127,7 @@ private:
         const Timeline& timeline = m_replay.measured();
         std::sort(byStart.begin(), byStart.end(),
                   [&](TaskId a, TaskId b) { return timeline.start[a] < timeline.start[b]; });
-        // Which transfers had their devices' links to themselves.
+        // Transfers that shared a device's link with another.
         std::vector<bool> crowded(m_program.tasks.size(), false);
         std::vector<TaskId> active;
         for (const TaskId t : byStart) {
@@ -144,12 +145,12 @@ private:
         for (const TaskId t : byStart) {
             const Task& task = m_program.tasks[t];
             const auto usual = alone.find({task.device, task.peer});
-            // A crowded transfer that is slower than the link's usual one lost that to the crowd.
+            // The excess of a crowded transfer over the link's usual time counts as contention.
             Nanoseconds waited = 0;
             if (crowded[t] && usual != alone.end())
                 waited = std::max<Nanoseconds>(0, handOff(t) - m_expected[t]
                                                       - std::max<Nanoseconds>(0, medianOf(usual->second)));
-            // Before it began somebody was late: the target was busy, or one of the two hosts hesitated.
+            // A late start: the target was busy, or one of the two hosts was late.
             Nanoseconds late = std::max<Nanoseconds>(0, m_replay.lag[t]);
             const Nanoseconds hesitated = hesitation(t);
             if (hesitated > 0) {
@@ -246,7 +247,7 @@ private:
     std::vector<Nanoseconds> m_expected;
     Replay m_replay;
     std::vector<TaskId> m_nextOnSource, m_previousOnTarget; ///< per transfer
-    std::vector<Nanoseconds> m_memory;                      ///< per task: how much of its lag is a wait for memory
+    std::vector<Nanoseconds> m_memory;                      ///< per task: the part of its lag that waits for memory
     std::map<Key, std::vector<Change>> m_changes;
 };
 

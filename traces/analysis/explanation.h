@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a measured step took longer, or less, than predicted. Every difference from the prediction belongs to a cause:
-// blocks that ran slower on a device, transfers of a link, waiting for a busy link, gaps in which a device could have
-// run and did not, waits for memory. What a cause cost is found by replaying the step with it put right (replay.h): the
-// makespan then says it, however the difference travelled through the pipeline. Since causes can hide behind each
-// other, their contributions need not add up; what putting all of them right leaves is said as well.
+// Why a measured step took longer, or less, than predicted. Each difference belongs to a cause: slower blocks on a
+// device, transfers of a link, waits for a busy link, idle gaps of the host, waits for memory. A cause's contribution
+// is the change of the makespan when the step is replayed without it (replay.h). Causes can hide each other, so
+// contributions need not add up; the makespan without all of them is given as well.
 #pragma once
 
 #include "core/design/costs.h"
@@ -21,7 +20,7 @@ struct Cause {
     int peer = -1;                ///< Transfer, Contention: the link's other end
     Nanoseconds contribution = 0; ///< to the makespan; below zero: it made the step shorter
     Nanoseconds excess = 0;       ///< beyond the prediction, summed over all tasks
-    std::vector<TaskId> tasks;    ///< those that it changed, the largest change first
+    std::vector<TaskId> tasks;    ///< affected tasks, largest change first
 };
 
 std::string_view nameOf(Cause::Kind kind); ///< "slower blocks", "transfer", …
@@ -30,7 +29,7 @@ std::string describe(const Cause& cause);  ///< "slower blocks on device 1", "tr
 struct BlockDifference { ///< of a compute block, measured minus predicted
     TaskId task = none;
     Nanoseconds start = 0, duration = 0;
-    /// What it began late for: its device was busy, its data came late, the data was on its way longer, and so on.
+    /// Why it started late: its device was busy, its data was late, the transfer took longer, and so on.
     enum class Why { OnTime, DeviceBusy, LateData, Transfer, HostGap, MemoryWait } why = Why::OnTime;
 };
 std::string_view nameOf(BlockDifference::Why why);
@@ -50,13 +49,13 @@ struct PathShare { ///< of the critical path of the measured step
 
 struct Explanation {
     Nanoseconds predicted = 0, measured = 0;
-    Nanoseconds allRight = 0;            ///< makespan with every cause put right
+    Nanoseconds allRight = 0;            ///< makespan without any of the causes
     std::vector<Cause> causes;           ///< largest |contribution| first
     std::vector<BlockDifference> blocks; ///< in the Program's order; blocks with a record only
     std::vector<DeviceExplanation> devices;
     std::vector<TaskId> criticalPath;
     PathShare path;
-    int straggler = -1; ///< the device whose blocks are slowest, when by more than a tenth
+    int straggler = -1; ///< the device with the slowest blocks, if by more than 10 %; -1: none
 };
 
 /// `measured` and `predicted` are timelines of the program; `costs` are the prediction's. O(causes x tasks).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Collects hand-offs per pair and size and fits latency and bandwidth by least squares. O(tasks) per step.
 #include "traces/analysis/handoff.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ void Handoffs::add(const Timeline& timeline)
         sums.copied += static_cast<double>(timeline.end[transfer] - timeline.start[transfer]);
         ++sums.copiedCount;
 
-        // The consumer waited for this transfer when everything else it needs had ended before.
+        // The consumer waited for this transfer when all its other dependencies had ended before.
         Nanoseconds others = endOf(m_program.afterOnDevice[consumer]);
         if (m_program.afterData[consumer] != transfer)
             others = std::max(others, endOf(m_program.afterData[consumer]));
@@ -65,7 +66,7 @@ double Handoffs::Sums::weight() const
     return static_cast<double>(waitedCount > 0 ? waitedCount : copiedCount);
 }
 
-/// `bytesPerSecond`: the bandwidth to assume when these sizes alone do not tell one; 0 for none.
+/// `bytesPerSecond`: the bandwidth to assume when these sizes do not determine one; 0: unlimited.
 LinkCosts Handoffs::fitOne(const BySize& sizes, double bytesPerSecond)
 {
     double weight = 0, meanBytes = 0, meanSeconds = 0;
@@ -85,7 +86,7 @@ LinkCosts Handoffs::fitOne(const BySize& sizes, double bytesPerSecond)
     double secondsPerByte = bytesPerSecond > 0 ? 1 / bytesPerSecond : 0;
     if (variance > 0)
         secondsPerByte = std::max(0.0, covariance / variance);
-    // A latency below zero is a fit beyond the data: then the line goes through the origin.
+    // A negative latency is extrapolation: fit a line through the origin instead.
     if (secondsPerByte * meanBytes > meanSeconds)
         secondsPerByte = meanBytes > 0 ? meanSeconds / meanBytes : 0;
     LinkCosts link;

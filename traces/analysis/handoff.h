@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a link costs, learnt from measured steps. What delays a pipeline is not how long the copy ran but
-// how long after the producer's end a consumer that was waiting could start: the copy, and the time it took
-// to notice it (wake-up of a thread, polling, a launch). That hand-off is what a link's cost stands for in
-// the predictor, so that is what is averaged; the copy's own record serves where no consumer ever waited.
+// Link costs from measured steps. A pipeline is delayed by the hand-off: the time from the producer's end until a
+// waiting consumer can start, which is the copy and the time to notice it (thread wake-up, polling, launch). Hand-offs
+// are averaged per size and device pair; the copy's own duration is used where no consumer waited.
 #pragma once
 
 #include "core/design/costs.h"
@@ -20,9 +19,9 @@ public:
     explicit Handoffs(const Program& program);
     /// Adds one measured step. O(tasks).
     void add(const Timeline& timeline);
-    /// Sets costs.link and costs.linkOfPair of every measured pair: latency and bandwidth by least squares
-    /// where transfers of several sizes were seen, otherwise latency alone. Without any measured transfer
-    /// the costs stay as they are, and the answer is false.
+    /// Sets costs.link and costs.linkOfPair of every measured pair: latency and bandwidth by least squares where
+    /// transfers of several sizes were seen, otherwise latency alone. Without a measured transfer the costs are
+    /// unchanged and the result is false.
     bool fit(Costs& costs) const;
 
 private:

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks each device's blocks and splits every gap backwards from its end: memory, host, transfer, late data. O(tasks
+// log tasks).
 #include "traces/analysis/idletime.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& repla
     std::vector<Nanoseconds> waits(program.tasks.size(), 0);
     const Timeline& timeline = replay.measured();
     for (const Program::Device& device : program.devices) {
-        Nanoseconds freed = notRun; // when the last buffer was that had to be waited for since the last block
+        Nanoseconds freed = notRun; // when the last awaited buffer since the last block was freed
         for (const Instruction& instruction : device.instructions) {
             if (instruction.kind == InstructionKind::Free) {
                 if (instruction.task != none && program.tasks[instruction.task].kind == TaskKind::Transfer
@@ -32,7 +34,7 @@ namespace {
 
 using Span = std::pair<Nanoseconds, Nanoseconds>;
 
-/// Spans that do not overlap, in order.
+/// The union as disjoint spans in order.
 std::vector<Span> united(std::vector<Span> spans)
 {
     std::sort(spans.begin(), spans.end());
@@ -64,7 +66,7 @@ Nanoseconds common(const std::vector<Span>& a, const std::vector<Span>& b)
     return total;
 }
 
-/// What a block's start waited for last.
+/// The last dependency that delayed a block's start.
 BlockDifference::Why reasonFor(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory,
                                TaskId t)
 {
@@ -74,7 +76,7 @@ BlockDifference::Why reasonFor(const Program& program, const Replay& replay, con
     const TaskId device = program.afterOnDevice[t], data = program.afterData[t];
     const Nanoseconds deviceFree = device == none ? 0 : timeline.end[device],
                       dataThere = data == none ? 0 : timeline.end[data];
-    // Whatever kept it longest after its device was free.
+    // The longest delay after its device was free.
     if (replay.lag[t] > std::max<Nanoseconds>(0, dataThere - deviceFree))
         return BlockDifference::Why::HostGap;
     if (dataThere <= deviceFree)
@@ -128,7 +130,7 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
             if (free == first && idle > 0 && t == blocks[d].front()) {
                 device.warmUp += idle;
             } else if (idle > 0) {
-                // From its end backwards: waits for memory, the host, the data on its way, the data being made.
+                // Backwards from the gap's end: memory, host, transfer, late data.
                 Nanoseconds left = idle;
                 const auto take = [&](Nanoseconds part) {
                     part = std::clamp<Nanoseconds>(part, 0, left);

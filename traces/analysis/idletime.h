@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the time of every device went in a measured step, as Holistic Trace Analysis tells idle time by its cause, but
-// with the Program at hand: what a block waited for is known, not guessed from a threshold.
+// Idle time by cause of every device in a measured step, as in Holistic Trace Analysis, but with the Program: a block's
+// dependencies are known instead of inferred from a threshold.
 #pragma once
 
 #include "traces/analysis/explanation.h"
 
 namespace pipewright {
 
-/// Per task, how much of its lag a device spent waiting to free a buffer that was still being sent. O(instructions).
+/// Per task, the part of its lag spent waiting to free a buffer that was still being sent. O(instructions).
 std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& replay);
 
 /// The parts of each device add up to the makespan. O(tasks log tasks).

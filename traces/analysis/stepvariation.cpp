@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads at most 24 steps and takes medians and percentiles per task. O(steps × tasks).
 #include "traces/analysis/stepvariation.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ StepVariation stepVariation(const TraceReader& trace, const Program& program)
     result.typical.start.assign(count, notRun);
     result.typical.end.assign(count, notRun);
     for (std::size_t task = 0; task < count; ++task) {
-        // A task that some steps lack would mix medians of different steps.
+        // Tasks missing in some steps would mix medians of different sets of steps.
         const bool always = !steps.empty() && starts[task].size() == steps.size();
         for (auto* values : {&starts[task], &ends[task], &durations[task]})
             std::sort(values->begin(), values->end());

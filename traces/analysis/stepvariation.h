@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How much a recording's steps differ from one another: their lengths, how far each task's duration varies, and the
-// typical step, in which every task starts and ends at the median of all steps. Since a task never starts before what
-// it waits for ends in any step, it does not in the typical one either: it is a step that could have been recorded.
+// Variation between a recording's steps: their lengths, the spread of each task's duration, and the typical step with
+// the median start and end of every task. A task never starts before its dependencies end in any step, so this holds
+// for the typical step too.
 #pragma once
 
 #include "traces/store/tracereader.h"
@@ -21,7 +21,7 @@ struct StepVariation {
     Timeline typical;                ///< times since the step's beginning; without memory curves
 };
 
-/// Of the steps after the first, at most 24 of them: more would only take longer. Throws Error. O(steps x tasks).
+/// Of at most 24 steps after the first. Throws Error. O(steps x tasks).
 StepVariation stepVariation(const TraceReader& trace, const Program& program);
 
 } // namespace pipewright

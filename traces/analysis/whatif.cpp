@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Parses the changes into durations and lags per task and replays the step once. O(changes × tasks).
 #include "traces/analysis/whatif.h"
 
 #include "core/base/diagnostic.h"
@@ -42,7 +43,7 @@ Value parseValue(const std::string& text, const std::string& change)
     return value;
 }
 
-/// "1" of "device1" and the like; -1 when it is no number.
+/// The number after `word`, such as 1 in "device1"; -1 when there is none.
 int numberAfter(std::string_view text, std::string_view word)
 {
     text.remove_prefix(word.size());
@@ -98,7 +99,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
             ++changed;
             if (gaps)
                 lag[t] = replay.lag[t] > 0 ? value.of(replay.lag[t]) : lag[t];
-            else if (program.tasks[t].kind == TaskKind::Transfer) { // from its producer's end on
+            else if (program.tasks[t].kind == TaskKind::Transfer) { // hand-off: from its producer's end on
                 const Nanoseconds late = std::max<Nanoseconds>(0, replay.lag[t]);
                 duration[t] = value.of(late + replay.duration[t]);
                 lag[t] = std::min<Nanoseconds>(0, replay.lag[t]);

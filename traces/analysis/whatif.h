@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// "What if" questions to a measured step, written as a person would: "F1=2ms" (every forward of stage 1), "F1.3=0.5x",
-// "device1=0.8x" (all its blocks), "link0-1=50us" (every hand-off of that link), "host1=0ns" (its gaps). A value is a
-// duration or a factor of what was measured.
+// "What if" changes to a measured step: "F1=2ms" (every forward of stage 1), "F1.3=0.5x", "device1=0.8x" (all its
+// blocks), "link0-1=50us" (every hand-off of that link), "host1=0ns" (its gaps). A value is a duration or a factor of
+// what was measured.
 #pragma once
 
 #include "core/design/costs.h"
@@ -16,7 +16,7 @@ struct WhatIf {
     std::int64_t changed = 0;          ///< tasks
 };
 
-/// Throws Error naming the change that cannot be read, or that nothing in the step is meant by.
+/// Throws Error naming a change that cannot be parsed or matches no task.
 WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<std::string>& changes);
 
 /// The same blocks in another order: `other` is the Program of another design with the same stages and microbatches.

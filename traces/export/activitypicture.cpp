@@ -32,7 +32,7 @@ std::string_view colourOf(DeviceTimeCause cause)
     return theme.dim;
 }
 
-/// A slice's colour is that of what it counts as; ranges and calls of the host have one of their own.
+/// A slice's colour by its cause; host ranges and calls have their own.
 std::string_view colourOf(const StoredActivities& trace, const Track& track, std::uint32_t slice)
 {
     switch (track.kind[slice]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pictures of another tool's trace as SVG: its streams over time, each pixel what runs longest in it, and where the
-// devices' time went as one bar each. As large as their pixels, however many slices there are.
+// Pictures of an imported trace as SVG: its streams over time, each pixel in the colour of its longest slice, and one
+// bar per device of its time by cause. O(pixels) in size.
 #pragma once
 
 #include "traces/analysis/devicetime.h"

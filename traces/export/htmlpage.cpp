@@ -21,7 +21,7 @@ th { font-weight: 600; color: #667085; } th:first-child, td:first-child, .words 
 .scroll, figure { overflow-x: auto; } figure { margin: 12px 0; } svg { max-width: 100%; height: auto; }
 )";
 
-/// Length of the UTF-8 sequence at the beginning; 0: it is none.
+/// Length of the UTF-8 sequence at the front; 0: invalid.
 std::size_t sequenceAt(std::string_view text)
 {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -101,7 +101,7 @@ void HtmlPage::table(const std::vector<std::string>& header, const std::vector<s
 
 void HtmlPage::picture(std::string_view svg, std::string_view description)
 {
-    // The declaration of an XML file is out of place inside a page.
+    // An XML declaration is invalid inside a page.
     if (const std::size_t begin = svg.find("<svg"); begin != std::string_view::npos)
         svg.remove_prefix(begin);
     m_text += "<figure role=\"img\" aria-label=\"" + escapedForHtml(description) + "\">\n" + std::string(svg)

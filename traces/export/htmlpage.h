@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A page of HTML that needs nothing but itself: headings, paragraphs, tables, pictures inline. Text is escaped; bytes
-// that are no UTF-8 are replaced.
+// A self-contained HTML page: headings, paragraphs, tables, inline pictures. Text is escaped; invalid UTF-8 is
+// replaced.
 #pragma once
 
 #include <string>

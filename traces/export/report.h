@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A trace as a report to hand on: one HTML page with pictures, numbers, causes and the notes people made.
+// A trace as a report: one HTML page with pictures, numbers, causes and the user's notes.
 #pragma once
 
 #include "core/predict/predict.h"
@@ -14,7 +14,7 @@ namespace pipewright {
 struct MeasuredStep {
     const Timeline& timeline;
     std::string name; ///< "step 3"
-    int number = -1;  ///< whose notes belong in it; -1: of no one step
+    int number = -1;  ///< the step whose notes are included; -1: none
 };
 
 /// A recording of a design, one of its steps laid over the prediction. Throws Error.

@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-/// zlib's reader passes a file through that is not compressed.
+/// zlib's reader passes uncompressed files through.
 class File : public ByteSource {
 public:
     explicit File(std::string path) : m_path(std::move(path))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where an importer's bytes come from: a file, plain or gzip, read piece by piece, or a text in memory for tests.
+// Input of an importer: a file, plain or gzip, read in pieces, or a text in memory for tests.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ public:
     virtual ~ByteSource() = default;
     /// At most `size` bytes; 0 at the end. Throws Error when the file cannot be read.
     virtual std::size_t read(char* to, std::size_t size) = 0;
-    virtual double fraction() const = 0; ///< of the file that was read
-    /// A compressed file that ended too early, or the like; empty when all is well. Asked after the end.
+    virtual double fraction() const = 0; ///< share of the file read so far
+    /// A fault such as a truncated compressed file; empty when there is none. Valid after the end.
     virtual std::string complaint() const { return {}; }
 };
 

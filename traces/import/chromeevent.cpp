@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Parses one event with simdjson on demand. O(text).
 #include "traces/import/chromeevent.h"
 
 #include "traces/import/jsonevents.h"
@@ -73,7 +74,7 @@ const Member* find(const std::array<Member, count>& table, const ondemand::raw_j
     return nullptr;
 }
 
-/// Spaces for control characters and question marks for what is no UTF-8.
+/// Replaces control characters by spaces and invalid UTF-8 by question marks.
 void clean(std::string& text)
 {
     for (std::size_t i = 0; i < text.size();) {
@@ -126,7 +127,7 @@ struct ChromeEventParser::Private {
                 ondemand::value value = field.value();
                 if (value.type() != ondemand::json_type::object)
                     continue;
-                // What the arguments mean hangs on the phase, which nearly always comes first.
+                // The meaning of the arguments depends on the phase, which usually comes first.
                 if (event.phase.empty())
                     argumentsFirst = true;
                 else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One event of a Chrome trace, as text fields. Members may come in any order and numbers may be written as strings.
-// Bytes that JSON does not allow (control characters, broken UTF-8) are replaced once before an event is given up.
+// Bytes invalid in JSON (control characters, broken UTF-8) are replaced once before an event is dropped.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ class ChromeEventParser {
 public:
     ChromeEventParser();
     ~ChromeEventParser();
-    /// `text` is followed by JsonEvents::padding readable bytes. False when it is no JSON object. What `event` points
-    /// to holds until the next call.
+    /// `text` is followed by JsonEvents::padding readable bytes. False when it is not a JSON object. `event` is valid
+    /// until the next call.
     bool parse(std::string_view text, ChromeEvent& event);
 
 private:

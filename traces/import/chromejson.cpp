@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the events: each phase updates lanes, slices, flows and counters (chromelanes.h). O(bytes + events log
+// events).
 #include "traces/import/chromejson.h"
 
 #include "traces/import/chromelanes.h"
@@ -274,7 +276,7 @@ private:
         constexpr Nanoseconds year2000 = 946'684'800'000'000'000;
         if (m_base && *m_base > 0 && first < year2000)
             m_data.originEpochNs = *m_base + first;
-        else if (first > year2000) // times may be counted from the epoch themselves
+        else if (first > year2000) // times may already count from the epoch
             m_data.originEpochNs = first;
     }
 

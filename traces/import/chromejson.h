@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chrome trace JSON, the format of PyTorch's profiler (Kineto) and of many others, plain or gzip, as it comes: from a
-// stream, one event at a time, so that gigabytes need memory for their slices only. Times are decimal microseconds
-// and are read as text, exactly to the nanosecond. Events that overlap, lack their beginning or end, or hold bytes
-// that JSON does not allow are taken over as far as they say something, and counted (ImportReport). Beyond names,
-// times and lanes, of an event's arguments those are kept that ActivityDetail names.
+// Chrome trace JSON, the format of PyTorch's profiler (Kineto) and of many others, plain or gzip, read as a stream of
+// events, so that only slices need memory. Times are decimal microseconds and are read as text, exactly to the
+// nanosecond. Events that overlap, lack their beginning or end, or hold invalid bytes are imported as far as possible
+// and counted (ImportReport). Of an event's arguments those in ActivityDetail are kept.
 #pragma once
 
 #include "traces/import/bytesource.h"
@@ -15,7 +14,7 @@
 namespace pipewright {
 
 /// `where` names the source in diagnostics, and its rank when the trace does not ("…rank3.json"). Throws Error when
-/// this is no Chrome trace, or holds no slice.
+/// this is not a Chrome trace or has no slice.
 TraceData importChromeJson(ByteSource& source, const std::string& where, const WorkProgress& progress = {});
 
 /// "12.345", "1.5e3", "-7" microseconds as nanoseconds, rounded to the nearest; nothing when it is no number or too

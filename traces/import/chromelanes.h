@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an import of Chrome events keeps track of from one event to the next: lanes by process and thread, slices that
-// were begun and not ended, arrows waiting for their other half, counters.
+// State of a Chrome import between events: lanes by process and thread, open slices, arrows without their other end,
+// counters.
 #pragma once
 
 #include "traces/import/chromeevent.h"
@@ -26,7 +26,7 @@ public:
     void count(const ChromeEvent& event, std::string_view series, Nanoseconds time, double value);
     void flow(const ChromeEvent& event, Nanoseconds time);
 
-    /// Names the lanes, ends what was left open at the trace's end, and joins the arrows; counts what does not fit.
+    /// Names the lanes, closes open slices at the trace's end and joins the arrows; counts those that do not match.
     void finish();
 
 private:
@@ -62,7 +62,7 @@ private:
 
 /// Shifts all times so that the first is 0; returns what was subtracted.
 Nanoseconds moveToZero(TraceData& data);
-/// Marks the streams that run nothing but kernels of NCCL.
+/// Marks the streams that run only NCCL kernels.
 void markCommunicationStreams(TraceData& data);
 
 } // namespace pipewright

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Estimates offsets per pair of ranks by medians of matched events, then joins ranks along a minimum spanning tree of
+// the residuals. O(events log events + ranks²).
 #include "traces/import/clockalignment.h"
 
 #include "core/base/median.h"
@@ -23,7 +25,7 @@ Nanoseconds spreadOf(const std::vector<Nanoseconds>& values, Nanoseconds median)
     return medianOf(std::move(distances));
 }
 
-/// Ends of what a rank did together with others, in order of time.
+/// End times of a rank's events in common with other ranks, in order.
 struct Together {
     std::map<int, std::vector<Nanoseconds>> sent, received;                              ///< by peer
     std::map<std::pair<std::string, std::string>, std::vector<Nanoseconds>> collectives; ///< by kind and group
@@ -62,8 +64,8 @@ struct Offset {
     const char* method = "";
 };
 
-/// How much later each event reads on the second clock. A recording may begin or end in the middle of a series;
-/// series of unequal length are no basis.
+/// Differences of matched events between two clocks. Series of unequal length are skipped: a recording may begin or end
+/// inside one.
 void addDifferences(const std::vector<Nanoseconds>& first, const std::vector<Nanoseconds>& second,
                     std::vector<Nanoseconds>& to)
 {
@@ -118,7 +120,7 @@ void shift(TraceData& trace, Nanoseconds by)
     }
 }
 
-/// Puts all on the wall clock of the first, as far as they know theirs. Returns whether trace i did.
+/// Shifts traces with a wall clock to that of the first. Returns which were shifted.
 std::vector<bool> toWallClock(std::vector<TraceData>& traces, std::vector<Nanoseconds>& shifted)
 {
     std::vector<bool> known(traces.size(), false);
@@ -147,7 +149,7 @@ void alignClocks(std::vector<TraceData>& traces)
     for (const TraceData& trace : traces)
         together.push_back(togetherOf(trace));
 
-    // From the lowest rank outwards, always along the pair that agrees best.
+    // Prim's algorithm from the lowest rank, by smallest residual.
     struct Edge {
         std::size_t from = 0, to = 0;
         Offset offset;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Recordings of several ranks on one clock. Wall clocks agree to a millisecond or so; what ranks did together agrees to
-// the microsecond. Between two ranks that send to each other both ways the offset is half the difference of the two
-// medians of (arrival - departure), as in ping-pong measurements, so that equal latencies cancel out; otherwise ends of
-// the same collective coincide. Medians throughout, since a late one says nothing. Ranks without anything in common
-// with another keep their wall clock, or their beginning.
+// Puts recordings of several ranks on one clock. Wall clocks agree to about a millisecond, common events to a
+// microsecond. Between two ranks that send to each other both ways the offset is half the difference of the medians of
+// (arrival - departure), as in ping-pong measurements, so that equal latencies cancel; otherwise ends of the same
+// collective coincide. Medians are robust against late events. Ranks without common events keep their wall clock, or
+// their beginning.
 #pragma once
 
 #include "traces/store/activity.h"
@@ -12,11 +12,11 @@
 
 namespace pipewright {
 
-/// Shifts the times of all but the lowest rank and sets each trace's `clocks`. Events are matched by what NCCL
-/// says of them (kind, group, peer) and their number among their like. O(events log events).
+/// Shifts the times of all but the lowest rank and sets each trace's `clocks`. Events are matched by kind, group and
+/// peer as NCCL reports them, and by their index in that series. O(events log events).
 void alignClocks(std::vector<TraceData>& traces);
 
-/// All in one: names joined, lanes and details renumbered, times from the first of all.
+/// One trace of all: names merged, lanes and details renumbered, times relative to the earliest.
 TraceData merged(std::vector<TraceData> traces);
 
 } // namespace pipewright

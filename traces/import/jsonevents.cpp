@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A scanner over a sliding buffer that tracks strings and bracket depth, with a table of stop characters. O(bytes).
 #include "traces/import/jsonevents.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t pieceSize = 1 << 20;
 
-/// What the scanner stops at outside strings.
+/// Characters at which the scanner stops outside strings.
 constexpr std::array<bool, 256> makeStops()
 {
     std::array<bool, 256> stops{};
@@ -34,7 +35,7 @@ JsonEvents::JsonEvents(ByteSource& source, ImportReport& report, std::string whe
 {
 }
 
-/// Reads on; what was not handed out yet moves to the buffer's beginning when there is no room behind it.
+/// Reads more; bytes not returned yet move to the buffer's front when its end is reached.
 bool JsonEvents::fill()
 {
     if (m_end + pieceSize + padding > m_buffer.size()) {
@@ -66,8 +67,8 @@ int JsonEvents::peekPastBlanks()
     return c;
 }
 
-/// The value at m_begin becomes text(), and m_begin stands behind it. False when it does not end within `limit`
-/// bytes (m_tooLarge) or before the file does.
+/// Makes the value at m_begin text() and moves m_begin after it. False when it does not end within `limit` bytes
+/// (m_tooLarge) or in the file.
 bool JsonEvents::scanValue(std::size_t limit)
 {
     std::size_t offset = 0; // from m_begin, which moves when the buffer does
@@ -86,7 +87,7 @@ bool JsonEvents::scanValue(std::size_t limit)
                 if (at >= end)
                     break;
                 if (*at == '\\') {
-                    at += 2; // may be one too far when the piece ends here; the offset remembers
+                    at += 2; // may pass the end of the buffer by one; `offset` keeps it
                     continue;
                 }
                 inString = false;
@@ -178,7 +179,7 @@ JsonEvents::Found JsonEvents::nextEvent()
     for (;;) {
         const int c = peekPastBlanks();
         if (c < 0) {
-            // A bare list may lack its bracket: the format allows for writers that were ended.
+            // The format allows a bare list without its closing bracket.
             if (!m_bare)
                 m_report.repair("the file ends within its list of events", "after event " + std::to_string(m_events));
             m_place = Place::End;
@@ -207,7 +208,7 @@ JsonEvents::Found JsonEvents::nextEvent()
         } else {
             m_report.lose("list members that are no events", "event " + std::to_string(m_events));
         }
-        // On to the next thing that looks like an event.
+        // Skip to the next possible event.
         ++m_begin;
         for (int next = peek(); next >= 0 && next != '{' && next != ']' && next != ','; next = peek())
             ++m_begin;

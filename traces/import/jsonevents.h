@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Cuts a Chrome trace into its events without holding it: a list of objects, bare or as "traceEvents" of an object
-// whose other members are handed out whole. Only quotes and brackets are looked at here; what is inside an event is
-// the parser's business, so one bad event costs nothing but itself. About 1 GB/s.
+// Splits a Chrome trace into its events as a stream: a list of objects, bare or as "traceEvents" of an object whose
+// other members are returned whole. Only quotes and brackets are scanned, events are parsed elsewhere, so one bad event
+// affects no other. About 1 GB/s.
 #pragma once
 
 #include "traces/import/bytesource.h"
@@ -15,7 +15,7 @@ namespace pipewright {
 
 class JsonEvents {
 public:
-    /// Readable bytes behind every text that is handed out, as simdjson wants them.
+    /// Readable bytes after every returned text, as simdjson requires.
     static constexpr std::size_t padding = 64;
     static constexpr std::size_t largestEvent = 1 << 20, largestMember = 64 << 20;
 
@@ -26,7 +26,7 @@ public:
     };
 
     JsonEvents(ByteSource& source, ImportReport& report, std::string where);
-    /// The next one; text() and key() hold until then. Throws Error when this is no trace at all.
+    /// The next event or member; text() and key() are valid until the next call. Throws Error when this is not a trace.
     Found next();
     std::string_view text() const { return {m_buffer.data() + m_textBegin, m_textEnd - m_textBegin}; }
     const std::string& key() const { return m_key; }
@@ -46,11 +46,11 @@ private:
     ImportReport& m_report;
     std::string m_where;
     std::vector<char> m_buffer;
-    std::size_t m_begin = 0, m_end = 0; ///< what is read and not handed out yet
+    std::size_t m_begin = 0, m_end = 0; ///< bytes read and not returned yet
     std::size_t m_textBegin = 0, m_textEnd = 0;
     std::string m_key;
     Place m_place = Place::Beginning;
-    bool m_bare = false; ///< the list is all there is
+    bool m_bare = false; ///< the file is only the list
     bool m_sawList = false;
     bool m_tooLarge = false;
     std::int64_t m_events = 0;

@@ -18,7 +18,7 @@ std::optional<Value> valueAt(const std::string& payload, std::size_t offset)
     if (offset + sizeof(Value) > payload.size())
         return std::nullopt;
     Value value{};
-    std::memcpy(&value, payload.data() + offset, sizeof(Value)); // exports come from little-endian machines, as ours
+    std::memcpy(&value, payload.data() + offset, sizeof(Value)); // exports are little-endian
     return value;
 }
 
@@ -29,7 +29,7 @@ NcclPayloads::NcclPayloads(SQLite::Database& database, const std::function<std::
     NsightTable table(database, "NVTX_PAYLOAD_SCHEMA_ENTRIES", {"schemaId", "name|nameId", "offset"});
     while (table.next()) {
         const auto schema = table.integer(0);
-        const auto offset = table.integerOr(2, 0); // no offset: it is the first
+        const auto offset = table.integerOr(2, 0); // no offset: the first field
         std::string name = table.text(1).value_or("");
         if (const auto id = table.integer(1))
             name = nameOf(*id);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What NCCL says of a call in the binary payload of its NVTX range: message size, peer, communicator. The layout of a
-// payload stands in the export's tables NVTX_PAYLOAD_SCHEMA_ENTRIES; fields are found by their names there. In front of
-// the fields stand 32 bytes of which two layouts are in use; schema number and payload size lie at the same place in
-// both, and sizes are taken from the tables.
+// Decodes the binary payload of NCCL's NVTX ranges: message size, peer, communicator. The export's table
+// NVTX_PAYLOAD_SCHEMA_ENTRIES describes the fields by name. A header of 32 bytes precedes them in one of two layouts;
+// schema number and payload size are at the same offset in both.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -26,7 +25,7 @@ class NcclPayloads {
 public:
     /// `nameOf` resolves numbers of StringIds.
     NcclPayloads(SQLite::Database& database, const std::function<std::string(std::int64_t)>& nameOf);
-    /// Nothing when the payload is too short or of a schema that is not described.
+    /// Nothing when the payload is too short or its schema is unknown.
     std::optional<NcclCall> decode(const std::string& payload) const;
 
 private:

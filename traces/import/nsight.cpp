@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads each known table once into activities, then joins kernels with launches and NCCL calls by hash maps. O(rows log
+// rows).
 #include "traces/import/nsight.h"
 
 #include "traces/import/chromelanes.h"
@@ -86,7 +88,7 @@ private:
                 m_data.report.repair("the profiler itself warned: " + diagnostics.text(1).value_or("?"), "");
     }
 
-    /// Appends the slice of the table's columns 0 and 1; null when its times are no use.
+    /// Appends the slice of the table's columns 0 and 1; null when its times are invalid.
     Activity* add(const NsightTable& table, std::uint32_t lane, ActivityKind kind, std::uint32_t name,
                   bool mayLackEnd = false)
     {
@@ -273,7 +275,7 @@ private:
         m_ncclRanges.push_back(index);
     }
 
-    /// Kernels of NCCL get what is said of the call on whose thread, and inside whose range, they were launched.
+    /// Gives NCCL kernels the details of the call whose range, on the same thread, contains their launch.
     void tellKernelsTheirCall()
     {
         std::unordered_map<std::uint64_t, std::uint32_t> callOf; // launch by (process of the lane, correlation)
@@ -310,7 +312,7 @@ private:
         }
     }
 
-    /// NCCL counts peers within a communicator; where its start was recorded, the job's ranks take their place.
+    /// Replaces peers within a communicator by the job's ranks, where the communicator's start was recorded.
     void tellPeersByTheirRank()
     {
         std::map<std::int64_t, int> rankOf; // by process
@@ -426,7 +428,7 @@ private:
     NsightLanes m_lanes;
     NcclPayloads m_payloads;
     std::vector<std::uint32_t> m_calls, m_ncclRanges, m_neverEnded;             ///< activities
-    std::map<std::int64_t, std::pair<int, int>> m_rankOfProcess;                ///< and of how many
+    std::map<std::int64_t, std::pair<int, int>> m_rankOfProcess;                ///< rank and number of ranks
     std::map<std::pair<std::uint64_t, std::int32_t>, std::int64_t> m_processOf; ///< by communicator and rank in it
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Nsight Systems' SQLite exports (`nsys export --type sqlite`). Tables are there only when there is data for them and
-// their columns drift from version to version, so each is looked up before it is read, and what is missing is left
-// out. Names are numbers of StringIds; a kernel joins its launch by correlation id and process, not by correlation id
-// alone; kernels of a CUDA graph share one launch. Ranges may begin before time zero and never end.
+// Nsight Systems' SQLite exports (`nsys export --type sqlite`). Tables exist only with data and columns vary between
+// versions, so each is looked up first and may be missing. Names are numbers of StringIds; a kernel joins its launch by
+// correlation id and process, not by correlation id alone; kernels of a CUDA graph share one launch. Ranges may begin
+// before time zero or never end.
 #pragma once
 
 #include "traces/store/activity.h"
@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// Throws Error when the file is no such export. What a table holds that cannot be used is counted in the report.
+/// Throws Error when the file is not such an export. Unusable rows are counted in the report.
 TraceData importNsight(const std::string& path, const WorkProgress& progress = {});
 
 } // namespace pipewright

@@ -13,7 +13,7 @@ NsightLanes::NsightLanes(SQLite::Database& database, TraceData& data) : m_databa
 {
     if (!database.tableExists("StringIds"))
         return;
-    // Exports have millions of strings and use few: they are looked up, which the primary key makes quick.
+    // Exports have millions of strings and use few, so each is looked up by primary key.
     bool isKey = false;
     SQLite::Statement info(database, "SELECT pk FROM pragma_table_info('StringIds') WHERE name = 'id'");
     while (info.executeStep())
@@ -129,7 +129,7 @@ void NsightLanes::finish(const std::map<std::int64_t, std::pair<int, int>>& know
         gpus[static_cast<int>(infos.integerOr(0, 0) & 0xffff)] =
             infos.text(1).value_or(infos.integer(1) ? name(*infos.integer(1)) : std::string());
 
-    // Ranks: what NCCL said, else in the order of the devices, processes that used none last.
+    // Ranks as NCCL reports them, else in the order of the devices; processes without a device last.
     std::set<std::int64_t> all;
     for (const TraceLane& lane : m_data.lanes)
         all.insert(lane.process);

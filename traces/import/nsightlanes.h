@@ -24,7 +24,7 @@ public:
 
     std::uint32_t thread(std::int64_t globalThread);
     std::uint32_t stream(std::int64_t globalProcess, std::int64_t device, std::int64_t stream);
-    /// Correlation numbers count per process; here they are made one series.
+    /// Correlation numbers count per process; this makes them unique.
     std::uint32_t correlation(std::int64_t global, std::int64_t number);
 
     const std::string& name(std::int64_t id);             ///< of StringIds, "?" when there is none

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table of an export whose columns are not known beforehand: those that are wanted are read where they exist and
-// are null where not, and a table that does not exist has no rows.
+// A table whose columns vary: missing columns read as null, and a missing table has no rows.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Parses range names into actions, assigns each range its launches by binary search per thread, and numbers steps.
+// O(activities log activities).
 #include "traces/import/recognisedblocks.h"
 
 #include "core/exchange/pytorchaction.h"
@@ -33,7 +35,7 @@ struct Span {
     }
 };
 
-/// The actions of a range's name, empty when it is none.
+/// The actions of a range's name; empty for other names.
 std::vector<PytorchAction> actionsOf(const std::string& name)
 {
     std::vector<PytorchAction> actions;
@@ -50,8 +52,8 @@ std::vector<PytorchAction> actionsOf(const std::string& name)
     return actions;
 }
 
-/// The task of an action, its device aside; nothing for waits, shards and reductions, and for sends: a transfer is
-/// recorded where it arrives.
+/// The task of an action, without its device; nothing for waits, shards and reductions, and for sends, since transfers
+/// are recorded at the receiver.
 std::optional<Task> taskOf(const PytorchAction& action)
 {
     Task task;
@@ -126,7 +128,7 @@ private:
             std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
     }
 
-    /// Per thread the calls that launched something, and per process and correlation what they launched.
+    /// Collects launching calls per thread, and their kernels per process and correlation.
     void findLaunches()
     {
         std::set<std::uint32_t> withRanges;
@@ -137,7 +139,7 @@ private:
                 continue;
             const std::uint64_t key = (static_cast<std::uint64_t>(rankOf(a.lane)) << 32) | a.correlation;
             if (a.kind() == ActivityKind::Runtime) {
-                // Threads without ranges are autograd's or other helpers'; they are looked at together per rank.
+                // Threads without ranges belong to autograd or libraries; they are merged per rank.
                 if (withRanges.contains(a.lane))
                     m_launches[a.lane].emplace_back(a.start, a.correlation);
                 else
@@ -165,7 +167,7 @@ private:
         }
     }
 
-    /// `occurrence`: how many ranges of the same name the rank has had before.
+    /// `occurrence`: number of earlier ranges of the rank with the same name.
     Span deviceTime(const Range& range, const PytorchAction& action, std::size_t occurrence,
                     std::size_t occurrences) const
     {
@@ -176,7 +178,7 @@ private:
         if (!transfer && action.type != PytorchAction::Type::F)
             if (const auto others = m_otherLaunches.find(rankOf(range.lane)); others != m_otherLaunches.end())
                 addLaunched(others->second, range, transfer, span);
-        if (!span.any && !m_anyKernels) { // a trace without kernels may still have the annotations of the device
+        if (!span.any && !m_anyKernels) { // a trace without kernels may still have device annotations
             const auto found = m_deviceRanges.find({rankOf(range.lane), range.name});
             if (found != m_deviceRanges.end() && found->second.size() == occurrences)
                 span.add(found->second[occurrence].start, found->second[occurrence].end);

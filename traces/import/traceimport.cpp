@@ -48,7 +48,7 @@ try {
     std::string head(64 << 10, '\0');
     stream.read(head.data(), static_cast<std::streamsize>(head.size()));
     head.resize(static_cast<std::size_t>(stream.gcount()));
-    // A design is an object too; events may come after long properties, but then the file is no small one.
+    // A design is an object too; a trace whose events come after long properties is a large file.
     return head.starts_with("\x1f\x8b") || head[head.find_first_not_of(" \t\r\n\xef\xbb\xbf")] == '['
            || head.find("\"traceEvents\"") != std::string::npos || head.find("\"schemaVersion\"") != std::string::npos;
 } catch (const std::exception&) {
@@ -70,14 +70,14 @@ TraceData importTrace(const std::string& path, const WorkProgress& progress)
     case TraceFormat::ChromeJson: return importChromeJson(*openBytes(path), path, progress);
     case TraceFormat::None: break;
     }
-    openBytes(path); // says why a file cannot be read
+    openBytes(path); // throws the reason why a file cannot be read
     throw Error(path, "this is no trace that can be imported: neither JSON, nor gzip, nor a SQLite database",
                 "export Chrome JSON from PyTorch's profiler, or `nsys export --type sqlite` from Nsight Systems");
 }
 
 namespace {
 
-/// Every file its own rank: those that know theirs first, the others what is left.
+/// Gives every file its own rank: known ranks first, the others the free ones.
 void giveRanks(std::vector<TraceData>& traces)
 {
     std::set<int> taken;

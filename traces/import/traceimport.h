@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Other tools' traces by file: which format a file has, and one or several of them, a file per rank, into one store
-// with their clocks aligned.
+// Imports other tools' traces: detects the format and reads one or several files, one per rank, into one store with
+// aligned clocks.
 #pragma once
 
 #include "traces/store/activitystore.h"
@@ -15,11 +15,10 @@ enum class TraceFormat { None, ChromeJson, Nsight };
 /// From the first bytes: JSON, gzip, or a SQLite database; None for anything else, a schedule file among them.
 TraceFormat traceFormatOf(const std::string& path);
 
-/// Whether the file is to be imported: another tool's trace, not a recording or a design of ours. Reads its beginning
-/// only and throws nothing.
+/// True for another tool's trace. Reads the file's beginning only and throws nothing.
 bool isForeignTrace(const std::string& path);
 
-/// Whether the file is a trace of ours, recorded or imported. Throws nothing.
+/// True for Pipewright's traces, recorded or imported. Throws nothing.
 bool isTrace(const std::string& path);
 
 /// Throws Error when the file is no trace.
@@ -34,8 +33,8 @@ struct ImportedTrace {
     ImportReport report;
 };
 
-/// Reads all files, aligns their clocks when there are several, and writes `output`, which appears whole or not at
-/// all. A file whose rank is not known takes the first free one. Throws Error.
+/// Reads all files, aligns their clocks when there are several, and writes `output`, atomically. A file without a rank
+/// gets the first free one. Throws Error.
 ImportedTrace importTraces(const std::vector<std::string>& paths, const std::string& output, bool overwrite,
                            const WorkProgress& progress = {});
 

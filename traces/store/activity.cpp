@@ -30,7 +30,7 @@ std::string_view withoutScope(std::string_view name)
             begin = i + 2;
         }
     }
-    return name; // no function of C++, such as "aten::add"
+    return name; // not a C++ function, such as "aten::add"
 }
 
 } // namespace pipewright

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What another tool's recording holds, whatever the tool: slices of time on lanes (streams of devices, threads of
-// processes), counters, arrows, and a count of everything that could not be taken over. Importers fill this,
-// the store (activitystore.h) keeps it, alignment and explanation read it. 32 bytes per slice, names by number, so
-// that ten million slices are a few hundred megabytes; what few slices have (bytes, peers) lies beside them.
+// Another tool's recording in memory: slices of time on lanes (streams of devices, threads of processes), counters,
+// arrows, and counts of skipped records. Importers fill it, the store (activitystore.h) saves it, alignment and
+// analysis read it. 32 bytes per slice with names by number, so ten million slices take a few hundred megabytes; rare
+// fields (bytes, peers) are stored beside.
 #pragma once
 
 #include "core/base/units.h"
@@ -20,7 +20,7 @@ enum class ActivityKind : std::uint8_t {
     Kernel, ///< on a device; also the kernels of NCCL
     Memcpy,
     Memset,
-    GpuRange,        ///< an annotation as the device sees it
+    GpuRange,        ///< an annotation on the device
     Synchronization, ///< the host or a stream waits
     Runtime,         ///< a call of the CUDA runtime or driver
     Range,           ///< an annotation of the program: NVTX, record_function
@@ -34,7 +34,7 @@ inline constexpr int activityKinds = 12;
 
 std::string_view nameOf(ActivityKind kind); ///< "kernel", "copy", "runtime call", …
 
-/// What tells a name from others, where there is little room: "layer_norm<float>(int)" of "void at::native::(anonymous
+/// The distinguishing part of a name, for short labels: "layer_norm<float>(int)" of "void at::native::(anonymous
 /// namespace)::layer_norm<float>(int)", "Step#3" of "ProfilerStep#3". Names of neither kind stay as they are.
 std::string_view withoutScope(std::string_view name);
 
@@ -88,7 +88,7 @@ struct TraceFlow {
     Nanoseconds from = 0, to = 0;
 };
 
-/// A clock that was moved to agree with rank 0's.
+/// The shift of a rank's clock to rank 0's.
 struct ClockOffset {
     int rank = 0;
     Nanoseconds offset = 0;   ///< was added to the rank's times

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads packed chunks per track and rebuilds the levels of detail. O(slices).
 #include "traces/store/activitystore.h"
 
 #include "traces/store/database.h"
@@ -185,7 +186,7 @@ void readSmallTables(SQLite::Database& database, StoredActivities& stored)
     }
 }
 
-/// Kernels only: a call of the host says as much of its communication, but not when that ran.
+/// From kernels only: host calls do not show when the communication ran.
 LinkTransfers readTransfers(SQLite::Database& database, const StoredActivities& stored)
 {
     std::vector<Communication> communications;
@@ -248,7 +249,7 @@ try {
     SQLite::Database database = openTraceDatabase(path);
     return hasTable(database, "SLICE_CHUNKS");
 } catch (const std::exception&) {
-    return false; // whoever opens it as what it is says what is wrong with it
+    return false; // opening it for real reports the fault
 }
 
 } // namespace pipewright

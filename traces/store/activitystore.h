@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Another tool's trace as a trace of ours: rows in tables whose columns carry Nsight's names (schema.h), for SQL, and
-// the same slices as packed arrays, for opening. The file appears whole or not at all. Ten million slices take about
-// ten seconds to write and well under one to open; bench_traces.cpp has the figures.
+// Another tool's trace as a Pipewright trace: tables with Nsight's column names (schema.h) for SQL, and the same slices
+// as packed arrays for fast opening. The file is written atomically. Ten million slices take about ten seconds to write
+// and under one second to open (bench_traces.cpp).
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -22,8 +22,7 @@ struct RecognisedBlocks {
     int devices = 0;
 };
 
-/// Throws Error; a file that exists stays unless `overwrite`. Lays the activities out first, which may add
-/// repairs to the report.
+/// Throws Error; a file that exists stays unless `overwrite`. Assigns rows first, which may add repairs to the report.
 void writeActivities(const std::string& path, TraceData& data, const RecognisedBlocks& blocks, bool overwrite,
                      const WorkProgress& progress = {});
 
@@ -47,7 +46,7 @@ struct StoredActivities {
 /// Throws Error when the file holds no imported trace.
 StoredActivities readActivities(const std::string& path, const WorkProgress& progress = {});
 
-/// Whether the file is a trace of ours that another tool recorded; false for whatever is no trace. Throws nothing.
+/// True for an imported trace; false for any other file. Throws nothing.
 bool holdsActivities(const std::string& path);
 
 } // namespace pipewright

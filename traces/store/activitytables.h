@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which table of the store a slice goes to, and what is written of it there. Tables are created with their first row,
-// as in Nsight's exports: a trace without copies has no table of copies.
+// The table and the columns of each kind of slice. Tables are created with their first row, as in Nsight's exports: a
+// trace without copies has no table of copies.
 #pragma once
 
 #include "traces/store/activity.h"

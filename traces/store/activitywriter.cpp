@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Writes rows of each kind by BulkInsert, then the same slices as packed chunks per track: 32-bit durations where they
+// fit. O(slices log slices).
 #include "traces/store/activitystore.h"
 
 #include "core/base/outputfile.h"
@@ -150,7 +152,7 @@ void writeSmallTables(SQLite::Database& database, const TraceData& data)
         clock.exec();
         clock.reset();
     }
-    // Names come last: the tables of slices may have added to them.
+    // Names come last, since writing slices may add some.
     SQLite::Statement name(database, "INSERT INTO StringIds VALUES (?, ?)");
     for (std::size_t i = 0; i < data.strings.size(); ++i) {
         name.bind(1, static_cast<std::int64_t>(i));
@@ -270,7 +272,7 @@ void writeActivities(const std::string& path, TraceData& data, const RecognisedB
     OutputFile file(path, overwrite, databaseCompanions());
     try {
         SQLite::Database database(file.temporary(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX);
-        // The file has no name before it is whole, so nothing needs to survive a crash on the way.
+        // The file is temporary until it is complete, so no journal is needed.
         database.exec("PRAGMA page_size = 32768; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
                       "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
         database.exec("BEGIN");

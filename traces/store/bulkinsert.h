@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Rows of integers into one table of SQLite as fast as it takes them: several rows per statement, bound in place, no
-// exception machinery in between. More than a million rows a second; see tests/bench/bench_traces.cpp.
+// Fast insertion of integer rows into a SQLite table: several rows per statement, bound in place. More than a million
+// rows a second; see tests/bench/bench_traces.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Opens traces and checks application id and schema. Recovery of a killed run is SQLite's: the write-ahead log beside
+// the file is replayed by the next reader.
 #include "traces/store/database.h"
 
 #include "core/base/diagnostic.h"
@@ -15,7 +17,7 @@ namespace {
 
 constexpr int busyTimeoutMs = 10'000;
 
-/// Whether this is a trace at all, and one of a schema that this program knows.
+/// Throws unless this is a trace of a known schema.
 void checkSchema(SQLite::Database& database, const std::string& path)
 {
     if (database.execAndGet("PRAGMA application_id").getInt() != traceschema::applicationId) {
@@ -54,8 +56,7 @@ void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
     }
 }
 
-/// A finished trace in a folder that cannot be written to has no log to look into; SQLite then wants to be
-/// told that the file will not change.
+/// In a read-only folder SQLite cannot create its log index, so a finished trace is opened as immutable.
 SQLite::Database openReadOnly(const std::string& path)
 {
     if (!std::filesystem::exists(path))

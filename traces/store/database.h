@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A trace's database, opened for reading only: also while it grows, in a folder that cannot be written to, and with
-// a reason when it is something else.
+// Opens a trace's database read-only: also while it is being written and in a read-only folder. Other files are refused
+// with a reason.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -13,13 +13,13 @@ namespace pipewright {
 
 /// Throws Error when the file is no trace of ours or of a newer schema.
 SQLite::Database openTraceDatabase(const std::string& path);
-/// Any SQLite file. Throws Error when there is none of that name; what is in it is not looked at.
+/// Any SQLite file; its contents are not checked. Throws Error when it does not exist.
 SQLite::Database openReadOnly(const std::string& path);
 
-/// Endings of what SQLite keeps beside a database, by its name: left over, it would be taken for a new one's.
+/// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.
 std::vector<std::string> databaseCompanions();
 
-/// What went wrong while reading a trace, as an Error.
+/// Rethrows a database error of a trace as Error.
 [[noreturn]] void rethrowTraceError(const std::string& path, const SQLite::Exception& error);
 
 } // namespace pipewright

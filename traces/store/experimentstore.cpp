@@ -77,8 +77,8 @@ const ExperimentTable stages{"EXPERIMENT_STAGES",
                               {"copies", "INTEGER"}},
                              ", PRIMARY KEY (run, stage)) WITHOUT ROWID"};
 
-/// A file of another version: columns that it lacks are added, and empty in its old rows; columns that it has besides
-/// stay empty in new ones. Where neither can be, the file is not touched.
+/// For a file of another version: missing columns are added, empty in old rows; unknown columns stay empty in new rows.
+/// Otherwise the file is left unchanged.
 void bringUpToDate(SQLite::Database& database, const ExperimentTable& table)
 {
     std::map<std::string, bool, std::less<>> present; // and whether it must be filled
@@ -108,11 +108,11 @@ void bringUpToDate(SQLite::Database& database, const ExperimentTable& table)
 
 ExperimentStore::ExperimentStore(const std::string& path)
 {
-    const std::string file = outputTarget(path); // what is there is added to, if it is a file
+    const std::string file = outputTarget(path); // an existing regular file is extended
     try {
         m_database = std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
         m_database->exec("PRAGMA journal_mode = WAL");
-        SQLite::Transaction transaction(*m_database); // all or nothing
+        SQLite::Transaction transaction(*m_database); // atomic
         for (const ExperimentTable* table : {&runs, &losses, &stages}) {
             m_database->exec(table->create());
             bringUpToDate(*m_database, *table);

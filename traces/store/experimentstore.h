@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Results of experiments in a SQLite file: one row per run, per update's loss and per stage's weights. Runs are
-// added as they end, so an experiment that is stopped keeps what it has.
+// added as they end, so a stopped experiment keeps its finished runs.
 #pragma once
 
 #include "core/program/weightreport.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an import took over and what it did not, by reason, each with the first place where it happened. Nothing is
-// left out of a trace without being counted here; the store keeps the counts, and the command line prints them.
+// Counts of imported, repaired and skipped records by reason, each with its first place. Every skipped record is
+// counted; the store keeps the counts and the command line prints them.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -16,7 +16,7 @@ public:
     struct Entry {
         std::int64_t count = 0;
         std::string example; ///< "event 17", "NVTX_EVENTS row 3"
-        bool lost = true;    ///< false: it was taken over, but repaired or shown differently
+        bool lost = true;    ///< false: imported, but repaired or changed
     };
 
     std::int64_t read = 0; ///< records seen

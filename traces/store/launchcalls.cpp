@@ -14,7 +14,7 @@ LaunchCalls::LaunchCalls(const StoredActivities& trace, const std::function<bool
         m_process.push_back(
             processes.emplace(std::pair(lane.rank, lane.process), static_cast<std::uint32_t>(processes.size()))
                 .first->second);
-    // Counted first: a vector that grows takes three times the room on its way.
+    // Counted first: a growing vector would need up to three times the memory.
     std::size_t calls = 0;
     for (const Track& track : trace.tracks)
         for (std::size_t i = 0; i < track.correlation.size(); ++i)
@@ -34,8 +34,8 @@ LaunchCalls::LaunchCalls(const StoredActivities& trace, const std::function<bool
             callers[trace.lanes[track.lane].rank].insert(m_process[track.lane]);
     }
     std::sort(m_calls.begin(), m_calls.end());
-    // PyTorch's profiler writes the device's number for the process of a stream. Where one process of the rank makes
-    // calls, it made those; of several there is no telling which.
+    // PyTorch's profiler writes the device's number as the process of a stream. If one process of the rank makes calls,
+    // the calls are its own; with several it is ambiguous.
     for (std::size_t lane = 0; lane < trace.lanes.size(); ++lane)
         if (const std::set<std::uint32_t>& ofRank = callers[trace.lanes[lane].rank];
             ofRank.size() == 1 && !ofRank.contains(m_process[lane]))

@@ -14,7 +14,7 @@ namespace pipewright {
 class LaunchCalls {
 public:
     LaunchCalls() = default;
-    /// O(calls log calls). `stopped` is asked now and then; when it says true calls are missing.
+    /// O(calls log calls). `stopped` is polled; when true, calls are missing.
     explicit LaunchCalls(const StoredActivities& trace, const std::function<bool()>& stopped = {});
 
     /// Start of the earliest call (of the runtime or the driver); nothing before the trace when none is known.

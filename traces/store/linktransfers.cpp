@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Groups communications into series and matches the i-th of each; the usual time of a size is the median over links.
+// O(n log n).
 #include "traces/store/linktransfers.h"
 
 #include "core/base/median.h"
@@ -71,7 +73,7 @@ private:
         return static_cast<std::uint32_t>(m_result.links.size() - 1);
     }
 
-    /// The i-th of every series belong together.
+    /// Matches the i-th of every series.
     void take(std::uint32_t link, const std::vector<const Series*>& series, bool toLast)
     {
         const std::size_t count = series[0]->size();
@@ -94,8 +96,7 @@ private:
         }
     }
 
-    /// Median over the links of each one's median: a slow link is one among several, and a delay now and then moves no
-    /// median.
+    /// Median over the links of each link's median, robust against one slow link and single delays.
     void findUsual()
     {
         using Like = std::pair<std::string, Bytes>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a person wrote down about stretches of a trace. The notes lie beside the trace in a file of their own (run.db ->
-// run.db.notes.json), so that a trace is never changed by being looked at and notes can be handed on with it.
+// User notes on stretches of a trace, in a file beside it (run.db -> run.db.notes.json), so that viewing never changes
+// a trace.
 #pragma once
 
 #include "core/base/units.h"
@@ -19,10 +19,9 @@ struct TraceNote {
 
 std::string notesPath(const std::string& trace);
 
-/// By start; none when there is no such file. Throws Error when it cannot be read as notes, so that nobody overwrites
-/// what somebody else wrote.
+/// By start; none when there is no such file. Throws Error when it is not a notes file, so that it is not overwritten.
 std::vector<TraceNote> readNotes(const std::string& trace);
-/// Atomically; without notes the file goes. Throws Error.
+/// Atomic; removes the file when there are no notes. Throws Error.
 void writeNotes(const std::string& trace, std::vector<TraceNote> notes);
 
 } // namespace pipewright

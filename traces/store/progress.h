@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long work on a trace tells how far it is, and is stopped.
+// Progress and cancellation of long work on a trace.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -9,7 +9,7 @@
 namespace pipewright {
 
 struct WorkProgress {
-    /// Called now and then with what was done of the whole, 0 to 1; false stops the work.
+    /// Called with the fraction done, 0 to 1; returning false stops the work.
     std::function<bool(double)> report = {};
 
     /// Throws Error "cancelled" when the work is to stop.
@@ -18,7 +18,7 @@ struct WorkProgress {
         if (report && !report(fraction))
             throw Error(where, "cancelled", "nothing was written");
     }
-    /// Of a part of the work that lies between two fractions of the whole.
+    /// For a part of the work between two fractions of the whole.
     WorkProgress part(double from, double to) const
     {
         if (!report)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// SQL over a trace, for reading only: the database is opened read-only and every statement that would change
-// anything, attach another file or call into the system is refused before it runs.
+// Read-only SQL over a trace: the database is opened read-only, and statements that write, attach files or load
+// extensions are refused before they run.
 #pragma once
 
 #include "traces/store/progress.h"
@@ -24,8 +24,8 @@ struct QueryResult {
     bool cut = false; ///< there are more rows than were asked for
 };
 
-/// `path` is a trace of ours or any SQLite file (an export of Nsight, say). One statement. Throws Error with what
-/// SQLite says of it. `progress` is asked now and then whether to go on; its fraction says nothing.
+/// `path` is a trace or any SQLite file, such as an Nsight export. One statement. Throws Error with SQLite's message.
+/// `progress` can stop it; its fraction is meaningless.
 QueryResult queryTrace(const std::string& path, const std::string& sql, std::size_t rowLimit,
                        const WorkProgress& progress = {});
 

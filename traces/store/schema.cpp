@@ -3,8 +3,8 @@
 
 namespace pipewright::traceschema {
 
-// RECORDS is clustered by its key instead of carrying an index beside the rows: reading one step is one
-// range of pages, and inserting in key order (the writer sorts each batch) costs less than row + index.
+// RECORDS is clustered by its key: a step is one range of pages, and inserting in key order (the writer sorts each
+// batch) is cheaper than row plus index.
 const char* const createTables = R"sql(
     CREATE TABLE META (
         name  TEXT PRIMARY KEY NOT NULL,

@@ -9,8 +9,7 @@
 //   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
 //   STEPS    step, start, end, loss     one row per finished step; loss is NULL when there is none
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
-//   GPU_ACTIVITIES  step, taskId, kind, name …  only of a run on GPUs: kernels and copies, with the task that issued
-//   them
+//   GPU_ACTIVITIES  step, taskId, kind, name …  runs on GPUs only: kernels and copies with their task
 //
 // A trace of another tool (activitystore.h) has those of the following tables for which it has data, as Nsight's
 // exports do; names are numbers of StringIds, times count from META's utcEpochNs:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every name of a trace once, by number: a trace has millions of slices and a few thousand names. The numbers are
-// the ids of the table StringIds, which begins with "" as 0. Looking up a known name is one hash.
+// Interned names of a trace: millions of slices have a few thousand names. The numbers are the ids of the table
+// StringIds, which begins with "" as 0. Looking up a known name is one hash.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ public:
     std::size_t size() const { return m_texts.size(); }
 
 private:
-    std::deque<std::string> m_texts; ///< a deque, so that the keys below stay where they are
+    std::deque<std::string> m_texts; ///< a deque, so that the keys below stay valid
     std::unordered_map<std::string_view, std::uint32_t> m_ids;
 };
 

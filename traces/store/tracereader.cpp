@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads the tables of a recording and matches its dictionary to a Program by lane and position. O(tasks log tasks),
+// O(records) per step.
 #include "traces/store/tracereader.h"
 
 #include "core/base/diagnostic.h"
@@ -18,7 +20,7 @@ namespace pipewright {
 
 namespace {
 
-/// Traces name four kinds; which of those that share a name a task is, its numbers tell.
+/// Traces name four kinds; a task's numbers decide among kinds that share a name.
 TaskKind kindOf(const std::string& name, const Task& task)
 {
     using traceschema::nameOf;
@@ -40,8 +42,8 @@ bool sameWork(const Task& a, const Task& b)
            && a.replica == b.replica && a.device == b.device && a.peer == b.peer;
 }
 
-/// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates
-/// and reductions stand alone (by stage), since their place among each other follows from times.
+/// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates and reductions
+/// stand alone (by stage), since their place among each other follows from times.
 using Lane = std::tuple<TaskKind, int, int, int>;
 std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 {
@@ -96,10 +98,9 @@ struct TraceReader::Private {
         }
     }
 
-    /// For each task of the dictionary its id in `program`. The two are the same program when every device
-    /// computes the same tasks in the same order and every channel carries the same transfers in the same
-    /// order; how the lanes interleave in the global sequence is not measurable and may differ, so that a
-    /// trace still fits its design after the costs were changed.
+    /// For each task of the dictionary its id in `program`. The programs are equal when every device computes the same
+    /// tasks and every channel carries the same transfers in the same order; the interleaving may differ, so a trace
+    /// still fits its design after the costs changed.
     std::vector<TaskId> match(const Program& program) const
     {
         if (metaText("backend") == "import")
@@ -129,8 +130,8 @@ struct TraceReader::Private {
         return ids;
     }
 
-    /// A trace of another tool has the blocks that it named, in whatever order and without what lies between
-    /// them: they are matched by what they are.
+    /// An imported trace has recognised blocks in any order and without transfers, so they are matched by operation,
+    /// stage and microbatch.
     std::vector<TaskId> matchRecognised(const Program& program) const
     {
         if (m_dictionary.empty())

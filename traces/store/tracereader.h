@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads a recording, also one that is still being written or whose writer was killed.
+// Reads a recording, also one still being written or left by a killed run: SQLite replays the write-ahead log.
 #pragma once
 
 #include "core/design/design.h"
@@ -24,8 +24,8 @@ public:
     std::int64_t droppedRecords() const;
     std::string resultJson() const;        ///< "" when not complete
     std::vector<StepRecord> steps() const; ///< finished steps, in order
-    /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without
-    /// a record have start = end = notRun. Throws Error when the dictionary is not this program's.
+    /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without a record have
+    /// start = end = notRun. Throws Error when the dictionary is not this program's.
     Timeline timeline(const Program& program, int step) const;
     /// The step whose length is the median, the first (warm-up) step left out when there are others.
     int medianStep() const;

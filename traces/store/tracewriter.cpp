@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Appends records in batches sorted by key within one transaction each; SQLite in WAL mode keeps committed batches
+// through a crash. O(records log batch).
 #include "traces/store/tracewriter.h"
 
 #include "core/base/diagnostic.h"
@@ -33,7 +35,7 @@ struct TraceWriter::Private {
         : m_path(path), m_file(path, overwrite, databaseCompanions())
     {
         openDatabase(m_file.temporary());
-        // The file has no name before it is whole, so nothing needs to survive a crash on the way.
+        // The file is temporary until the first commit, so no journal is needed.
         m_database->exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
         m_database->exec("BEGIN");
         m_database->exec(traceschema::createTables);
@@ -56,7 +58,8 @@ struct TraceWriter::Private {
         m_database.emplace(path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busyTimeoutMs);
     }
 
-    /// Gives the trace its name, once. A database that is open cannot be renamed: its log goes by its name.
+    /// Renames the finished header to the trace's name, once. The database is closed meanwhile, as its log carries its
+    /// name.
     void publish()
     {
         if (m_published)
@@ -152,7 +155,7 @@ TraceWriter::~TraceWriter()
     try {
         d->commit();
     } catch (const SQLite::Exception&) {
-        // Nobody is left to tell; what was committed before stays readable.
+        // A destructor cannot report it; committed data stays readable.
     }
 }
 
@@ -274,8 +277,8 @@ try {
     d->setMeta("result", resultJson);
     d->setMeta("complete", std::int64_t{1});
     d->commit();
-    // A finished trace is one plain file that can be copied, shipped and read from a folder without write
-    // access. A reader that has it open just now keeps the log alive; then it stays as it is.
+    // A finished trace is one plain file, readable from a folder without write access. While a reader has it open, the
+    // log remains.
     d->m_database->tryExec("PRAGMA journal_mode = DELETE");
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);

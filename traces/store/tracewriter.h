@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Writes a recording into SQLite while the run goes on. The file is a database from the first record: WAL
-// mode, schema version, a dictionary of the Program's tasks, and the design itself, so a trace opens
-// without anything else. Killing the process loses nothing that was committed.
+// Writes a recording into SQLite during the run. The file is a complete database from the first record: WAL mode,
+// schema version, a dictionary of the Program's tasks, and the design. Killing the process loses nothing committed.
 #pragma once
 
 #include "core/design/design.h"
@@ -28,7 +27,7 @@ struct MemoryRecord {
     Bytes bytes = 0; ///< live on the device from this time on
 };
 
-/// What a recorder on a GPU saw: kernels, copies, waits, its own overhead. Joined with the task that issued it.
+/// A GPU recorder's event: kernel, copy, wait or overhead, with the task that issued it.
 struct GpuRecord {
     std::int32_t step = 0;
     TaskId task = none; ///< none: outside of every block
@@ -58,9 +57,9 @@ struct TraceHeader {
 
 class TraceWriter {
 public:
-    /// Writes design, dictionary and header beside the place of the trace. The trace appears, or replaces an old one,
-    /// with the first record or commit(); until then an old one is as it was. Throws Error when `path` cannot be
-    /// written to: it exists and `overwrite` is false, another run is writing it, or it is no regular file.
+    /// Writes design, dictionary and header to a temporary file. The first record or commit() renames it to `path`;
+    /// until then an old trace is unchanged. Throws Error when `path` cannot be written to: it exists and `overwrite`
+    /// is false, another run is writing it, or it is no regular file.
     TraceWriter(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
                 bool overwrite = false);
     ~TraceWriter();

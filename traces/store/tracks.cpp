@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Assigns rows with a stack of open slices per lane, builds an 8-ary tree of longest slices per track, and answers a
+// view from the coarsest level with two entries per pixel. O(n log n) to build, O(pixels) per view.
 #include "traces/store/tracks.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ void Track::index()
 
 namespace {
 
-/// Goes along one track and folds what it meets per pixel.
+/// Walks along one track and folds slices per pixel.
 class Folding {
 public:
     Folding(const Track& track, Nanoseconds from, Nanoseconds to, int pixels, std::vector<VisibleSlice>& visible)
@@ -71,7 +73,7 @@ public:
                 m_longest = entry.longest;
                 m_limit = limit;
             }
-            // Nearly all entries are passed by here, as long as they lie in the same pixel.
+            // The hot loop: entries within the same pixel.
             const Nanoseconds stop = std::min(limit, m_to);
             std::uint64_t longest = m_track.longer(m_longest, entry.longest);
             std::size_t next = i + 1;
@@ -131,7 +133,7 @@ std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, in
         static_cast<std::size_t>(std::lower_bound(track.start.begin(), track.start.end(), to) - track.start.begin());
     if (first >= last)
         return 0;
-    // The level of least detail that has leastEach entries per pixel; it is read in order, as memory is fast at.
+    // The coarsest level with leastEach entries per pixel, read sequentially.
     constexpr std::size_t leastEach = 2;
     std::size_t level = 0, each = 1;
     while (level + 1 < track.levels()
@@ -152,7 +154,7 @@ class Rows {
 public:
     struct Place {
         std::size_t row = 0;
-        bool crosses = false; ///< it overlaps a slice that it does not lie in
+        bool crosses = false; ///< it partially overlaps another slice
     };
 
     Place place(Nanoseconds start, Nanoseconds end)
@@ -188,7 +190,7 @@ private:
 
 TrackLayout layOut(TraceData& data)
 {
-    // Counting sort by lane keeps what is in order in order.
+    // A counting sort by lane is stable.
     std::vector<std::size_t> begin(data.lanes.size() + 1, 0);
     for (const Activity& activity : data.activities)
         ++begin[activity.lane + 1];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Slices in the form a timeline paints from: per lane one track for each row of nesting, and in a track sorted
-// arrays of slices that do not overlap, so that a window is found by binary search. Over every track stand levels of
-// less and less detail, each with an eighth of the entries of the one below: what a pixel shows is its longest slice
-// and how many there are, read in order from the level that has a few entries per pixel, so that a view costs its
-// pixels however many slices there are. 28 or 32 bytes per slice, 3.4 of them for the levels.
+// Slices for painting timelines: one track per lane and nesting row, each with sorted arrays of disjoint slices, so
+// that a window is found by binary search. Every track has levels of detail, each with an eighth of the entries of the
+// one below. A pixel shows its longest slice and the number of slices, read from the level with a few entries per
+// pixel, so a view costs O(pixels). 28 or 32 bytes per slice, 3.4 of them for the levels.
 #pragma once
 
 #include "traces/store/activity.h"
@@ -51,7 +50,7 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t cut = 0xffffffff; ///< stands for durations from 4.3 s on
+    static constexpr std::uint64_t cut = 0xffffffff; ///< durations from 4.3 s on
     /// The duration above, the complement of the slice's number below.
     std::uint64_t keyOf(std::size_t i) const
     {
@@ -62,7 +61,7 @@ private:
     std::vector<std::vector<Entry>> m_levels; ///< from level 1 on
 };
 
-/// What one stretch of pixels shows.
+/// The content of one stretch of pixels.
 struct VisibleSlice {
     std::uint32_t slice = 0; ///< the longest of those folded into it
     std::uint32_t count = 1;
@@ -70,16 +69,14 @@ struct VisibleSlice {
     bool operator==(const VisibleSlice&) const = default;
 };
 
-/// The slices that a view of `pixels` columns over [from, to) shows, in order: those that reach beyond their pixel
-/// each for itself, the others folded per pixel. At most two entries per pixel; appended to `visible`. Where many
-/// slices fall into a pixel, some neighbours that together take less than half of one may stand for a slice that
-/// reaches beyond it. Returns how many entries of the track's levels it looked at: fewer than 64 per pixel.
+/// The slices that a view of `pixels` columns over [from, to) shows, in order: slices wider than a pixel one by one,
+/// others folded per pixel. Appends at most two entries per pixel to `visible`. In dense pixels a few neighbours below
+/// half a pixel may be merged with a wider slice. Returns the number of level entries visited, fewer than 64 per pixel.
 std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, int pixels,
                         std::vector<VisibleSlice>& visible);
 
-/// Lays the activities out in tracks, by lane and row. A slice that overlaps another without lying in it goes to
-/// the next free row and is counted as repaired in the report. Moves no activity; O(activities) when they come in order
-/// per lane, else O(n log n).
+/// Assigns activities to tracks by lane and row. A slice that partially overlaps another goes to the next free row and
+/// is counted as repaired. Moves no activity; O(activities) when sorted per lane, else O(n log n).
 struct TrackLayout {
     struct Row {
         std::uint32_t lane = 0;
