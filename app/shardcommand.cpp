@@ -43,10 +43,10 @@ struct ShardCommandOptions {
         command.option("--max-expansions", maxExpansions, "of one search (1000000)").typeName("N");
         command.option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
             .typeName("SET");
-        command.option("--alternatives", alternatives, "so many runners-up (5)").typeName("N");
+        command.option("--alternatives", alternatives, "number of runners-up (5)").typeName("N");
         command.flag("--run", run,
                      "also run it here, compare every property, the loss and the gradients with a single device, "
-                     "and measure it beside the common ways");
+                     "and measure it beside the common strategies");
         command
             .option("--backend", backend,
                     "with --run or --calibrate: host (one thread per device, in a run at its emulated rate), or "
@@ -54,7 +54,7 @@ struct ShardCommandOptions {
             .typeName("NAME");
         command.option("--link", link, "with --backend cuda: auto, copy or nccl (auto)").typeName("WAY");
         command.option("--cuda-libraries", libraries, "folders of NVIDIA's libraries").typeName("FOLDER");
-        command.option("--steps", steps, "with --run: timed steps of every way (3)").typeName("N");
+        command.option("--steps", steps, "with --run: timed steps of every strategy (3)").typeName("N");
         command
             .option("--calibrate", calibrate,
                     "measure the backend's devices and collectives as the cluster's devices, write the file with "
@@ -91,7 +91,7 @@ std::vector<double> parseShares(std::string_view text)
     return shares;
 }
 
-/// One list per segment; a single one counts for all of them.
+/// One list per segment; a single list applies to all.
 Ratios parseRatios(std::string_view text, int segments)
 {
     Ratios ratios;
@@ -109,7 +109,7 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
 {
     PlanOptions options;
     if (given.rules != "all" && given.rules != "published")
-        throw Error("--rules", fmt::format("\"{}\" is none that is known", given.rules), "use one of all, published");
+        throw Error("--rules", fmt::format("\"{}\" is unknown", given.rules), "use one of all, published");
     options.rules = given.rules == "all" ? RuleSet::All : RuleSet::Published;
     if (given.maxExpansions < 1)
         throw Error("--max-expansions", fmt::format("{} expansions", given.maxExpansions), "use 1 or more");
@@ -125,7 +125,7 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     return options;
 }
 
-/// What is wrong with the file's contents is bad input; that nothing fits is a finding.
+/// Faults of the file are bad input; that nothing fits is a finding.
 ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options)
 {
     try {
@@ -239,13 +239,13 @@ void print(const GraphFile& file, const Machine& machine, const ShardingPlan& pl
                plan.proved ? std::string("proved: none is cheaper at these ratios")
                            : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
                plan.expansions);
-    Table table({"instruction", "gives", "cost"});
+    TextTable table({"instruction", "gives", "cost"});
     for (const sharding::ShardingInstruction& instruction : plan.program.instructions)
         table.addRow({actionText(instruction, file.graph), toString(instruction.after.relation),
                       time(seconds(instruction.charges, machine, plan.ratios))});
     table.print();
     fmt::print("\n");
-    Table others({"instead", "step", "longer", "fits"});
+    TextTable others({"instead", "step", "longer", "fits"});
     for (const auto* list : {&runners, &common})
         for (const Alternative& alternative : *list)
             others.addRow({alternative.name, time(alternative.cost), signedPercent(alternative.cost / plan.cost - 1),
@@ -253,11 +253,11 @@ void print(const GraphFile& file, const Machine& machine, const ShardingPlan& pl
     others.print();
 }
 
-/// Null: the host, as it is by itself. Throws Error with the reason when there is no GPU to run on.
+/// Null: the host without a backend. Throws Error with the reason when there is no usable GPU.
 std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const GraphFile& file)
 {
     if (given.backend != "host" && given.backend != "cuda")
-        throw Error("--backend", fmt::format("\"{}\" is none that shared stages run on", given.backend),
+        throw Error("--backend", fmt::format("\"{}\" cannot run sharded stages", given.backend),
                     "use one of host, cuda");
     cudaTransportNamed(given.link);
     if (given.backend == "host")
@@ -290,7 +290,7 @@ int shard(const ShardCommandOptions& given)
     const PlanOptions options = planOptions(given, file.graph);
     const ShardingPlan plan = planOrFind(file, machine, options);
     const std::vector<Alternative> runners = runnersUp(file.graph, machine, plan, options, given.alternatives);
-    const std::vector<Alternative> common = commonWays(file.graph, machine, options);
+    const std::vector<Alternative> common = commonStrategies(file.graph, machine, options);
     std::optional<ShardRun> run;
     if (given.run)
         run = runPlan(file, machine, plan, common, given.steps, backend.get());
@@ -316,7 +316,7 @@ int shard(const ShardCommandOptions& given)
 void addShardCommand(CommandLine& line, int& exitCode)
 {
     Command command = line.add(
-        "shard", "Shares a model among devices of different speed: program, sharding ratios, cost and runners-up");
+        "shard", "Shards a model over devices of different speed: program, sharding ratios, cost and runners-up");
     const auto options = std::make_shared<ShardCommandOptions>(command);
     command.onCall([options, &exitCode] { exitCode = shard(*options); });
 }

@@ -25,7 +25,7 @@ Diagnostics neverEmpty(Diagnostics diagnostics)
     return diagnostics;
 }
 
-/// Bytes of the printable character that the text begins with; 0: it begins with none.
+/// Length of the printable UTF-8 character at the front; 0: none.
 std::size_t printableLength(std::string_view text)
 {
     const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };

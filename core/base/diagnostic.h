@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One way to say what is wrong. A Diagnostic names the place, the fault and the remedy; validation
-// returns a list of them, and code that cannot go on throws an Error that carries such a list. The
-// designer, the command line and the importers all print the same diagnostics.
+// The one type for faults. A Diagnostic names the place, the fault and the remedy; validation returns a list of them,
+// and code that cannot go on throws an Error that carries such a list. The designer, the command line and the importers
+// all print the same diagnostics.
 #pragma once
 
 #include <stdexcept>
@@ -30,8 +30,8 @@ bool hasErrors(const Diagnostics& diagnostics);
 std::string toString(const Diagnostic& diagnostic);
 std::string toString(const Diagnostics& diagnostics); ///< one line each
 
-/// At most 40 bytes of what somebody wrote, in quotes, for a message: safe to print, since what is no printable
-/// character of UTF-8 becomes a question mark.
+/// At most 40 bytes of untrusted text in quotes, for a message; bytes that are not printable UTF-8 become question
+/// marks.
 std::string inQuotes(std::string_view text);
 
 /// Thrown when work cannot go on. Never empty: what() is toString() of its diagnostics.

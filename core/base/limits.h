@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Limits beyond which a design is taken for a typing error rather than work.
+// Size limits: larger designs count as typing errors.
 #pragma once
 
 #include <cstdint>

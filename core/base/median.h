@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-/// The value in the middle, the lesser of two; of at least one value.
+/// The median, the lower of two; needs at least one value.
 template<typename Value>
 Value medianOf(std::vector<Value> values)
 {

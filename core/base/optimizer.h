@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The optimizers, each with its names and the state it keeps: the one list for files, options, training, predicted
-// weights and the window. A new one is a line of the table, and does not compile before every switch knows it.
+// weights and the window. A new one is a line of the table; switches without it do not compile.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ enum class Optimizer : std::uint8_t { SgdMomentum, Adam, AdamW, RmsProp };
 struct OptimizerFacts {
     Optimizer optimizer;
     std::string_view name;        ///< of options and of a design's weight policy: "sgd"
-    std::string_view nameInModel; ///< of a design's model: "sgd-momentum"; empty: a model's step is not made by it
+    std::string_view nameInModel; ///< of a design's model: "sgd-momentum"; empty: not used by models
     std::string_view title;       ///< "SGD with momentum"
     int values;                   ///< that it keeps per parameter
 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Write beside, fsync, rename, fsync the folder. POSIX record locks on a byte beyond the file's end keep two writers
+// apart.
 #include "core/base/outputfile.h"
 
 #include "core/base/diagnostic.h"
@@ -18,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A byte beyond every file's end is locked, far from those that SQLite locks, so that readers are not hindered.
+/// The locked byte, beyond every file's end and far from SQLite's lock bytes, so that readers are not blocked.
 constexpr off_t lockByte = off_t{1} << 62;
 
 std::string reason(int error)
@@ -26,7 +28,7 @@ std::string reason(int error)
     return std::system_category().message(error);
 }
 
-/// What helps, and that nothing was lost: what stood there is replaced in one step or not at all.
+/// The hint for an error; says that an existing file is unchanged.
 std::string remedy(int error, bool hadFile)
 {
     const std::string kept = hadFile ? "; the file that was there is as it was" : "";
@@ -73,7 +75,7 @@ void requireRegular(const std::string& path, fs::file_type type)
     }
 }
 
-/// Permissions of the file it replaces, or what the umask leaves of rw for everyone.
+/// Permissions of the replaced file, or 0666 without the umask.
 mode_t permissionsFor(const std::string& target)
 {
     struct stat status {};
@@ -101,7 +103,7 @@ private:
     int m_descriptor;
 };
 
-/// False when another process has it. A file system that knows no locks cannot tell, and then nobody has it.
+/// False when another process holds the lock. File systems without locks always return true.
 bool lock(int descriptor, short kind)
 {
     struct flock range {};
@@ -112,14 +114,14 @@ bool lock(int descriptor, short kind)
     return ::fcntl(descriptor, F_OFD_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/// The file that is to be replaced, locked until it is. Below 0: there is none, or no longer the one that was opened.
+/// The file to be replaced, locked until then. Below 0: there is none, or another one since it was opened.
 Descriptor lockExisting(const std::string& path, const std::string& target)
 {
     constexpr int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     short kind = F_WRLCK;
     int opened = ::open(target.c_str(), O_RDWR | flags);
     if (opened < 0 && (errno == EACCES || errno == EROFS || errno == EPERM)) {
-        kind = F_RDLCK; // who writes it has the other kind
+        kind = F_RDLCK; // writers hold a write lock
         opened = ::open(target.c_str(), O_RDONLY | flags);
     }
     Descriptor descriptor(opened);
@@ -145,7 +147,7 @@ std::string outputTarget(const std::string& path)
     std::error_code error;
     requireRegular(path, fs::status(path, error).type());
     fs::path target = path;
-    // Link by link: what the last one names need not exist yet.
+    // Link by link: the target of the last one need not exist.
     for (int links = 0; fs::is_symlink(fs::symlink_status(target, error)); ++links) {
         const fs::path next = fs::read_symlink(target, error);
         if (error || links == 40)
@@ -184,7 +186,7 @@ OutputFile::OutputFile(std::string path, bool overwrite, std::vector<std::string
                                                        : "choose a folder that exists and may be written to");
     }
     m_temporary = std::move(name);
-    lock(m_descriptor, F_WRLCK); // nobody else knows the file yet
+    lock(m_descriptor, F_WRLCK); // no other process knows the file yet
 }
 
 OutputFile::~OutputFile()
@@ -242,13 +244,13 @@ void OutputFile::keep()
         const Descriptor old = lockExisting(m_path, m_target);
         if (old < 0)
             continue;
-        removeCompanions(); // they would be taken for the new file's
+        removeCompanions(); // they would be read with the new file
         if (::rename(m_temporary.c_str(), m_target.c_str()) != 0)
             fail(errno);
         break;
     }
     m_temporary.clear();
-    // The name must outlive a crash too. Some file systems cannot sync a folder, and then keep names otherwise.
+    // The rename must survive a crash as well. File systems that cannot sync a folder need no sync.
     const std::string folder = fs::path(m_target).parent_path().string();
     const Descriptor names(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (names >= 0 && ::fsync(names) != 0 && errno != EINVAL && errno != ENOTSUP)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one way to write an output file: it appears whole or not at all. It is written under another name in the same
-// folder and renamed at the end, so what stood there is replaced in one step; what was begun and not kept is removed.
-// Only regular files are replaced. Links are followed; devices, pipes, sockets and folders are refused, and so is
-// a file that another process is writing at the time.
+// The one way to write an output file: complete or not at all. It is written under a temporary name in the same folder
+// and renamed at the end, which replaces an old file atomically; an unfinished file is removed. Only regular files are
+// replaced. Links are followed; devices, pipes, sockets and folders are refused, and so is a file that another process
+// is writing at the time.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ public:
     const std::string& temporary() const { return m_temporary; } ///< exists, empty; to be written
     /// Throws Error.
     void write(std::string_view content);
-    /// Makes it durable and gives it its name. Throws Error; what stood there is then as it was. For as long as this
-    /// object lives, other processes are kept from replacing the file.
+    /// Syncs the file and renames it. Throws Error and then leaves the old file unchanged. While this object lives,
+    /// other processes cannot replace the file.
     void keep();
 
 private:
@@ -41,7 +41,7 @@ private:
 /// or one that is being written. For commands that take long, before they begin.
 void checkOutput(const std::string& path, bool overwrite);
 
-/// Where `path` leads, with links followed. Throws Error when something else than a regular file is there.
+/// `path` with links followed. Throws Error when it is not a regular file.
 std::string outputTarget(const std::string& path);
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A few pieces of work at once, for what takes tens of milliseconds. Not for work that a person may want to
-// cancel or watch: that is the search's and the executor's, which keep threads of their own.
+// Runs a few pieces of work in parallel, for work of tens of milliseconds. Without cancellation or progress; the search
+// and the executor have threads of their own.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace pipewright {
 
-/// Calls work(0) … work(count - 1), the first in this thread and each of the others in one of its own, or here as
-/// well where the system has no thread to give. Returns when all are done; throws what the first to fail threw.
+/// Calls work(0) … work(count - 1), the first in this thread, the others in one thread each, or here when none can be
+/// started. Returns when all are done; rethrows the first exception.
 template<typename Work>
 void parallelFor(std::size_t count, Work work)
 {
-    std::vector<std::future<void>> others; // each waits for its thread when it goes
+    std::vector<std::future<void>> others; // their destructors join the threads
     std::size_t started = 1;
     try {
         for (; started < count; ++started)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Asks for a cache line long before it is needed. For walks that jump between many arrays or lists, where
-// the processor's own prefetcher loses the thread and each line would be waited for; a hint, never an access.
-// Inlined by force: the compiler takes a function that does nothing else for one without effect and drops it.
+// Prefetches a cache line, for walks that jump between many arrays, which the hardware prefetcher cannot predict. A
+// hint, never an access. Inlined by force, since the compiler drops calls of a function without effect.
 #pragma once
 
 namespace pipewright {

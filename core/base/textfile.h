@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whole files as text. Who reads while a file is written sees the old content or the new, and a crash leaves nothing
-// half-written (outputfile.h).
+// Whole files as text. A concurrent reader sees the old or the new content, and a crash leaves no partial file
+// (outputfile.h).
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-__extension__ typedef __int128 Wide; // decimal digits times a unit do not fit 64 bits on the way
+__extension__ typedef __int128 Wide; // digits × unit can exceed 64 bits
 
 struct Unit {
     std::string_view name;
@@ -120,7 +120,7 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
         fail(where, inQuotes(name) + " is not a unit of a " + std::string(words.noun),
              "use " + std::string(words.units));
 
-    // Divide by ten as long as it goes evenly, so that digits * scale stays within 128 bits.
+    // Divide by ten while exact, so that digits * scale stays within 128 bits.
     std::int64_t remaining = *scale;
     for (; afterPoint > 0 && remaining % 10 == 0; --afterPoint)
         remaining /= 10;
@@ -179,7 +179,7 @@ std::string formatDuration(Nanoseconds value)
 {
     if (value < 0)
         return "-" + formatDuration(value == INT64_MIN ? INT64_MAX : -value);
-    // A unit begins a little early, where the one below would round up to 1000.
+    // Use a unit slightly early where the smaller one would round up to 1000.
     const auto as = [value](std::int64_t scale, const char* unit) {
         return significantDigits(static_cast<double>(value) / static_cast<double>(scale), 4) + unit;
     };
@@ -203,7 +203,7 @@ std::string formatSize(Bytes value)
         if (unit.scale == 1)
             break;
         if (quantity >= 0.9995) {
-            // 1023.7 KiB shows as four digits rather than as 1.00 MiB that it is not.
+            // 1023.7 KiB is shown with four digits instead of as 1.00 MiB.
             return significantDigits(quantity, quantity >= 999.5 ? 4 : 3) + " " + std::string(unit.name);
         }
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Checks by an occupancy table modulo T, O(passes). unroll() repeats the passes into a UnitGrid, squeezes it and
+// reorders it (reorder.cpp).
 #include "core/buildingblock/buildingblock.h"
 
 #include "core/buildingblock/reorder.h"
@@ -180,7 +182,7 @@ void placeWeightGrads(BuildingBlock& block)
         auto& cells = taken[block.deviceOfStage[stage]];
         const BuildingBlock::Pass* inputGrad = inputGrads[stage];
         if (inputGrad == nullptr)
-            continue; // checkBlock() names it
+            continue; // checkBlock() reports it
         int start = inputGrad->end();
         while (start < inputGrad->end() + block.interval && cells[static_cast<std::size_t>(start) % interval])
             ++start;
@@ -200,7 +202,7 @@ Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOption
     if (microbatches < 1 || microbatches > maxMicrobatches)
         throw Error("microbatches", fmt::format("{} microbatches", microbatches),
                     fmt::format("use 1 to {}", maxMicrobatches));
-    // Squeezing and reordering look at all microbatches in flight for each one that starts.
+    // Squeezing and reordering visit all microbatches in flight for each one that starts.
     constexpr std::int64_t mostLooks = std::int64_t{1} << 24;
     std::int64_t inFlight = 1;
     for (int stage = 0; stage < block.stages(); ++stage)
@@ -241,7 +243,7 @@ BuildingBlock completed(const RepeatedBlock& repeated)
         && std::all_of(block.passes.begin(), block.passes.end(), [&block](const BuildingBlock::Pass& pass) {
                return pass.stage >= 0 && pass.stage < block.stages() && pass.start >= 0;
            });
-    if (placed && block.backward == BackwardStyle::Split && block.interval > 0 // otherwise checkBlock() has more to say
+    if (placed && block.backward == BackwardStyle::Split && block.interval > 0 // otherwise checkBlock() reports more
         && std::none_of(block.passes.begin(), block.passes.end(), isWeightGrad))
         placeWeightGrads(block);
     return block;

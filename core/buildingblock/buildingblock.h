@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Building blocks (Pipeline Parallelism with Controllable Memory, arXiv 2405.15362): the passes of one
-// microbatch over all stages, at whole times, stamped again every `interval`. A block tells beforehand what
-// the steady state of its schedule needs: it runs without collision when no two passes of a device meet
-// modulo the interval, and a stage that holds an activation for a lifespan l has at most ceil(l / T) alive.
-// unroll() makes it a schedule: repeat, squeeze, reorder. Checks cost O(passes).
+// Building blocks (Pipeline Parallelism with Controllable Memory, arXiv 2405.15362): the passes of one microbatch over
+// all stages at integer times, repeated every `interval`. A building block determines its steady state: there is no
+// collision when no two passes of a device overlap modulo the interval, and a stage with lifespan l has at most ceil(l
+// / T) activations alive. unroll() makes a schedule: repeat, squeeze, reorder. Checks cost O(passes).
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -18,7 +17,7 @@ struct BuildingBlock {
     struct Pass {
         Op op = Op::F;
         int stage = 0;
-        int start = 0; ///< in units of the block's own time; passes are taken to last whole units
+        int start = 0; ///< in units of the building block's time; durations are whole units
         int length = 1;
 
         int end() const { return start + length; }
@@ -36,26 +35,26 @@ struct BuildingBlock {
     bool operator==(const BuildingBlock&) const = default;
 };
 
-/// Errors: a missing or doubled pass, a pass before its data, two passes of a device in one cell modulo T.
-/// Warnings: cells of a device that no pass fills, a bubble that returns with every microbatch.
+/// Errors: a missing or duplicate pass, a pass before its data, two passes of a device in one cell modulo T. Warnings:
+/// idle cells, a bubble that recurs with every microbatch.
 Diagnostics checkBlock(const BuildingBlock& block);
 
 /// From the start of a stage's F to the end of its W (B), in units.
 int lifespan(const BuildingBlock& block, int stage);
 
-/// Per device the sum of ceil(lifespan / T) over its stages: activations, in chunks, that its schedule holds at most.
+/// Per device the sum of ceil(lifespan / T) over its stages: an upper bound of live activations, in chunks.
 std::vector<int> liveBound(const BuildingBlock& block);
 
-/// Puts the W of every I into the first cell modulo T that is free on its device from the end of the I on, in
-/// the order of the gradient. For blocks that leave W open; throws Error when a device has no cell left.
+/// Puts the W of every I into the first free cell modulo T of its device after the I, in the order of the gradients.
+/// For building blocks without W; throws Error when a device has no free cell.
 void placeWeightGrads(BuildingBlock& block);
 
 struct UnrollOptions {
-    /// Off: repeat and squeeze only, every device in the order of the stamped block.
+    /// Off: repeat and squeeze only, in the order of the building block.
     bool reorder = true;
-    /// Reordering never exceeds the peak of the stamped block: of the fullest device, or of each device its own.
+    /// Reordering never exceeds the peak before it: of the fullest device, or of each device.
     bool sharePeak = true;
-    /// Leave the order as stamped where reordering, a greedy, would lengthen the span. Off: as published.
+    /// Keep the order where greedy reordering would lengthen the span. Off: as published.
     bool keepShorter = true;
 };
 
@@ -63,7 +62,7 @@ struct UnrollOptions {
 /// holes (reorder.h). Throws Error with checkBlock()'s errors. The family is "custom".
 Schedule unroll(const BuildingBlock& block, int microbatches, const UnrollOptions& options = {});
 
-/// A block as a person writes it: W may be left open, and it says how often it repeats.
+/// A building block as written by hand: W may be missing; with the number of repetitions.
 struct RepeatedBlock {
     BuildingBlock block;
     int microbatches = 0;
@@ -71,11 +70,11 @@ struct RepeatedBlock {
     bool operator==(const RepeatedBlock&) const = default;
 };
 
-/// The block with the W that it leaves open: placeWeightGrads() when the backward is split and it has no W.
+/// Adds missing W: placeWeightGrads() when the backward is split and there is no W.
 BuildingBlock completed(const RepeatedBlock& repeated);
 
-/// Its schedule. Throws Error as unroll() and placeWeightGrads() do, and when the stamped block would be larger
-/// than maxBlocks in passes or in cells.
+/// Its schedule. Throws Error as unroll() and placeWeightGrads() do, and when the repeated block exceeds maxBlocks
+/// passes or cells.
 Schedule unroll(const RepeatedBlock& repeated);
 
 } // namespace pipewright

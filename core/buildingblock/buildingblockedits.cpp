@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Each edit copies the building block; conflicts are found by comparing passes per device. At most O(passes²).
 #include "core/buildingblock/buildingblockedits.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ int deviceOf(const BuildingBlock& block, const Pass& pass)
     return block.deviceOfStage[pass.stage];
 }
 
-/// The passes whose results this one takes, -1 where it takes none.
+/// The passes that this one depends on, -1 for none.
 std::array<int, 2> inputsOf(const BuildingBlock& block, const Pass& pass)
 {
     const Op backward = block.backward == BackwardStyle::Split ? Op::I : Op::B;
@@ -36,7 +37,7 @@ std::array<int, 2> inputsOf(const BuildingBlock& block, const Pass& pass)
     return {indexOf(backward, pass.stage + 1), indexOf(Op::F, pass.stage)};
 }
 
-/// Both take a cell of the same device modulo the interval.
+/// True when both occupy a cell of the same device modulo the interval.
 bool meets(const BuildingBlock& block, const Pass& a, const Pass& b)
 {
     if (deviceOf(block, a) != deviceOf(block, b))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Editing a building block by hand: what an edit gives, and which passes are in each other's way, as indices
-// rather than as sentences (checkBlock()), so that an editor can show them where they stand. Faulty blocks are
-// fine here: a person passes through them on the way to a good one. At most O(passes^2), of some hundred passes.
+// Edits of a building block by hand, and its conflicts as indices instead of the sentences of checkBlock(), so that an
+// editor can mark them. Invalid building blocks are allowed as intermediate states. At most O(passes²), for some
+// hundred passes.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"
@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// Two passes that cannot both be as they are; indices into BuildingBlock::passes.
+/// Two conflicting passes; indices into BuildingBlock::passes.
 struct PassConflict {
     enum class Kind {
         Early, ///< `pass` starts before `other`, whose data it takes, ends
@@ -25,22 +25,21 @@ struct PassConflict {
 /// Every conflict, by pass. Needs a positive interval and stages and starts in range.
 std::vector<PassConflict> conflictsOf(const BuildingBlock& block);
 
-/// What takes each cell of each device modulo the interval: index into passes, or -1. Of passes that meet, the
-/// one that comes first in the block.
+/// The pass in each cell of each device modulo the interval, as an index, or -1. In a collision the first one of the
+/// block.
 std::vector<std::vector<int>> cellsModuloInterval(const BuildingBlock& block);
 
 /// The block with pass `pass` starting at `start` (at least 0).
 BuildingBlock withStart(BuildingBlock block, int pass, int start);
 
-/// The first start at or after `from` at which the pass has its data and meets no other; `from` itself when
-/// the interval leaves no free cell.
+/// The first start at or after `from` with the pass's data present and no collision; `from` when no cell is free.
 int firstFreeStart(const BuildingBlock& block, int pass, int from = 0);
 
-/// The block with `stage` on another device. Throws Error when there is no such device, or when the stage is
-/// the last one of its own: every device keeps a stage.
+/// The building block with `stage` on another device. Throws Error for an unknown device, or when its old device would
+/// have no stage left.
 BuildingBlock withStageOn(BuildingBlock block, int stage, int device);
 
-/// The block with full backwards for split ones, or split for full: B becomes I with the W behind it, and back.
+/// The building block with the other backward style: B becomes I followed by W, or the reverse.
 BuildingBlock withBackward(BuildingBlock block, BackwardStyle style);
 
 /// Busy units of every device in one interval.

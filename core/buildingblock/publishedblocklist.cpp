@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A table: family, title and maker.
 #include "core/buildingblock/publishedblocklist.h"
 
 #include "core/buildingblock/publishedblocks.h"
@@ -17,26 +18,26 @@ BuildingBlock ofDevices(int devices, int)
 
 } // namespace
 
-std::span<const BlockForm> blockForms()
+std::span<const PublishedBlock> publishedBlocks()
 {
     static const std::array forms{
-        BlockForm{"1f1b", "1F1B", ofDevices<oneF1BBlock>},
-        BlockForm{"eager-1f1b", "Eager 1F1B", ofDevices<eagerBlock>},
-        BlockForm{"gpipe", "GPipe", gpipeBlock},
-        BlockForm{"interleaved-1f1b", "Interleaved 1F1B", ofDevices<interleavedBlock>},
-        BlockForm{"1f1b-v", "1F1B-V", ofDevices<oneF1BVBlock>},
-        BlockForm{"zb-h1", "ZB-H1", ofDevices<zeroBubbleH1Block>},
-        BlockForm{"zb-h2", "ZB-H2", ofDevices<zeroBubbleH2Block>},
-        BlockForm{"v-min", "V-Min", ofDevices<vMinBlock>},
-        BlockForm{"v-half", "V-Half", ofDevices<vHalfBlock>},
-        BlockForm{"v-zb", "V-ZB", ofDevices<vZeroBubbleBlock>},
+        PublishedBlock{"1f1b", "1F1B", ofDevices<oneF1BBlock>},
+        PublishedBlock{"eager-1f1b", "Eager 1F1B", ofDevices<eagerBlock>},
+        PublishedBlock{"gpipe", "GPipe", gpipeBlock},
+        PublishedBlock{"interleaved-1f1b", "Interleaved 1F1B", ofDevices<interleavedBlock>},
+        PublishedBlock{"1f1b-v", "1F1B-V", ofDevices<oneF1BVBlock>},
+        PublishedBlock{"zb-h1", "ZB-H1", ofDevices<zeroBubbleH1Block>},
+        PublishedBlock{"zb-h2", "ZB-H2", ofDevices<zeroBubbleH2Block>},
+        PublishedBlock{"v-min", "V-Min", ofDevices<vMinBlock>},
+        PublishedBlock{"v-half", "V-Half", ofDevices<vHalfBlock>},
+        PublishedBlock{"v-zb", "V-ZB", ofDevices<vZeroBubbleBlock>},
     };
     return forms;
 }
 
 std::optional<BuildingBlock> blockOfFamily(std::string_view family, int devices, int microbatches)
 {
-    for (const BlockForm& form : blockForms())
+    for (const PublishedBlock& form : publishedBlocks())
         if (form.family == family)
             return form.make(devices, microbatches);
     return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The published building blocks by the name of the family they unroll to: what a person starts from when
-// drawing one. A table over publishedblocks.h.
+// The published building blocks by the name of the family they unroll to: the starting points of the editor. A table
+// over publishedblocks.h.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"
@@ -11,15 +11,15 @@
 
 namespace pipewright {
 
-struct BlockForm {
+struct PublishedBlock {
     std::string_view family; ///< the name of a family
     std::string_view title;  ///< as in the papers
     BuildingBlock (*make)(int devices, int microbatches);
 };
 
-std::span<const BlockForm> blockForms();
+std::span<const PublishedBlock> publishedBlocks();
 
-/// The block that a family repeats; nothing for families that are not made of one.
+/// The building block that a family repeats; nothing for other families.
 std::optional<BuildingBlock> blockOfFamily(std::string_view family, int devices, int microbatches);
 
 } // namespace pipewright

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Closed formulas of the start times per stage (arXiv 2405.15362: figures 1, 3 and 18, tables 8 and 9). O(stages).
 #include "core/buildingblock/publishedblocks.h"
 
 #include <utility>
@@ -7,8 +8,7 @@ namespace pipewright {
 
 namespace {
 
-/// Stage r on device r; forward(r) and gradient(r) start a full backward of two units, or I with W at
-/// weightGrad(r).
+/// Stage r on device r; forward(r) and gradient(r) start a full backward of two units, or I with W at weightGrad(r).
 template<typename Forward, typename Gradient>
 BuildingBlock linearFull(std::string name, int devices, Forward forward, Gradient gradient)
 {
@@ -86,7 +86,7 @@ BuildingBlock interleavedBlock(int devices)
     block.name = "interleaved 1F1B";
     block.backward = BackwardStyle::Full;
     block.interval = 6;
-    // The second forward comes half an interval out of step with the first, so do the two backwards.
+    // The second forward is offset by half an interval from the first, as are the two backwards.
     const int second = devices + (9 - devices % 6) % 6;
     const int gradient = devices + second;
     const int firstChunk = gradient + 3 + 6 * ((2 * devices - 3 + 5) / 6);
@@ -143,7 +143,7 @@ BuildingBlock oneF1BVBlock(int devices)
         block.deviceOfStage[stage] = stage < devices ? stage : 2 * devices - 1 - stage;
         block.passes.push_back({Op::F, stage, stage, 1});
     }
-    // Backwards follow each other; after every third the two units of a pair of forwards are left out.
+    // Backwards are consecutive; after every third one two units stay free for a pair of forwards.
     int now = 2 * devices + (devices % 3 == 0 ? 3 : 0);
     int dataParallelDevices = (3 - (devices + 2) % 3) % 3;
     for (int stage = 2 * devices; stage-- > 0;) {

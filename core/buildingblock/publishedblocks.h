@@ -16,14 +16,14 @@ BuildingBlock zeroBubbleH2Block(int devices);            // 2p - 1
 /// Two chunks per device in a loop: interleaved 1F1B at uniform distances.
 BuildingBlock interleavedBlock(int devices);
 
-// Two chunks per device in a V, which evens the lifespans out: about 2p/3, p and 2p chunks on every device.
+// Two chunks per device in a V, which balances the lifespans: about 2p/3, p and 2p chunks on every device.
 BuildingBlock vMinBlock(int devices);
 BuildingBlock vHalfBlock(int devices);
 BuildingBlock vZeroBubbleBlock(int devices);
 /// The same V with a full backward, 2/3 of the memory of 1F1B.
 BuildingBlock oneF1BVBlock(int devices);
 
-/// A V by its four legs on device i: start(0..3, i) is F and F again on the way up, then the gradient down and up.
+/// A V from its four legs on device i: start(0..3, i) is F down, F up, gradient down and gradient up.
 template<typename Start>
 BuildingBlock vBlock(int devices, Start start)
 {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Greedy sweep in time order for split backwards: a pass moves to the earliest idle cell after its data for which no
+// peak in between exceeds the limit. Live counts are updated incrementally, so a move costs O(cells crossed).
 #include "core/buildingblock/reorder.h"
 
 #include <algorithm>
@@ -13,8 +15,8 @@ namespace {
 
 constexpr std::int16_t idle = -1;
 
-/// A lane as cells, with what is alive while each of them runs. In a lane without W an idle cell stands for
-/// one if any is owed. `alive[t]` and `owed[t]` are the counts after cell t.
+/// A lane as cells with the live activations of each. In a lane without W an idle cell counts as a W while one is due.
+/// `alive[t]` and `owed[t]` are the counts after cell t.
 struct CellLane {
     std::vector<std::int16_t> cells; ///< as moved so far
     std::vector<int>
@@ -37,7 +39,7 @@ struct CellLane {
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
     }
 
-    /// The first cell from this one on that no pass looked at has taken. Shortens the way for the next time.
+    /// The first idle cell from this one on; compresses the search path.
     int idleFrom(int time)
     {
         const auto next = [&](int t) -> int& { return nextIdle[t]; };
@@ -47,7 +49,7 @@ struct CellLane {
     }
     void take(int time) { nextIdle[time] = time + 1; }
 
-    /// Most come in order of time.
+    /// Mostly called in time order.
     void noteGradient(int time)
     {
         const bool last = gradientTimes.empty() || gradientTimes.back() < time;
@@ -80,12 +82,11 @@ struct CellLane {
 
     Op opAt(int time) const { return opOfRow[cells[time]]; }
 
-    /// The first cell, no earlier than `begin`, from which on to the pass at `from` the peak stays within `limit`
-    /// whatever idle cell the pass moves to. Further back it is to be counted, where idle cells stand for W, or does
-    /// not.
+    /// The first cell from `begin` on such that a move of the pass at `from` to any idle cell after it keeps the peak
+    /// within `limit`. Earlier cells need fitsCounted() where idle cells count as W, else they exceed it.
     int safeFrom(int from, int begin, int limit) const
     {
-        // Meanwhile a forward adds itself, and where idle cells stand for W the one that it takes may add another.
+        // A moved forward adds one, and where idle cells count as W the cell it takes may add another.
         const int most = (opAt(from) == Op::F) + !hasWeightGrads;
         if (most == 0)
             return begin;
@@ -95,8 +96,8 @@ struct CellLane {
         return safe;
     }
 
-    /// Would the peak stay within `limit` with the pass at `from` moved to the idle cell `to` before it? Where idle
-    /// cells stand for W.
+    /// True when moving the pass at `from` to the earlier idle cell `to` keeps the peak within `limit`; for lanes where
+    /// idle cells count as W.
     bool fitsCounted(int from, int to, int limit) const
     {
         int live = to > 0 ? alive[to - 1] : 0;
@@ -107,16 +108,15 @@ struct CellLane {
             if (live > limit)
                 return false;
             if (t >= from && live == alive[at] && owing == owed[at])
-                return true; // from here on nothing differs
+                return true; // the rest is equal
         }
         return true;
     }
 
-    /// Counts anew from `to` only until nothing differs any more, which is soon after `from`: to the end of the
-    /// lane it would be quadratic in the microbatches.
+    /// Recounts from `to` until the counts agree again, soon after `from`; recounting to the end would be quadratic.
     void move(int from, int to)
     {
-        if (hasWeightGrads) { // idle cells stand for nothing: only the pass itself comes or goes earlier
+        if (hasWeightGrads) { // idle cells do not count: only the pass itself moves
             const int more = opAt(from) == Op::F ? 1 : opAt(from) == Op::W ? -1 : 0;
             for (int t = to; more != 0 && t < from; ++t)
                 alive[t] += more;
@@ -136,8 +136,8 @@ struct CellLane {
     }
 };
 
-/// One sweep over all passes by time. Warm-up lasts until the first gradient reaches stage 0; cool-down begins
-/// behind the next last forward of a device's first chunk. Between the two nothing moves, so that part is only noted.
+/// One sweep over all passes by time. Warm-up lasts until the first gradient reaches stage 0; cool-down begins after
+/// the next last forward of a device's first chunk. In between nothing moves.
 class Sweep {
 public:
     Sweep(UnitGrid& grid, bool sharePeak) : m_grid(grid)
@@ -180,7 +180,7 @@ private:
         return static_cast<int>(cells);
     }
 
-    /// Of stage 0; behind everything when there is none.
+    /// Of stage 0; after everything when there is none.
     Moment firstGradient() const
     {
         for (std::size_t d = 0; d < m_lanes.size(); ++d)
@@ -231,7 +231,7 @@ private:
         }
     }
 
-    /// Puts each pass where it fits earliest.
+    /// Moves each pass to its earliest fit.
     void move(Moment from, Moment to)
     {
         for (int time = from.time; time <= to.time; ++time)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The greedy sweep of reorder.h for full backwards, on lanes of taken and free cells with the live count after each.
+// O(passes + cells crossed).
 #include "core/buildingblock/reorder.h"
 
 #include <algorithm>

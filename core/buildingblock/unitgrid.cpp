@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Repeats, squeezes and fills grids. Squeezing is one sweep in time order over all passes, O(passes).
 #include "core/buildingblock/unitgrid.h"
 
 #include <algorithm>
@@ -111,14 +112,14 @@ void UnitGrid::fillWeightGrads(bool dealByRow)
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         Lane& lane = lanes[d];
         const std::vector<std::int16_t> cells = cellsOf(lane);
-        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, the W row that it owes to
+        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, its W row
         std::vector<Row> owing;
         std::vector<int> owed;
         for (std::size_t r = 0; r < lane.rows.size(); ++r) {
             if (lane.rows[r].op != Op::I)
                 continue;
             if (owing.empty() || dealByRow) {
-                // All in one row: its microbatches are the gradients of the lane counted through, no one row's.
+                // A single row: its microbatch numbers count all gradients of the lane.
                 owing.push_back({Op::W,
                                  lane.rows[r].stage,
                                  1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A building block repeated: every pass of every microbatch at a whole time. Between the block, whose order
-// is fixed by its offsets, and the schedule, which has an order and no times. What reordering works on.
+// A repeated building block: every pass of every microbatch at an integer time. The intermediate form between the
+// building block, with offsets, and the schedule, with orders only; reordering works on it.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"
@@ -21,7 +21,7 @@ public:
         int sourceDevice = -1, sourceRow = -1; ///< the row whose result it takes; -1: F of stage 0
         std::vector<int> start;                ///< per microbatch, ascending
     };
-    /// On each device: F by stage, then B or I by falling stage, then W likewise.
+    /// Rows of each device: F by stage, then B or I by descending stage, then W likewise.
     struct Lane {
         std::vector<Row> rows;
         int end() const; ///< when its last pass ends
@@ -35,16 +35,16 @@ public:
 
     std::vector<Lane> lanes;
 
-    /// Calls visit(place) for all passes by time, then device, as they stand at the time of the call: the visitor
-    /// may move them. The passes of a row are in ascending order and no two of a device overlap. O(cells).
+    /// Calls visit(place) for all passes by time, then device, with their current positions: the visitor may move them.
+    /// The passes of a row are in ascending order and no two of a device overlap. O(cells).
     template<typename Visit>
     void eachByTime(Visit visit) const;
-    /// Every pass as early as its input and the order of its device allow. The order stays. O(passes).
+    /// Moves every pass as early as its input and its device's order allow. O(passes).
     void squeeze();
     int span() const; ///< longest time from a lane's first pass to the end of its last
     void removeWeightGrads();
-    /// Puts the weight gradients that are owed into the idle cells of each lane, and those left behind its end.
-    /// `dealByRow`: a row of W per row of I, rows in turn by age of the gradient; else one row of all, in order.
+    /// Puts outstanding weight gradients into idle cells, the rest after the lane's end. `dealByRow`: one row of W per
+    /// row of I, oldest gradient first; else a single row.
     void fillWeightGrads(bool dealByRow);
     std::vector<std::vector<Block>> order() const;
 
@@ -52,13 +52,13 @@ private:
     void linkInputs();
 };
 
-/// What stands in each cell of a lane: row index, or -1.
+/// The row index in each cell of a lane, or -1.
 std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane);
 
 template<typename Visit>
 void UnitGrid::eachByTime(Visit visit) const
 {
-    // Cell by cell rather than sorted: a sort would scatter the passes of each row all over the list.
+    // Merged cell by cell: sorting would need a list of all passes.
     struct Cursor {
         std::vector<std::int16_t> cells;
         std::vector<int> next, length; ///< per row: the microbatch that comes, and its pass's length

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What it runs on: devices (rate, memory) and links (latency, bandwidth). A device may be a GPU, a slice
-// of one, a CPU thread or a remote rank; which, is the backend's business.
+// The hardware: devices (rate, memory) and links (latency, bandwidth). A device may be a GPU, a slice of one, a CPU
+// thread or a remote rank, as the backend decides.
 #pragma once
 
 #include "core/base/units.h"
@@ -21,8 +21,7 @@ struct DeviceSpec {
     double peakFlops = 0;       ///< FLOP/s, dense, at the workload's precision
     double memoryBandwidth = 0; ///< bytes/s
     double efficiency = 0.5;    ///< share of peakFlops that large matrix products reach end to end
-    /// Where devices of their own hold every stage of this one together; the numbers above are then what
-    /// asOneDevice() makes of them.
+    /// A group of devices that hold every stage of this one together; the numbers above are then asOneDevice()'s.
     std::shared_ptr<const Cluster> group{};
     bool operator==(const DeviceSpec& other) const; ///< groups by what they hold
 };
@@ -30,7 +29,7 @@ struct DeviceSpec {
 /// Where the CUDA backend runs a pipeline device.
 struct GpuShare {
     int gpu = 0;             ///< counted from 0
-    int multiprocessors = 0; ///< of a slice that is its own; 0: the whole GPU, shared with whoever else is there
+    int multiprocessors = 0; ///< of an exclusive slice; 0: the whole GPU, shared with other processes
     bool operator==(const GpuShare&) const = default;
 };
 
@@ -42,13 +41,12 @@ struct LinkSpec {
     bool operator==(const LinkSpec&) const = default;
 };
 
-/// What all devices do together inside a stage that they share.
+/// Collectives of the devices of a group.
 enum class Collective { AllGather, GroupedBroadcast, AllReduce, ReduceScatter, GroupedReduce, AllToAll };
 
-/// A measured collective: it takes latency + volume / bandwidth, where the volume is that of a whole
-/// all-reduced tensor, of the pieces of a grouped broadcast or reduce, and otherwise the number of devices
-/// times the largest piece, since those pad every piece to the largest. A grouped one pays its latency once
-/// per device.
+/// A measured collective: it takes latency + volume / bandwidth, where the volume is that of a whole all-reduced
+/// tensor, of the pieces of a grouped broadcast or reduce, and otherwise the number of devices times the largest piece,
+/// since those pad every piece to the largest. A grouped one pays its latency once per device.
 struct CollectiveSpec {
     Nanoseconds latency = 0;
     double bandwidth = 0; ///< bytes/s; 0: unlimited
@@ -66,8 +64,8 @@ struct Cluster {
     bool operator==(const Cluster&) const = default;
 };
 
-/// Peak rates and bandwidths added up, the efficiency that gives the sum of their rates, and the smallest memory
-/// (none when any has no limit): what those see who ask no more of a device. The name is the cluster's.
+/// A group as one device: summed peak rates and bandwidths, the efficiency that gives the sum of the rates, the
+/// smallest memory (no limit when any has none), and the cluster's name.
 DeviceSpec asOneDevice(Cluster members);
 
 } // namespace pipewright

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the tasks writes slices and flow events, one over the memory samples writes counters. O(tasks + memory
+// samples).
 #include "core/exchange/chrometrace.h"
 
 #include "core/exchange/tracetracks.h"
@@ -17,7 +19,7 @@ constexpr int computeThread = 0;
 
 class TraceText {
 public:
-    /// `first`: of the processes' numbers; `note` stands behind every process's name.
+    /// `first`: the first process number; `note` follows every process's name.
     TraceText(const Program& program, const Timeline& timeline, int first, std::string note)
         : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note))
     {
@@ -30,7 +32,7 @@ public:
                + "},\"traceEvents\":[";
     }
 
-    /// The events, with commas between them; one in front unless `first`.
+    /// The events separated by commas, with a leading one unless `first`.
     std::string write(bool first)
     {
         m_first = first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All formats that designs are exchanged in, by name: what `export` and `import` and the designer's menus
-// offer. Adding a format means adding its file to this folder and a line to the tables in exchange.cpp.
+// All exchange formats of designs, by name, as offered by `export`, `import` and the designer's menus. Adding a format
+// means adding its file to this folder and a line to the tables in exchange.cpp.
 #pragma once
 
 #include "core/exchange/exportedtext.h"

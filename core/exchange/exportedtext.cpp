@@ -19,7 +19,7 @@ void requireKnownBlocks(const Schedule& schedule)
                             "export a schedule of forwards and backwards");
 }
 
-/// Takes the update blocks out, and what is said about the weights that blocks read.
+/// Removes the update blocks and the weight versions that blocks read.
 void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
 {
     std::vector<Block> dropped;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an exporter returns: the file's content, and what the reader of the file should know (what the format
-// cannot say and was left out). What makes the export impossible is thrown as Error instead.
+// An exporter's result: the file's content, and notes about what the format cannot express and was left out. An
+// impossible export is thrown as Error.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -16,10 +16,10 @@ struct ExportedText {
     Diagnostics diagnostics; ///< warnings and notes
 };
 
-/// What of the design the other tools can have: its order without pins, and without update blocks, since they update
-/// every stage once, after the step. Notes what was left out: those, skip connections, shared parameters, sequence
-/// pieces. Throws Error with validate()'s diagnostics when the schedule cannot run, and where it does not fit at all:
-/// a stage that several devices work on in turn, or blocks that the tools have no word for (recomputation). O(blocks).
+/// The part of a design that other tools understand: its order without pins and update blocks, since they update every
+/// stage once after the step. Notes what is left out: those, skip connections, shared parameters, sequence pieces.
+/// Throws Error with validate()'s diagnostics when the schedule cannot run, and for stages that several devices run in
+/// turn or blocks unknown to the tools (recomputation). O(blocks).
 Design exportable(const Design& design, Diagnostics& diagnostics);
 /// Throws Error when the schedule has a second copy of the model.
 void requireOneReplica(const Design& design, std::string_view tool);

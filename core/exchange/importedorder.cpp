@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Infers stages, placement, backward style and a second replica from sorted lists of blocks, and reports faults per
+// cell. O(blocks log blocks).
 #include "core/exchange/importedorder.h"
 
 #include "core/schedule/validate.h"
@@ -58,7 +60,7 @@ public:
         for (std::size_t device = 0; device < imported.order.size(); ++device)
             for (std::size_t i = 0; i < imported.order[device].size(); ++i)
                 m_placed.push_back({imported.order[device][i], static_cast<int>(device), static_cast<int>(i)});
-        // By replica, stage, microbatch and operation, so that equal blocks and gaps lie next to each other.
+        // By replica, stage, microbatch and operation, so that duplicates are adjacent and gaps show.
         std::sort(m_placed.begin(), m_placed.end(), [](const Placed& a, const Placed& b) {
             if (a.block.replica != b.block.replica)
                 return a.block.replica < b.block.replica;
@@ -191,7 +193,7 @@ private:
             return missing(any, Op::W, any.block.microbatch);
     }
 
-    /// Whether something stands between an I and its W on stage 0.
+    /// True when a block runs between an I and its W on stage 0.
     bool firstStageIsSplit() const
     {
         const Placed* input = nullptr;
@@ -213,7 +215,7 @@ private:
     std::vector<Placed> m_placed;
 };
 
-/// The number after `word`; -1 when the text does not hold it.
+/// The number after `word`; -1 when there is none.
 int numberAfter(std::string_view text, std::string_view word)
 {
     const std::size_t at = text.find(word);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From another tool's lists of blocks to a design: placement, number of microbatches and backward style are
-// not written in such files and are inferred from the blocks themselves. What is wrong with the schedule is
-// said at the line and cell where the block stands. O(blocks x log).
+// From another tool's lists of blocks to a design. Such files do not state placement, microbatches and backward style,
+// so they are inferred from the blocks. Faults of the schedule are reported at the line and cell of the block. O(blocks
+// log blocks).
 #pragma once
 
 #include "core/design/design.h"
@@ -12,13 +12,13 @@
 
 namespace pipewright {
 
-/// What an importer returns beside the design: warnings and notes that do not stand in its way.
+/// An imported design with warnings and notes.
 struct Imported {
     Design design;
     Diagnostics diagnostics;
 };
 
-/// Larger numbers are taken for typing errors.
+/// Larger numbers count as typing errors.
 inline constexpr int largestStage = 65'535;
 
 struct ImportedOrder {
@@ -32,9 +32,9 @@ struct ImportedOrder {
     void overlapLastTwo();                  ///< of the device added last
 };
 
-/// Stages whose upper half runs the upper half of the microbatches and nothing else are a second replica, as
-/// pytorchCsv() writes it. A design with uniform costs of 1 ms per pass, validated. Faults that make it impossible are
-/// added to `faults` and thrown as Error; `hint` is added to those that a wrong reading of the letters would explain.
+/// A validated design with uniform costs of 1 ms per pass. When the upper half of the stages runs exactly the upper
+/// half of the microbatches, it is a second replica, as pytorchCsv() writes it. Faults are added to `faults` and thrown
+/// as Error; `lettersHint` is added where another reading of the letters would explain the fault.
 Design designOf(ImportedOrder imported, CellFaults& faults, const std::string& lettersHint);
 
 /// "runs/zb.csv" gives "zb".

@@ -33,7 +33,7 @@ std::string classNameOf(const std::string& name)
     return result;
 }
 
-/// The text of a docstring: printable ASCII, and without what could end it.
+/// The text of a docstring: printable ASCII without quotes and backslashes.
 std::string plain(const std::string& text)
 {
     std::string result;
@@ -49,7 +49,7 @@ bool isSplit(const Schedule& schedule)
     });
 }
 
-/// A task of JaxPP's, which may be fused with the one behind it: both run as one dispatched unit.
+/// A JaxPP task, which may be fused with the next one into one dispatched unit.
 struct JaxppTask {
     Block block;
     bool fusedWithNext = false;
@@ -62,7 +62,7 @@ std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vecto
 {
     std::vector<JaxppTask> tasks;
     tasks.reserve(order.size());
-    std::size_t pairBegin = order.size(); // where in `tasks` the present pair begins
+    std::size_t pairBegin = order.size(); // index in `tasks` of the pair's first task
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Block& block = order[i];
         const bool second = pairBegin < order.size();

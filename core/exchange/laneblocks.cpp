@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sorts a device's tasks by start and merges blocks narrower than a pixel into runs with the colour that fills most of
+// each pixel. O(tasks log tasks).
 #include "core/exchange/laneblocks.h"
 
 #include "core/program/overlaps.h"
@@ -11,10 +13,10 @@ namespace pipewright {
 
 namespace {
 
-constexpr double narrowest = 1;   // pixels: what is narrower joins a run
-constexpr double smallestGap = 3; // pixels: idle time that is worth a hatch
+constexpr double narrowest = 1;   // pixels: narrower blocks join a run
+constexpr double smallestGap = 3; // pixels: smallest idle gap that is hatched
 
-// Narrow blocks, gathered pixel by pixel; the colour that fills most of a pixel wins it.
+// Narrow blocks, accumulated per pixel; the colour that fills most of a pixel is drawn.
 class Runs {
 public:
     explicit Runs(std::vector<LaneShape>& shapes) : m_shapes(shapes) {}
@@ -61,7 +63,7 @@ private:
     }
 
     std::vector<LaneShape>& m_shapes;
-    bool m_open = false; // the last shape is a run that may grow
+    bool m_open = false; // the last shape is a run that may be extended
     std::array<double, opCount + 1> m_share{};
     bool m_any = false;
     double m_pixel = 0, m_from = 0, m_to = 0;
@@ -86,7 +88,7 @@ Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& s
     };
     for (const TaskId id : tasks) {
         double from = scale.x(timeline.start[id]), to = scale.x(timeline.end[id]);
-        // The two of an overlapped pair share their slot side by side, as the papers draw them.
+        // An overlapped pair shares its time slot side by side, as the papers draw it.
         const TaskId second = overlapsWith(program, id);
         const bool isFirst = second != none && timeline.start[second] < timeline.end[id];
         const bool isSecond = halfOpen && from < busyUntil;

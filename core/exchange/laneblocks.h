@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a lane of a timeline picture shows, in pixels: blocks that are wide enough to be seen alone, runs of
-// narrower ones, and the idle gaps between them. Pure geometry, no drawing. O(tasks log tasks).
+// The shapes of a lane in a timeline picture, in pixels: blocks wide enough to be drawn alone, runs of narrower ones,
+// and idle gaps. Pure geometry. O(tasks log tasks).
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -34,8 +34,7 @@ struct Lane {
     std::vector<std::pair<double, double>> idle; ///< gaps of at least three pixels, in pixels
 };
 
-/// Lanes of the first `devices` devices. Tasks that were not run or took
-/// no time are left out; transfers are not shown.
+/// Lanes of the first `devices` devices. Tasks that were not run or took no time are left out; transfers are not shown.
 std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices);
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which module of a training framework stands for which layer of the workload: partitions are exchanged as
-// lists of module names per stage.
+// The module names of a training framework for the layers of a workload: partitions are exchanged as lists of module
+// names per stage.
 #pragma once
 
 #include "core/base/diagnostic.h"

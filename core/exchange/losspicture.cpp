@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Mean and range over the seeds of each curve, smoothed and drawn as SVG paths. O(points).
 #include "core/exchange/losspicture.h"
 
 #include "core/exchange/svgwriter.h"
@@ -94,7 +95,7 @@ private:
                     low = std::min(low, shown.low[i]);
                     high = std::max(high, shown.high[i]);
                 }
-        // A curve that ran away is cut off at twice where the first one began: the others are what there is to see.
+        // Diverging curves are cut off at twice the initial loss, so that the others stay readable.
         for (const Shown& shown : m_shown)
             if (!shown.mean.empty() && std::isfinite(shown.mean.front())) {
                 high = std::min(high, 2 * shown.mean.front());
@@ -153,7 +154,7 @@ private:
                     append(band, static_cast<double>(i), shown.low[i]);
             m_svg.filledPath(band, colourOf(curve, index), 0.12);
         }
-        // Dashes stand for what colours cannot tell: designs beyond the first few.
+        // Dashes distinguish designs beyond the number of colours.
         const std::string_view dash = curve.reference ? "" : dashes[index / opCount % std::size(dashes)];
         const double strokeWidth = curve.reference ? 2.5 : 1.5;
         std::string line;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Loss against updates, a curve per design, as SVG: the mean over its seeds, and behind it what the seeds spread
-// over. Curves are smoothed by a moving average whose width the picture states, and told apart by colour, dashes and
-// order in the legend, which is the order of their ends. O(points).
+// Loss against updates as SVG, one curve per design: the mean over its seeds and, behind it, their range. Curves are
+// smoothed by a moving average, whose width the picture states, and distinguished by colour and dashes; the legend is
+// in the order of the curves' ends. O(points).
 #pragma once
 
 #include "core/exchange/picturetheme.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A recursive-descent parser of the layout string, and the inverse: run lengths of equal layers and stages. O(stages ×
+// layers).
 #include "core/exchange/megatronlayout.h"
 
 #include "core/exchange/textcells.h"
@@ -186,7 +188,7 @@ std::optional<int> megatronGroup(const Schedule& schedule)
         if (megatron.order == schedule.order)
             return parameters.group.value_or(0);
     } catch (const Error&) {
-        // No such schedule exists for these numbers, so this is not it.
+        // No interleaved schedule exists for these numbers.
     }
     return std::nullopt;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Megatron-LM's --pipeline-model-parallel-layout: which layers each (virtual) stage holds, as a string such as
 // "Et*3|(tt|)*29,m|L". E embedding, t transformer layer, m multi-token prediction, L loss; "|" between
-// stages, "x*n" and "(…)*n" repeat, commas are cosmetic. The order is not in the string: Megatron runs 1F1B
-// or its interleaved form, whatever was designed.
+// stages, "x*n" and "(…)*n" repeat, commas are cosmetic. The order is not in the string: Megatron runs 1F1B or its
+// interleaved form in any case.
 #pragma once
 
 #include "core/exchange/exportedtext.h"
@@ -21,12 +21,12 @@ std::vector<std::string> parseMegatronLayout(std::string_view layout, const std:
 /// The shortest way to write these stages with "x*n" and repeated stages as "(…|)*n".
 std::string megatronLayoutText(const std::vector<std::string>& stages);
 
-/// The arguments that state a design's partition, one per line. Warns when the
-/// design's order or placement is not the one that Megatron will run. Throws Error without a model.
+/// The arguments that state a design's partition, one per line. Warns when the design's order or placement is not the
+/// one that Megatron will run. Throws Error without a model.
 ExportedText megatronLayout(const Design& design);
 
-/// Is this the order that Megatron runs for its placement: 1F1B, or interleaved 1F1B with some group size
-/// (returned; 0 for 1F1B)? Nothing when it is not.
+/// The group size when the order is Megatron's for this placement: interleaved 1F1B, or 0 for 1F1B. Nothing for other
+/// orders.
 std::optional<int> megatronGroup(const Schedule& schedule);
 
 } // namespace pipewright

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Writes TracePacket messages field by field: descriptors of tracks, then slices with flows, then counters. O(tasks log
+// tasks).
 #include "core/exchange/perfetto.h"
 
 #include "core/exchange/protobuf.h"
@@ -178,7 +180,7 @@ private:
         }
     }
 
-    /// Transfers by the task that makes, or first needs, what they carry; made at the first question.
+    /// Transfers by the task that produces, or first consumes, their value; built on first use.
     const std::vector<TaskId>& madeBy(TaskId t) { return related(0, t); }
     const std::vector<TaskId>& neededBy(TaskId t) { return related(1, t); }
     const std::vector<TaskId>& related(std::size_t side, TaskId task)

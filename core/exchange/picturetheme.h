@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The colours of pictures, one table per theme; nothing else in the drawing code names a colour. Those of the
-// operations are the window's too.
+// The colours of pictures, one table per theme, and the only place that names them. The window uses the same colours
+// for operations.
 #pragma once
 
 #include "core/schedule/block.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One cell of a torch.distributed.pipelining schedule: "0F3", "2SEND_F0", "1REDUCE_GRAD", or several
-// actions side by side, "(0F4;7B1)OVERLAP_F_B": those follow each other in a row, and all but the last are
-// marked. PyTorch matches a prefix and ignores what follows; this parser takes the whole cell or refuses it.
-// In files from before late 2024 B meant the input-gradient half and BW the full backward; those letters are
-// read only when asked for, since nothing in a cell tells them apart.
+// One cell of a torch.distributed.pipelining schedule: "0F3", "2SEND_F0", "1REDUCE_GRAD", or several actions side by
+// side, "(0F4;7B1)OVERLAP_F_B": those follow each other in a row, and all but the last are marked. PyTorch matches a
+// prefix and ignores what follows; this parser accepts the whole cell or rejects it. In files from before late 2024 B
+// meant the input-gradient half and BW the full backward; those letters are read only on request, since a cell alone is
+// ambiguous.
 #pragma once
 
 #include "core/schedule/block.h"
@@ -41,7 +41,7 @@ struct PytorchAction {
     Type type = Type::F;
     std::int32_t stage = 0;
     std::int32_t microbatch = -1; ///< -1 for the last four types
-    bool together = false;        ///< shares its cell with the action behind it: the two overlap
+    bool together = false;        ///< overlaps with the next action, in the same cell
 
     bool isCompute() const { return type <= Type::W; }
     bool isTransfer() const { return type >= Type::SendF && type <= Type::RecvB; }
@@ -65,9 +65,8 @@ struct CellFault {
     std::string what, hint;
 };
 
-/// Appends the actions of one cell, which is not empty: one, or the members of an overlap in their order,
-/// all but the last of them `together`.
-/// Nothing is appended when the cell is at fault.
+/// Appends the actions of one cell, which is not empty: one, or the members of an overlap in their order, all but the
+/// last of them `together`. Nothing is appended when the cell is at fault.
 std::optional<CellFault> parsePytorchCell(std::string_view cell, PytorchLetters letters,
                                           std::vector<PytorchAction>& actions);
 

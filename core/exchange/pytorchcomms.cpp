@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sorts computations by predicted end and inserts each transfer right after its producer; deadlock freedom is checked
+// by building a Program from the rows. O(actions log actions).
 #include "core/exchange/pytorchcomms.h"
 
 #include "core/predict/evaluator.h"
@@ -43,7 +45,7 @@ constexpr int gradientKind(bool gradient)
     return gradient ? 1 : 0;
 }
 
-/// The stage whose value a transfer carries: sender and receiver each name it by their own stage.
+/// The stage that produces a transfer's value: sender and receiver each name their own stage.
 int producerOf(const PytorchAction& action)
 {
     if (action.isSend())
@@ -96,7 +98,7 @@ Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows
         else if (task.kind == TaskKind::Transfer)
             transfers.at(gradientKind(task.op != Op::F), task.stage, task.microbatch) = t;
     }
-    Program order; // only what the check looks at
+    Program order; // only the fields that the check reads
     order.tasks = program.tasks;
     order.afterData = program.afterData;
     order.extraDependencies = program.extraDependencies;

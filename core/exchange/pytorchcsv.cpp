@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Writes rows of cells from lanes, and parses rows back cell by cell with faults per line and cell. O(cells).
 #include "core/exchange/pytorchcsv.h"
 
 #include "core/exchange/pytorchcomms.h"
@@ -24,7 +25,7 @@ std::string csvOf(const PytorchRows& rows)
     return text;
 }
 
-/// The file's cells before anything is made of them.
+/// The file's cells, parsed.
 struct Reading {
     ImportedOrder computations;
     PytorchRows rows; ///< with sends and receives
@@ -95,8 +96,8 @@ void remark(const Reading& reading, const std::string& source, Diagnostics& diag
 
 constexpr std::string_view lossHint = "let the last stage run its forwards in the order of their microbatches";
 
-/// PyTorch collects the losses as the last stage makes them and hands the k-th to the backward of microbatch k.
-/// Returns the first forward of that stage that would get the loss of another microbatch.
+/// PyTorch collects the losses in the order of the last stage's forwards and uses the k-th for the backward of
+/// microbatch k. Returns the first forward that is out of that order.
 std::optional<Block> misplacedLoss(const Schedule& schedule)
 {
     const int last = schedule.stages() - 1;
@@ -122,7 +123,7 @@ bool isSplit(const PytorchRows& rows)
     });
 }
 
-/// An empty line is a rank to PyTorch only by accident of its CSV reader.
+/// PyTorch's CSV reader does not reliably keep an empty line as a rank.
 void requireBlocksEverywhere(const Design& design)
 {
     for (std::size_t device = 0; device < design.schedule.order.size(); ++device)

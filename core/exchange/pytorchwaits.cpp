@@ -105,18 +105,18 @@ private:
         if (!m_reductionsAreWaitedFor)
             return;
         const std::vector<PytorchAction>& row = m_rows[rank];
-        std::size_t pending = row.size(); // index of the reduction under way
+        std::size_t pending = row.size(); // index of the reduction in flight
         for (std::size_t i = 0; i < row.size(); ++i) {
             const PytorchAction& a = row[i];
             const bool inFlight = pending < row.size();
             if (a.type == Type::ReduceGrad) {
                 if (inFlight)
-                    fault(rank, i, fmt::format("{} is still under way", toString(row[pending])),
+                    fault(rank, i, fmt::format("{} is still in flight", toString(row[pending])),
                           "a rank runs one reduction at a time: put its WAIT_REDUCE_GRAD before this cell");
                 pending = i;
             } else if (a.type == Type::WaitReduceGrad) {
                 if (!inFlight || row[pending].stage != a.stage)
-                    fault(rank, i, "this reduction is not under way",
+                    fault(rank, i, "this reduction is not in flight",
                           "a wait stands behind the REDUCE_GRAD of its stage");
                 pending = row.size();
             }

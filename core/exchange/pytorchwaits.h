@@ -13,14 +13,14 @@ enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each
 /// Completes rows of computations, sends and receives:
 /// - UNSHARD of every stage of the row at its front, in the order of their use, and RESHARD when the stage is
 ///   done: parameters that FSDP shards are gathered once and held; PyTorch skips both for other stages;
-/// - REDUCE_GRAD behind a stage's last backward and the gradient that this one sends, so that nobody waits for
-///   the reduction, and WAIT_REDUCE_GRAD behind it, since a rank may have one reduction under way;
+/// - REDUCE_GRAD after a stage's last backward and the gradient that it sends, so that no rank waits for the
+///   reduction, and WAIT_REDUCE_GRAD after it, since a rank may have one reduction in flight;
 /// - WAIT_SEND_F behind the stage's own backward of the microbatch, for which the value must have arrived, and
 ///   WAIT_SEND_B at the end: in both places no rank is held up. O(actions).
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);
 
-/// Checks what the file says of waits: each send has one behind it and each reduction one before the next
-/// reduction, or, as in files from before 2.15, none has. `cells` and `lines` as in checkTransfers().
+/// Checks the waits of a file: one after each send and one before the next reduction, or none at all, as in files from
+/// before 2.15. `cells` and `lines` as in checkTransfers().
 void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,
                 CellFaults& faults);
 

@@ -55,8 +55,8 @@ bool parseCell(const TextLine& line, const TextCell& text, CellFaults& faults, C
     return true;
 }
 
-/// Whether lower-case backwards are the second chunk's: then they come before the upper-case ones of the
-/// same microbatch. Looks at the first microbatch that has both.
+/// True when lower-case backwards are the second chunk's: they then come before the upper-case ones. Decided by the
+/// first microbatch with both.
 bool lowerBackwardIsSecondChunk(const std::vector<std::vector<Cell>>& lines)
 {
     for (const std::vector<Cell>& line : lines)

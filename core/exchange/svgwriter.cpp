@@ -19,7 +19,7 @@ std::string number(double value)
     return text;
 }
 
-// Names come from files: what XML gives a meaning is escaped, what it forbids becomes a space.
+// Names come from files: special characters are escaped, forbidden ones become spaces.
 std::string escaped(std::string_view text)
 {
     std::string result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The few SVG shapes that our pictures need, kept to what QtSvg 6.4 and browsers draw alike: no patterns,
-// no clips, no styles; a texture is one path of line segments cut at its rectangle's edges.
+// The few SVG shapes that pictures need, limited to what QtSvg 6.4 and browsers draw identically: no patterns, clips or
+// styles; a texture is one path of line segments clipped to its rectangle.
 #pragma once
 
 #include <string>
@@ -52,8 +52,8 @@ void appendNumber(std::string& text, double value);
 /// A rectangle as path data, to be filled with others of its colour.
 void appendRectangle(std::string& data, const Rectangle& area);
 
-/// Segments of 45 degree lines (rising to the right, or falling) `spacing` apart inside `area`, as path
-/// data. Lines are anchored to the picture, so that neighbouring areas continue each other.
+/// Segments of 45 degree lines (rising to the right, or falling) `spacing` apart inside `area`, as path data. Lines are
+/// anchored to the picture, so that neighbouring areas continue each other.
 std::string hatch(const Rectangle& area, double spacing, bool rising);
 /// Squares of `size` in staggered rows `spacing` apart, as path data to fill.
 std::string dots(const Rectangle& area, double spacing, double size);

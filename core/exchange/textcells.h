@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Text files of other tools as lines of cells: schedules are exchanged as one line per device. Cells are views
-// into the text, so a file of 200,000 cells costs a few milliseconds; every cell knows its number, so that
-// diagnostics can name it.
+// into the text, so a file of 200,000 cells costs a few milliseconds; cells are numbered for diagnostics.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -30,8 +29,7 @@ std::vector<TextLine> splitCommas(std::string_view text);
 /// Cells separated by commas and blanks, without empty ones.
 std::vector<TextLine> splitWords(std::string_view text);
 
-/// Faults of a file as diagnostics "schedule.csv:3: error: cell 5, "2BW0": …"; after 32 of them they are only
-/// counted.
+/// Faults of a file as diagnostics "schedule.csv:3: error: cell 5, "2BW0": …"; after 32 of them they are only counted.
 class CellFaults {
 public:
     explicit CellFaults(std::string source) : m_source(std::move(source)) {}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Lays out lanes, memory curves, ruler and footer top to bottom as SVG. Block geometry comes from laneblocks.h; curves
+// are reduced to two points per pixel. O(blocks log blocks).
 #include "core/exchange/timelinepicture.h"
 
 #include "core/base/diagnostic.h"
@@ -19,14 +21,14 @@ namespace {
 constexpr int mostDevices = 128;
 constexpr double labelColumn = 148, rightMargin = 24, headerHeight = 48, axisHeight = 30, footerHeight = 38;
 
-// Everything that the parts of the picture share.
+// The state shared by all parts of the picture.
 struct Scene {
     const Design& design;
     const Prediction& prediction;
     const PictureOptions& options;
     const PictureTheme& theme;
     int devices = 0, hiddenDevices = 0;
-    double laneHeight = 62, memoryHeight = 58; // per device; the memory height is 0 when nothing is known
+    double laneHeight = 62, memoryHeight = 58; // per device; the memory height is 0 when memory is unknown
     TimeScale scale{};
 
     double lanesTop() const { return headerHeight + axisHeight; }
@@ -102,7 +104,7 @@ void drawTexture(const Scene& scene, SvgWriter& svg, const Rectangle& area, Op o
     }
 }
 
-// Letter over microbatch when there is room, letter alone when tight, nothing when tiny.
+// Letter over microbatch where both fit, else the letter alone, else nothing.
 void drawLetters(const Scene& scene, SvgWriter& svg, const Rectangle& area, const Task& task, Op op)
 {
     const std::string number = isUpdate(task.kind) ? std::string() : std::to_string(task.microbatch);
@@ -139,10 +141,10 @@ void drawLane(const Scene& scene, SvgWriter& svg, const Lane& lane, double top)
     for (const auto& [from, to] : lane.idle)
         svg.strokedPath(hatch({from + 1, band.y + 2, to - from - 2, band.height - 4}, 8, false), scene.theme.hairline,
                         1);
-    // What is too narrow for corners, texture and letters goes into one path per colour.
+    // Blocks too narrow for corners, texture and letters are one path per colour.
     std::string plain[opCount + 1], slower;
     for (const LaneShape& shape : lane.shapes) {
-        // A hair of background between neighbours tells equal blocks apart.
+        // A thin gap of background separates equal neighbours.
         const double width = std::max(shape.to - shape.from, 0.5);
         const double gap = shape.task == none ? 0 : width >= 5 ? 0.5 : width >= 3 ? 0.25 : 0;
         const Rectangle area{shape.from + gap, band.y, width - 2 * gap, band.height};
@@ -217,7 +219,7 @@ void drawLaneLabel(const Scene& scene, SvgWriter& svg, int device, double top)
     }
 }
 
-// A step of 1, 2 or 5 times a power of ten that leaves room for the labels.
+// A step of 1, 2 or 5 times a power of ten, wide enough for the labels.
 Nanoseconds tickStep(const TimeScale& scale)
 {
     const double wanted = static_cast<double>(scale.end - scale.begin) * 84 / scale.width;
@@ -230,7 +232,7 @@ Nanoseconds tickStep(const TimeScale& scale)
 void drawAxis(const Scene& scene, SvgWriter& svg)
 {
     const Nanoseconds step = tickStep(scene.scale);
-    // One unit for the whole axis: the largest of which the range has at least two.
+    // One unit for the whole axis: the largest that fits the range at least twice.
     const Nanoseconds range = scene.scale.end - scene.scale.begin;
     const auto [unit, name] = range >= 2'000'000'000 ? std::pair{1e9, "s"}
                               : range >= 2'000'000   ? std::pair{1e6, "ms"}
@@ -334,7 +336,7 @@ void drawMemory(const Scene& scene, SvgWriter& svg, int device, double rowTop)
     const double inset = scene.memoryHeight >= 40 ? 6 : 1;
     const Rectangle area{scene.scale.left, rowTop + inset, scene.scale.width, scene.memoryHeight - 2 * inset};
     const Bytes limit = scene.limitOf(device);
-    // All devices share one scale, so that heights can be compared; a limit far above it is only named.
+    // All devices share one scale, so that heights compare; a limit far above it is text only.
     Bytes highest = 1;
     for (int other = 0; other < scene.devices; ++other)
         highest = std::max(highest, scene.peakOf(other));
@@ -417,7 +419,7 @@ void drawFooter(const Scene& scene, SvgWriter& svg)
     if (!scene.options.measuredSource.empty())
         source = scene.options.measuredSource + ", " + source;
     source += fmt::format(" · {} blocks", scene.prediction.program.computeCount());
-    // The source gives way when the numbers need the room.
+    // The source is omitted where the numbers need its space.
     if (x + 6.3 * static_cast<double>(source.size()) < scene.width() - 16)
         svg.text(scene.width() - 16, baseline, source, {11, theme.dim, false, false, Anchor::End});
 }

@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-/// A double-quoted string that TOML and YAML read alike.
+/// A double-quoted string valid in TOML and YAML.
 std::string quotedText(const std::string& text)
 {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -24,8 +24,8 @@ std::string withoutLineBreaks(std::string text)
     return text;
 }
 
-/// Both frameworks build stages s, s + p, … on rank s unless told otherwise by the name of a built-in
-/// schedule, and with a CSV no such name may be given.
+/// Both frameworks put stages s, s + p, … on rank s; only the name of a built-in schedule changes that, which a CSV
+/// excludes.
 void warnAboutPlacement(const Schedule& schedule, std::string_view framework, Diagnostics& diagnostics)
 {
     for (int stage = 0; stage < schedule.stages(); ++stage)

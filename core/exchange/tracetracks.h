@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the writers of traces for other viewers share: which row of a device a slice stands in, what it is called there,
-// and where the arrow of a transfer ends.
+// Common to the writers of traces for other viewers: the row of a slice, its name, and the end of a transfer's arrow.
 #pragma once
 
 #include "core/program/program.h"
@@ -11,7 +10,7 @@
 
 namespace pipewright {
 
-/// Slices of a row must not overlap, or viewers drop them: each goes to the first row that is free. Asked by start.
+/// Assigns each slice to the first free row, since viewers drop overlapping slices. Call in order of start.
 class FreeRows {
 public:
     std::size_t rowFor(Nanoseconds start, Nanoseconds end);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// 1F1B without a flush, with U blocks inserted after every `accumulate` backwards. O(blocks).
 #include "core/families/asynchronous.h"
 
 #include "core/schedule/weightrules.h"

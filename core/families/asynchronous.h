@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the asynchronous families share: 1F1B in one long run that is filled once and drained once, with an update
-// of each stage behind every `accumulate` backwards. They differ in the weights their blocks read.
+// Common to the asynchronous families: one long 1F1B run that fills and drains once, with an update of each stage after
+// every `accumulate` backwards. The families differ in the weight versions that their blocks read.
 #pragma once
 
 #include "core/families/orders.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The table of families and the checks that all of them share.
 #include "core/families/family.h"
 
 #include <fmt/format.h>

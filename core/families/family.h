@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The published schedules. A family is a name, its preconditions and a function that writes the order;
-// adding one means adding a file to this folder and a line to the table in families.cpp.
+// The published schedules. A family is a name, its preconditions and a function that writes the order; adding one means
+// adding a file to this folder and a line to the table in families.cpp.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -23,14 +23,14 @@ struct StageTimes {
 
 inline constexpr int defaultSequencePieces = 4;
 
-/// N workers' microbatches on N stages, in one of the ways of arXiv 2403.08837.
+/// N workers' microbatches on N stages, in one of the layouts of arXiv 2403.08837.
 enum class WorkerLayout : std::uint8_t {
     Pipeline, ///< stage j on device j, for all workers
     Workers,  ///< worker i on device i, with all stages
     Single,   ///< all on one device
     Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N
               ///< * N
-    Sharded,  ///< as Workers, but a stage's states are on one device and hop to whoever works on the stage next
+    Sharded,  ///< as Workers, but a stage's state is on one device at a time and moves to the next that runs the stage
 };
 inline constexpr int workerLayoutCount = 5;
 std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle", "sharded"
@@ -50,22 +50,21 @@ struct FamilyParameters {
     /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
     /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
     Bytes saved = 0, savedForWeightGrad = 0;
-    /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
-    /// update where the family lets them be chosen.
+    /// Families that update within the run: settings of their weight rule, and microbatches per update where
+    /// selectable.
     WeightPolicy weights{};
     std::optional<Optimizer> optimizer; ///< the family's usual one when unset
     std::optional<int> accumulate;
-    /// Data parallel training: where the workers' blocks run, and how many workers, when that does not follow from
-    /// the devices.
+    /// Data parallel training: the layout, and the number of workers when it does not follow from the devices.
     WorkerLayout layout = WorkerLayout::Pipeline;
     std::optional<int> workers;
-    /// Asked now and then by the family that tries thousands of orders (v-auto): true ends it with the best so far.
+    /// Polled by v-auto, which tries thousands of orders: true ends it with the best so far.
     std::function<bool()> stop{};
 };
 
-/// How a family finds its order, by growing effort. All that search look at times and at the memory limit.
+/// How a family finds its order, by growing effort. All but None use times and the memory limit.
 enum class FamilySearch : std::uint8_t {
-    None,   ///< a rule writes it
+    None,   ///< by a fixed rule
     Few,    ///< a few tries of a heuristic, or none where a written order fits (zb-v)
     Placed, ///< block by block, over many settings of a heuristic (zb-auto)
     Tried,  ///< thousands of orders (v-auto); asks FamilyParameters::stop
@@ -82,22 +81,22 @@ struct Family {
     Diagnostics (*check)(const FamilyParameters&);
     /// Called only with parameters that passed the checks.
     Schedule (*make)(const FamilyParameters&);
-    // What only some families have; set by name in their lines.
+    // Properties of some families, set by name in the table.
     FamilySearch search = FamilySearch::None;
     bool cutsSequences = false;                        ///< takes FamilyParameters::pieces
     bool accumulates = false;                          ///< takes FamilyParameters::accumulate
     bool dataParallel = false;                         ///< takes FamilyParameters::layout and workers
     bool cyclic = false;                               ///< its workers start one after the other
     bool updates = false;                              ///< has U blocks, and takes FamilyParameters::weights
-    Optimizer usualOptimizer = Optimizer::SgdMomentum; ///< where none is asked for
-    bool anyOptimizer = true;                          ///< its rule can follow whatever optimizer trains
+    Optimizer usualOptimizer = Optimizer::SgdMomentum; ///< unless another one is given
+    bool anyOptimizer = true;                          ///< its weight rule works with every optimizer
 };
 
 std::span<const Family> families();
 const Family* findFamily(std::string_view name); ///< nullptr when unknown
 
-/// Checks the parameters and makes the schedule. Throws Error naming the option at fault, or listing
-/// the known families when `name` is none of them.
+/// Checks the parameters and makes the schedule. Throws Error naming the option at fault, or listing the known families
+/// when `name` is none of them.
 Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters);
 
 } // namespace pipewright

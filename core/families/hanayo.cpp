@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Hanayo (arXiv 2308.15762): the stages run in w waves, down the devices and back up, 2w chunks on each.
-// Every device takes what is ready when it is free: backwards before forwards, and of the forwards the one
-// that is furthest along. No device keeps more activations than 1F1B's p microbatches: a forward waits when it
-// would take the room that the oldest microbatch still needs, which therefore always gets through. A forward
-// counts one unit and a backward two. O(blocks x log(microbatches in flight)).
+// Hanayo (arXiv 2308.15762): the stages run in w waves, down the devices and back up, 2w chunks on each. Every device
+// takes what is ready when it is free: backwards before forwards, and of the forwards the one that is furthest along.
+// No device keeps more activations than 1F1B's p microbatches: a forward waits when it would take the room that the
+// oldest microbatch still needs, which therefore always gets through. A forward counts one unit and a backward two.
+// O(blocks x log(microbatches in flight)).
 #include "core/families/orders.h"
 
 #include <fmt/format.h>
@@ -138,7 +138,7 @@ private:
         return nullptr;
     }
 
-    /// Any microbatch but the oldest leaves the room that the oldest has yet to fill on this device.
+    /// Every microbatch but the oldest leaves the memory that the oldest still needs on this device.
     bool fits(std::size_t device, int microbatch) const
     {
         const int chunks = m_stages / m_devices;
@@ -160,9 +160,9 @@ private:
     }
 
     int m_devices, m_microbatches, m_stages;
-    int m_inFlight; ///< microbatches on their way at most; half as many again as 1F1B's p fill the waves well
+    int m_inFlight; ///< largest number of microbatches in flight: 1.5 times 1F1B's p fills the waves well
     int m_admitted = 0;
-    int m_oldest = 0; ///< microbatch on its way
+    int m_oldest = 0; ///< microbatch in flight
     std::vector<bool> m_finished;
     std::vector<int> m_live;                    ///< activations per device
     std::vector<int> m_forwards;                ///< [microbatch][device] done

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Placements and the two list patterns of the papers: alternate F and B, and zero-bubble. O(blocks of a device).
 #include "core/families/orders.h"
 
 #include <fmt/format.h>

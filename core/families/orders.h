@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Words that the family files share: placements, and a device's list under construction.
+// Helpers of the family files: placements, and builders of a device's list.
 #pragma once
 
 #include "core/families/family.h"
@@ -20,7 +20,7 @@ Diagnostics checkTwoWays(const FamilyParameters&);
 /// No preconditions beyond the common ones.
 Diagnostics alwaysFine(const FamilyParameters&);
 
-/// Appends blocks of one stage; counts what it has placed, so that "the next F" needs no index.
+/// Appends blocks of one stage and counts them, so that "the next F" needs no index.
 class LaneBuilder {
 public:
     LaneBuilder(std::vector<Block>& lane, int stage, int microbatches);
@@ -35,12 +35,12 @@ private:
     int m_placed[opCount] = {};
 };
 
-/// A device's 1F1B list with `warmUp` forwards before the first backward (arXiv 2006.15704 and Megatron):
-/// then one backward and one forward in turn, then the backwards left.
+/// A device's 1F1B list with `warmUp` forwards before the first backward (arXiv 2006.15704 and Megatron): then one
+/// backward and one forward in turn, then the backwards left.
 std::vector<Block> alternate(int stage, int microbatches, int warmUp);
 
-/// The handcrafted zero-bubble list (arXiv 2401.10241): `warmUp` forwards; then for each microbatch an I,
-/// a W whenever more than `delay` of them are owed, and the next F; then the Ws left.
+/// The handcrafted zero-bubble list (arXiv 2401.10241): `warmUp` forwards; then for each microbatch an I, a W whenever
+/// more than `delay` of them are owed, and the next F; then the Ws left.
 std::vector<Block> zeroBubble(int stage, int microbatches, int warmUp, int delay);
 
 } // namespace pipewright

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Converts times and bytes of the parameters into the units that the searching families count in. O(stages).
 #include "core/families/searchinputs.h"
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ Diagnostics checkSearchInputs(const FamilyParameters& parameters, int chunks, do
     const double microbatches = parameters.memoryLimit.value_or(1.0) * parameters.devices;
     if (microbatches * (1 + 1e-12) < leastMicrobatches)
         bad("--memory-limit",
-            fmt::format("{}x leaves room for {:.2f} microbatches on a device", parameters.memoryLimit.value_or(1.0),
+            fmt::format("{}x holds {:.2f} microbatches on a device", parameters.memoryLimit.value_or(1.0),
                         microbatches),
             fmt::format("use at least {:.4f}x", std::ceil(leastMicrobatches / parameters.devices * 1e4) / 1e4));
     return diagnostics;

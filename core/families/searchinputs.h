@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the searching families read from their parameters: pass times per stage and the memory that every
-// pass takes or gives back. The zero-bubble papers count memory in steps: F takes M_B, I gives back what W
-// does not need, and W gives back the rest, M_W.
+// Inputs of the searching families: pass times per stage and the memory that each pass allocates or frees. As in the
+// zero-bubble papers, F allocates M_B, I frees what W does not need, and W frees the rest, M_W.
 #pragma once
 
 #include "core/families/family.h"
@@ -25,11 +24,11 @@ struct ActivationSteps {
     ActivationSteps(const FamilyParameters& parameters, int chunks);
 };
 
-/// The parameters must give one time per stage or none, sensible bytes, and a limit of at least
-/// `leastMicrobatches` on a device.
+/// Checks that there are times for all stages or none, that bytes are consistent, and that the limit allows
+/// `leastMicrobatches` per device.
 Diagnostics checkSearchInputs(const FamilyParameters& parameters, int chunks, double leastMicrobatches);
 
-/// How many chunk activations the limit allows a device, released by W; unlimited: `most`.
+/// Chunk activations that the limit allows per device, freed by W; unlimited: `most`.
 int chunkLimit(const FamilyParameters& parameters, int chunks, int most);
 
 } // namespace pipewright

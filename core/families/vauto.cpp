@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The adaptive V search (arXiv 2405.15362, section 3 and appendix A): building blocks in a V with every
-// distance between neighbouring devices that repeats without collision, two distances per block, each made a
-// schedule and judged by the given times. The heuristic of zb-v competes when it keeps within the same limit.
-// A live chunk counts until its W. The best for k chunks and equal times has a bubble of max(0, 6p - 1 - 3k) passes.
+// The adaptive V search (arXiv 2405.15362, section 3 and appendix A): building blocks in a V with every collision-free
+// pair of distances between neighbouring devices, each unrolled and timed with the given times. The heuristic of zb-v
+// competes within the same limit. A live chunk counts until its W. The best for k chunks and equal times has a bubble
+// of max(0, 6p - 1 - 3k) passes.
 #include "core/families/orders.h"
 #include "core/families/vlanes.h"
 #include "core/families/zbvheuristic.h"
@@ -45,8 +45,8 @@ void placeWeights(Cells& cells)
     }
 }
 
-/// From device to device the legs down the V shift by `distance` cells and the legs up by one cell back;
-/// behind device `turn` the second distance holds. False on a collision.
+/// From device to device the legs down the V shift by `distance` cells and the legs up by one cell back; behind device
+/// `turn` the second distance holds. False on a collision.
 bool fillCells(std::vector<Cells>& cells, int firstDistance, int secondDistance, int turn)
 {
     for (std::size_t d = 1; d < cells.size(); ++d) {
@@ -119,7 +119,7 @@ VLanes repeat(const Stamp& stamp, int microbatches)
     return lanes;
 }
 
-/// What decides the order on every device: the distances between its passes. FNV-1a.
+/// FNV-1a hash of the distances between passes, which determine the order on every device.
 std::uint64_t fingerprint(const Stamp& stamp)
 {
     std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -129,7 +129,7 @@ std::uint64_t fingerprint(const Stamp& stamp)
     return hash;
 }
 
-/// What makes one block of the search: the first device's cells and the two distances.
+/// The parameters of one candidate: the first device's cells and the two distances.
 struct Form {
     int firstDistance, secondDistance, turn;
     int back, gradient, last; ///< cells of the second forward and of the two gradients; the first forward has 0
@@ -212,7 +212,7 @@ private:
                                     return;
     }
 
-    /// The span of the form's schedule, unless it has none within the limit or is known to be no better.
+    /// The span of the candidate's schedule; nothing when it exceeds the limit or a bound rules it out.
     std::optional<Nanoseconds> tryForm(const Form& form)
     {
         m_cells.front() = {0, form.back, form.gradient, form.last, 0, 0};
@@ -276,7 +276,7 @@ private:
     VReorder m_reorder;
     VClock m_clock;
     VTimes m_times;
-    std::vector<Cells> m_cells; ///< of the form in work
+    std::vector<Cells> m_cells; ///< of the current candidate
     Nanoseconds m_ideal = 0;
     Nanoseconds m_equalPass = 0; ///< the pass time when all are equal and the bound on the bubble holds
     std::unordered_set<std::uint64_t> m_seen;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Times lanes by sweeps down and up the V: a device runs until it waits for a neighbour. Amortised O(passes).
 #include "core/families/vlanes.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
     m_devices.resize(static_cast<std::size_t>(devices));
     for (int i = 0; i < devices; ++i) {
         const auto d = static_cast<std::size_t>(i);
-        // What a leg waits for: the same leg at a neighbour, or the leg before it here where the V turns.
+        // A leg depends on the same leg of a neighbour or, where the V turns, on the previous leg of this device.
         const auto at = [&](std::uint8_t leg, int owner) {
             return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches;
         };
@@ -90,7 +91,7 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
             (*start)[d].resize(lanes.lanes[d].size());
     }
 
-    // A device goes on until it waits for a neighbour; sweeps down and up the V wake it again.
+    // A device runs until it waits for a neighbour; sweeps down and up the V resume it.
     const auto advance = [&](int number) {
         const auto d = static_cast<std::size_t>(number);
         Device& device = m_devices[d];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A V schedule under construction by the adaptive search: per device the passes in order, each known by its
-// leg alone, since every leg takes the microbatches in turn. One byte per pass, so that thousands of
-// candidates can be made and judged. Squeezing is a longest path, O(passes).
+// A V schedule under construction by the adaptive search: per device the passes in order. A pass is one byte, its leg,
+// since every leg takes the microbatches in order; so thousands of candidates can be built and timed. Squeezing is a
+// longest path, O(passes).
 #pragma once
 
 #include "core/families/family.h"
@@ -40,8 +40,8 @@ struct VLanes {
     std::vector<std::vector<Block>> blocks() const;
 };
 
-/// Runs the lanes against each other. Gives the longest span of a device, and nothing when they block each other
-/// or a pass stands before its data. `start`, if given, takes the start of every pass, lane after lane.
+/// Times the lanes. Returns the longest span of a device, or nothing on a deadlock. `start`, if given, receives the
+/// start of every pass, lane by lane.
 class VClock {
 public:
     std::optional<Nanoseconds> run(const VLanes& lanes, const VTimes& times, Nanoseconds transfer,
@@ -55,7 +55,7 @@ private:
         Nanoseconds free = 0, first = 0;          ///< the end of its last pass, the start of its first
         const Nanoseconds* waitsFor = nullptr;
         std::array<const Nanoseconds*, vPasses> source{}; ///< per microbatch, the end that a pass waits for …
-        std::array<Nanoseconds, vPasses> delay{};         ///< … and how long its result is under way
+        std::array<Nanoseconds, vPasses> delay{};         ///< … and its transfer time
         std::array<Nanoseconds, vPasses> duration{};
         std::array<Nanoseconds*, gradientBack + 1> end{}; ///< its own part of m_end
     };
@@ -71,16 +71,16 @@ inline int constructed(int devices, int microbatches)
     return microbatches > 2 * devices ? microbatches : 2 * devices;
 }
 
-/// From a block stamped in order to a schedule (arXiv 2405.15362, section 4): reorder warm-up, leave surplus
-/// microbatches out, reorder cool-down, fill the holes, deal W out anew. Nothing when the block does not lend
-/// itself to it or needs more than `limit` chunk activations.
+/// From a repeated building block to a schedule (arXiv 2405.15362, section 4): reorder warm-up, drop surplus
+/// microbatches, reorder cool-down, fill idle cells, reassign W. Nothing when a step fails or more than `limit` chunk
+/// activations are needed.
 class VReorder {
 public:
     VReorder(int devices, int microbatches, int limit);
     std::optional<VLanes> run(VLanes stamped, int stampedPeak);
 
 private:
-    using Cells = std::vector<VLanes::Lane>; ///< lanes with their holes
+    using Cells = std::vector<VLanes::Lane>; ///< lanes with idle cells
 
     void reorderWarmUp(VLanes& lanes, int peak) const;
     void leaveSurplusOut(VLanes& lanes, int peak) const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The reordering steps of arXiv 2405.15362, section 4, on lanes of one byte per pass: warm-up, cool-down, idle cells,
+// then W. Filling idle cells costs O(cells × legs); the other steps are O(passes).
 #include "core/families/vlanes.h"
 
 #include <algorithm>
@@ -42,8 +44,8 @@ std::optional<VLanes> VReorder::run(VLanes lanes, int stampedPeak)
     return lanes;
 }
 
-/// Before the first gradient of the way back: forwards first, as many as memory holds and so that the first
-/// gradients follow each other directly; then gradient, W and a forward in turn.
+/// Up to the first gradient of the upward leg: forwards first, as many as memory holds, so that the first gradients are
+/// consecutive; then gradient, W and forward in turn.
 void VReorder::reorderWarmUp(VLanes& lanes, int peak) const
 {
     for (int d = 0; d < m_devices; ++d) {
@@ -79,14 +81,14 @@ void VReorder::reorderWarmUp(VLanes& lanes, int peak) const
             put(weightFirst);
             put(left[forwardBack] > 0 ? forwardBack : forwardFirst);
             if (begin.size() == before)
-                break; // a W of the way back: cannot be, its gradient comes later
+                break; // W of the upward leg: its gradient comes later
         }
         std::copy(begin.begin(), begin.end(), lane.begin());
     }
 }
 
-/// Drops the microbatches made for construction only. Where memory then has room to spare, the first weight
-/// gradients make way for what others wait for.
+/// Drops the microbatches added for construction. With spare memory the first weight gradients are postponed in favour
+/// of passes that others wait for.
 void VReorder::leaveSurplusOut(VLanes& lanes, int peak) const
 {
     for (VLanes::Lane& lane : lanes.lanes) {
@@ -96,11 +98,11 @@ void VReorder::leaveSurplusOut(VLanes& lanes, int peak) const
     lanes.microbatches = m_microbatches;
     if (m_microbatches > m_devices || 2 * m_microbatches > m_limit)
         return;
-    const int room = std::min(2 * m_devices, peak);
+    const int most = std::min(2 * m_devices, peak);
     for (int d = 0; d < m_devices; ++d) {
         VLanes::Lane& lane = lanes.lanes[d];
         VLanes::Lane late;
-        int spare = room - lanes.peak(d);
+        int spare = most - lanes.peak(d);
         std::erase_if(lane, [&](std::uint8_t pass) {
             if (spare <= 0 || !isWeightGrad(pass))
                 return false;
@@ -166,7 +168,7 @@ bool VReorder::reorderCoolDown(VLanes& lanes)
                 return false;
 
         const auto lastWeight = std::find_if(lane.rbegin(), lane.rend(), isWeightGrad);
-        const std::size_t free = static_cast<std::size_t>(lane.rend() - lastWeight); // first cell behind the last W
+        const std::size_t free = static_cast<std::size_t>(lane.rend() - lastWeight); // first cell after the last W
         int owedFirst = 0, owedBack = 0;
         for (std::size_t t = 0; t < lane.size(); ++t) {
             const std::uint8_t pass = lane[t];
@@ -212,7 +214,7 @@ void VReorder::toLanes(const Cells& cells, VLanes& lanes) const
     }
 }
 
-/// From left to right, a hole takes the first pass of any leg behind it that may run there, all others staying.
+/// From left to right, an idle cell takes the first later pass of any leg that may run there.
 void VReorder::fillHoles(Cells& cells, int peak) const
 {
     const int last = m_devices - 1;
@@ -244,8 +246,8 @@ void VReorder::fillHoles(Cells& cells, int peak) const
         alive[d] += pass <= forwardBack ? 1 : isWeightGrad(pass) ? -1 : 0;
     };
 
-    // Where each leg's next pass stands; only these can move, for the passes of a leg keep their order. And for
-    // every cell, where the leg goes on behind it.
+    // Position of each leg's next pass: only these can move, as a leg keeps its order. For every cell, the next cell of
+    // its leg.
     std::vector<std::array<std::size_t, vPasses>> next(cells.size());
     std::vector<std::vector<std::uint32_t>> following(cells.size(), std::vector<std::uint32_t>(width));
     for (std::size_t d = 0; d < cells.size(); ++d) {
@@ -256,7 +258,7 @@ void VReorder::fillHoles(Cells& cells, int peak) const
                 next[d][pass] = t;
             }
     }
-    // Would one forward more be alive anywhere between the hole and the pass than the peak allows?
+    // True when moving a forward would exceed the peak between the idle cell and the pass.
     const auto exceeds = [&](std::size_t d, std::size_t hole, std::size_t from) {
         int now = alive[d] + 1;
         for (std::size_t k = hole + 1; now <= peak && k < from; ++k)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Data parallel and cyclic workers (arXiv 2403.08837): every block has a time step in closed form; each device's blocks
+// are sorted by it. O(blocks log blocks).
 #include "core/families/workers.h"
 
 #include "core/families/asynchronous.h"
@@ -83,7 +85,7 @@ Diagnostics checkWorkers(const FamilyParameters& p, bool cyclic)
 
 namespace {
 
-/// A block and when it runs; of one time step forwards come first, as all are live during it, and updates last.
+/// A block and its time step; within a step forwards come first, since all are live during it, and updates last.
 struct Timed {
     std::int64_t time;
     int rank;
@@ -127,7 +129,7 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
     std::vector<std::vector<int>> turns;
     for (int stage = 0; stage < workers; ++stage) {
         turns.push_back(turnsOf(p.layout, stage, workers, cyclic));
-        // The last worker's, where the gradient sum ends; sharded, where it hops next, one stage on each device.
+        // The last worker's device, where the gradient sum ends; sharded: the next device of the stage's state.
         schedule.deviceOfStage.push_back(p.layout == WorkerLayout::Sharded ? workers - 1 - stage : turns.back().back());
     }
     if (p.layout != WorkerLayout::Pipeline && p.layout != WorkerLayout::Single)
@@ -155,7 +157,7 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
         for (const Timed& timed : lane)
             blocks.push_back(timed.block);
     }
-    // The workers start one after the other; from then on none of them ever waits.
+    // The workers start one after the other and never wait afterwards.
     const int share = p.layout == WorkerLayout::Workers || p.layout == WorkerLayout::Sharded ? workers : 1;
     const Nanoseconds apart = (p.forward + p.inputGrad + p.weightGrad) / share;
     if (cyclic && p.layout != WorkerLayout::Single && apart > 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// ZB-1p, ZB-2p and everything between (arXiv 2401.10241, section 3.1): one greedy pass over the microbatches
-// places F and I as early as memory allows and lets W fill the gaps. Three yes-or-no choices of the greedy
-// make eight schedules; the one of least span wins. Each is O(devices x microbatches).
+// ZB-1p, ZB-2p and everything between (arXiv 2401.10241, section 3.1): one greedy pass over the microbatches places F
+// and I as early as memory allows and lets W fill the gaps. Three yes-or-no choices of the greedy make eight schedules;
+// the one of least span wins. Each is O(devices x microbatches).
 #include "core/families/orders.h"
 #include "core/families/searchinputs.h"
 
@@ -18,7 +18,7 @@ struct Choices {
     bool fillGreedily;     ///< W also fills gaps shorter than itself that would not be the worst bubble anyway
 };
 
-/// What the eight runs share.
+/// Inputs of all eight runs.
 struct Problem {
     int stages, microbatches;
     std::vector<StageTimes> times;
@@ -36,7 +36,7 @@ struct Problem {
     }
 };
 
-/// A device with the stage on it, at the point that the greedy has reached.
+/// The state of a device and its stage in the greedy construction.
 struct Lane {
     std::vector<Op> ops;
     std::vector<Nanoseconds> forwardEnd, inputGradEnd; ///< per microbatch
@@ -85,7 +85,7 @@ private:
     Lane& lane(int stage) { return m_lanes[stage]; }
     Nanoseconds time(Op op, int stage) const { return m_problem.time(op, stage); }
 
-    /// When the input of this stage's next F or I is there.
+    /// Arrival time of the input of this stage's next F or I.
     Nanoseconds arrival(Op op, int stage)
     {
         const Lane& l = lane(stage);
@@ -117,15 +117,15 @@ private:
         }
     }
 
-    /// Every stage's first F; then as many more as fit into memory and before the first I arrives, each
-    /// stage fewer than the one before it; then every stage's first I.
+    /// Every stage's first F; then as many more as fit into memory and before the first I arrives, each stage fewer
+    /// than the one before it; then every stage's first I.
     void warmUp()
     {
         const int last = m_problem.stages - 1;
         for (int s = 0; s <= last; ++s)
             put(s, Op::F);
         std::vector<int> extra(m_lanes.size(), 0);
-        Nanoseconds gradient = lane(last).end + time(Op::I, last); // when the stage behind has its first I done
+        Nanoseconds gradient = lane(last).end + time(Op::I, last); // end of the next stage's first I
         for (int s = last - 1; s >= 0; --s) {
             const Nanoseconds due = gradient + m_problem.transfer, forward = time(Op::F, s);
             Nanoseconds end = lane(s).end;
@@ -150,7 +150,7 @@ private:
             put(s, Op::I);
     }
 
-    /// May this stage leave its next F out in this round without a bubble, or without the worst one?
+    /// True when this stage can skip its next F in this round without a bubble, or without the worst one.
     bool leavesForwardOut(int stage)
     {
         const Lane& here = lane(stage);
@@ -160,7 +160,7 @@ private:
         const Nanoseconds needed = behind.end + time(Op::F, stage + 1) + time(Op::I, stage + 1) + m_problem.transfer;
         if (here.end >= needed)
             return true;
-        Nanoseconds freeing = 0; // the Ws that would have to make room first
+        Nanoseconds freeing = 0; // the Ws that must run first to free memory
         std::int64_t memory = here.memory + m_problem.memory.forward;
         for (int w = here.weightGrads; memory > m_problem.memory.limit && w < here.inputGrads; ++w) {
             freeing += time(Op::W, stage);
@@ -171,7 +171,7 @@ private:
         return needed - here.end <= m_maxBubble - here.bubble;
     }
 
-    bool makeRoom(int stage, Op op)
+    bool freeMemory(int stage, Op op)
     {
         Lane& l = lane(stage);
         while (l.memory + m_problem.step(op) > m_problem.memory.limit) {
@@ -202,7 +202,7 @@ private:
         for (int s = 0; s < m_problem.stages; ++s) {
             if (!places[s])
                 continue;
-            if (!makeRoom(s, Op::F))
+            if (!freeMemory(s, Op::F))
                 return false;
             if (s > 0)
                 fillGap(s, Op::F);
@@ -214,11 +214,11 @@ private:
     bool placeInputGrads()
     {
         for (int s = m_problem.stages; s-- > 0;) {
-            if (!makeRoom(s, Op::I))
+            if (!freeMemory(s, Op::I))
                 return false;
             if (s + 1 < m_problem.stages)
                 fillGap(s, Op::I);
-            if (s == 0 && lane(0).forwards == m_problem.microbatches) // nobody waits for stage 0 any more
+            if (s == 0 && lane(0).forwards == m_problem.microbatches) // no stage waits for stage 0 any more
                 while (lane(0).owesWeightGrad())
                     put(0, Op::W);
             put(s, Op::I);

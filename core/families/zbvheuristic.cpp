@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The greedy heuristic of arXiv 2401.10241, section 6 (ZB-V): places passes event by event on all devices, with W in
+// gaps, for each combination of yes-or-no choices and repeated with the bubbles of the last run allowed. O(devices ×
+// microbatches) per run.
 #include "core/families/zbvheuristic.h"
 
 #include <algorithm>
@@ -9,8 +12,8 @@ namespace pipewright {
 
 namespace {
 
-/// The passes of a microbatch in the order of their data: forward down and up the V, gradient down and up.
-/// On device i they belong to stages i, 2p-1-i, 2p-1-i and i. Each is followed by its number of places.
+/// The passes of a microbatch in the order of their data: forward down and up the V, gradient down and up. On device i
+/// they belong to stages i, 2p-1-i, 2p-1-i and i. Each is followed by its number of places.
 enum Leg { forwardDown, forwardUp, gradientDown, gradientUp, legs };
 
 constexpr Nanoseconds notYet = -1;
@@ -52,7 +55,7 @@ struct VLane {
 
 class Run {
 public:
-    /// `approved`: bubbles of an earlier run, per device, that this one may have without harm; or none.
+    /// `approved`: bubbles per device of an earlier run, which this one may have as well; or empty.
     Run(const VProblem& problem, VChoices choices, const std::vector<Nanoseconds>& approved)
         : m_problem(problem), m_choices(choices), m_approved(approved),
           m_lanes(static_cast<std::size_t>(problem.devices))
@@ -102,14 +105,14 @@ private:
     const VLane& lane(int device) const { return m_lanes[device]; }
     int last() const { return m_problem.devices - 1; }
 
-    /// The device that a leg comes from, the neighbour above or below; -1 where the leg begins.
+    /// The neighbour that a leg comes from; -1 where the leg begins.
     int source(Leg leg, int device) const
     {
         if (leg == forwardDown || leg == gradientDown)
             return device - 1;
         return device < last() ? device + 1 : -1;
     }
-    /// When the neighbour's result for the next pass of this leg was made; notYet when it was not.
+    /// End of the neighbour's pass that this leg needs next; notYet when it has not run.
     Nanoseconds madeAt(Leg leg, int device) const
     {
         const int from = source(leg, device);
@@ -159,7 +162,7 @@ private:
         return m_problem.timesOf(l.owed[l.firstOwed], device).weightGrad;
     }
 
-    void makeRoom(int device, std::int64_t step)
+    void freeMemory(int device, std::int64_t step)
     {
         while (lane(device).memory + step > m_problem.memory.limit) {
             if (!lane(device).owesWeightGrad()) {
@@ -170,8 +173,8 @@ private:
         }
     }
 
-    /// W before a pass that would wait: as many as fit, and one more where that is asked for or where the
-    /// wait would become the worst bubble.
+    /// Runs W before a pass that would wait: as many as fit, and one more on request or where the wait would become the
+    /// worst bubble.
     void fillGap(Leg leg, int device, bool evenIfTooShort)
     {
         const Nanoseconds made = madeAt(leg, device);
@@ -203,7 +206,7 @@ private:
             }
             put(forwardUp, d);
         }
-        // Level the devices: each gets as many forwards as the one before it, alternating between the chunks.
+        // Give each device as many forwards as the one before it, alternating between the chunks.
         Leg leg = forwardDown;
         for (int d = 1; d <= last(); ++d)
             while (m_fits && isBehind(d)) {
@@ -226,7 +229,7 @@ private:
     void gradientRound()
     {
         for (int d = 0; m_fits && d <= last(); ++d)
-            makeRoom(d, m_problem.memory.inputGrad);
+            freeMemory(d, m_problem.memory.inputGrad);
         std::vector<int> up, down;
         for (int d = 0; d <= last(); ++d) {
             const bool goesUp = lane(d).count(gradientUp) < lane(d).count(gradientDown)
@@ -261,7 +264,7 @@ private:
                 leg = forwardDown;
             else
                 continue;
-            makeRoom(d, m_problem.memory.forward);
+            freeMemory(d, m_problem.memory.forward);
             if (!m_fits)
                 return;
             fillGap(leg, d, m_choices.fillBeforeForward);
@@ -278,7 +281,7 @@ private:
     bool m_fits = true;
 };
 
-/// Runs once, then again with each run's bubbles approved for the next, as long as the worst one shrinks.
+/// Repeats the run with the previous run's bubbles approved while the largest bubble shrinks.
 std::optional<VOrder> refined(const VProblem& problem, VChoices choices)
 {
     std::optional<VOrder> best;

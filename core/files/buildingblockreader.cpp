@@ -15,10 +15,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int latest = 1'000'000; // offsets beyond are typing errors
+constexpr int latest = 1'000'000; // larger offsets count as typing errors
 
-/// Where checkBlock() found a fault ("I3", "device 0, F0 and W0", "microbatches", "block") in the file: of two
-/// passes that meet, the second.
+/// JSON pointer of a place named by checkBlock() ("I3", "device 0, F0 and W0", "microbatches", "block"); of two
+/// colliding passes the second.
 std::string pointerTo(const std::string& where, const std::string& block)
 {
     if (where == "microbatches")
@@ -59,7 +59,7 @@ public:
         reader.read("reorder", repeated.reorder);
         readPasses(reader, block);
         reader.finish();
-        result.schedule.microbatches = repeated.microbatches; // what the rest of the file is checked against
+        result.schedule.microbatches = repeated.microbatches; // the rest of the file is checked against it
         result.schedule.deviceOfStage = block.deviceOfStage;
         result.schedule.backward = block.backward;
         if (m_diagnostics.size() != before)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The building block of a design file (its keys: designfile.h), read and unrolled. What the block itself does
-// wrong, such as two passes in one cell, is reported at the line of the pass.
+// The building block of a design file (its keys: designfile.h), read and unrolled. Faults of the building block, such
+// as two passes in one cell, are reported at the line of the pass.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"

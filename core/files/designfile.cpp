@@ -64,7 +64,7 @@ OrderedJson blockToJson(const RepeatedBlock& repeated)
     return json;
 }
 
-/// One string per block; the two of an overlapped pair in one, joined by "&".
+/// One string per block; an overlapped pair is one string, joined by "&".
 OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap>& overlaps)
 {
     OrderedJson blocks = OrderedJson::array();
@@ -93,7 +93,8 @@ OrderedJson weightsToJson(const WeightPolicy& weights)
     return json;
 }
 
-/// What the block says by itself is left out; `unrolled` is null when there is none, or none that unrolls.
+/// Keys that equal the unrolled building block's are left out; `unrolled` is null without a building block that
+/// unrolls.
 OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
     OrderedJson json;
@@ -129,7 +130,7 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     return json;
 }
 
-/// Nothing when there is no block, or one that cannot be unrolled, which is then not worth keeping.
+/// Nothing without a building block, or for one that cannot be unrolled, which is not stored.
 std::optional<Schedule> unrolledBlock(const Design& design)
 {
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Designs as JSON files. Reading is strict: an unknown key, a wrong type or an impossible value is a
-// diagnostic that names file and line. Writing is atomic (a temporary file in the same folder, renamed).
+// Designs as JSON files. Reading is strict: an unknown key, a wrong type or an impossible value is a diagnostic that
+// names file and line. Writing is atomic (a temporary file in the same folder, renamed).
 //
 // A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
 //
@@ -16,9 +16,8 @@
 //     "B": […],                    of a full one
 //     "lengths": {"F": […], "B": […]}   of a full one; 1 and 2 units when left out
 //   }
-//
-// Then "schedule" may be left out, and each of its keys; what is not there is taken from the unrolled block. An
-// "order" that is there counts, and the block is only kept.
+// Then "schedule" and each of its keys are optional and default to the unrolled building block. A given "order" takes
+// precedence, and the building block is only stored.
 #pragma once
 
 #include "core/design/design.h"
@@ -29,8 +28,8 @@
 namespace pipewright {
 
 std::string designToJson(const Design& design);
-/// `where` names the text in diagnostics ("design.json" gives "design.json:12"). Throws Error. Checks form
-/// and ranges only; whether the schedule can run is validate()'s business.
+/// `where` names the text in diagnostics ("design.json" gives "design.json:12"). Throws Error. Checks form and ranges
+/// only; whether the schedule can run is validate()'s business.
 Design designFromJson(std::string_view text, const std::string& where);
 
 Design readDesign(const std::string& path);

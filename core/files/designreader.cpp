@@ -173,7 +173,7 @@ void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
     }
 }
 
-/// A further replica has every stage on a device of the design, so that nobody need ask before looking a block's up.
+/// Every stage of a further replica is on a device of the design, so that lookups need no check.
 void checkReplicaPlacement(Reading& reading, const Schedule& schedule, std::size_t index)
 {
     const std::vector<int>& placement = schedule.replicaPlacements[index];
@@ -205,7 +205,7 @@ WeightPolicy readWeights(Reading& reading, const Json& value)
     return weights;
 }
 
-/// Which devices work on a stage; every microbatch's device exists, so that nobody need ask.
+/// The devices that run a stage in turn; all exist, so that lookups need no check.
 void readTurns(Reading& reading, const Json& value, Schedule& schedule)
 {
     if (value.size() != schedule.deviceOfStage.size()) {
@@ -230,7 +230,7 @@ void readTurns(Reading& reading, const Json& value, Schedule& schedule)
     }
 }
 
-/// `schedule` comes with what a building block said, or empty, and then more is required.
+/// `schedule` is an unrolled building block, or empty, and then more keys are required.
 void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
     const Presence presence = unrolled ? Presence::Optional : Presence::Required;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design together with the lines of its file, so that what validate() finds in a schedule is reported
-// at the line where that device's order stands.
+// A design together with the lines of its file, so that validate()'s diagnostics name the line of the device's order.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -19,8 +18,8 @@ struct LocatedDesign {
     std::vector<int> lineOfDevice; ///< of each device's order, from 1
     int lineOfSchedule = 1, lineOfPlacement = 1, lineOfCosts = 1, lineOfModel = 1;
 
-    /// "device 1, position 3 (B0.0): …" becomes "design.json:12: error: device 1, position 3 (B0.0): …".
-    /// Places that begin with device, stage, pin, schedule, costs or model are known; others get the file.
+    /// "device 1, position 3 (B0.0): …" becomes "design.json:12: error: device 1, position 3 (B0.0): …". Places that
+    /// begin with device, stage, pin, schedule, costs or model are known; others get the file.
     Diagnostics locate(Diagnostics diagnostics) const;
     int lineOf(std::string_view where) const; ///< 0: unknown place
 };

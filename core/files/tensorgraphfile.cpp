@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// JSON → TensorGraph and back; faults carry file and line. O(text).
 #include "core/files/tensorgraphfile.h"
 
 #include "core/base/textfile.h"
@@ -80,7 +81,7 @@ public:
     }
 
 private:
-    /// What is thrown while working on something gets its place in the file.
+    /// Adds the place in the file to errors thrown by `job`.
     template<class Job>
     bool located(const std::string& pointer, Job job)
     {
@@ -174,7 +175,7 @@ private:
         }
         for (std::size_t i = 0; i < list.size(); ++i)
             if (!readNode(list[i], fmt::format("/graph/{}", i), graph))
-                return; // what follows would only miss this node
+                return; // later faults would only follow from this one
     }
 
     bool readNode(const Json& value, const std::string& pointer, TensorGraph& graph)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is to be shared among devices, as a JSON file: a tensor graph, or a model to make one of, and a cluster.
+// The input of sharding as a JSON file: a tensor graph, or a model to make one of, and a cluster.
 //
 //   {
 //     "pipewright": 1,
@@ -15,9 +15,9 @@
 //     "cluster": {…}                    as in a design, or a preset's name
 //   }
 //
-// Attributes of an operation stand in its node ("heads": 12). Instead of "graph": "model", a shape as in a
-// design or a preset's name, with "segments" to divide its layers into; or "mlp": {"batch": 6,
-// "widths": [4, 8, 4], "activation": "gelu", "bias": true}. A design file with a model is read as well.
+// Attributes of an operation stand in its node ("heads": 12). Instead of "graph": "model", a shape as in a design or a
+// preset's name, with "segments" to divide its layers into; or "mlp": {"batch": 6, "widths": [4, 8, 4], "activation":
+// "gelu", "bias": true}. A design file with a model is read as well.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -45,7 +45,7 @@ GraphFile graphFileFromJson(std::string_view text, const std::string& where);
 GraphFile readGraphFile(const std::string& path);
 /// One stage of a design whose device is a group: its part of the model, on the group's devices. Throws Error.
 GraphFile readStageFile(const std::string& path, int stage);
-/// The graph is written out, whatever it was made of.
+/// Always writes the graph itself, also when it was made of a model.
 std::string graphFileToJson(const GraphFile& file);
 
 } // namespace pipewright

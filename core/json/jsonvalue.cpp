@@ -21,7 +21,7 @@ auto find(JsonValue::Object& members, std::string_view name)
     return std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == name; });
 }
 
-// The library prints all of it, so that numbers and texts look the same in every JSON that is written.
+// Printing is left to the library, so that numbers and texts look the same in all JSON output.
 struct ToLibrary {
     using Library = nlohmann::ordered_json;
 

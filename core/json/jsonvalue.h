@@ -18,7 +18,7 @@ namespace pipewright {
 
 class JsonValue {
 public:
-    /// What dump() does with a text that is not valid UTF-8: throw, or write a replacement character.
+    /// What dump() does with invalid UTF-8: throw, or write a replacement character.
     enum class InvalidText { Refuse, Replace };
 
     JsonValue(); ///< null
@@ -54,7 +54,7 @@ public:
     static JsonValue array();  ///< without elements
     static JsonValue object(); ///< without members
 
-    /// Makes an array of null first. Of anything else than an array: throws std::logic_error.
+    /// Turns null into an array first. Throws std::logic_error for other types.
     void push_back(JsonValue element);
     /// The member of an object, added as null when it is new. Makes an object of null first.
     JsonValue& operator[](std::string_view name);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A SAX parse over an iterator that counts lines; a value's line is stored only where it differs from its container's.
+// O(text).
 #include "core/json/locatedjson.h"
 
 #include <cstddef>
@@ -14,13 +16,13 @@ using Json = nlohmann::json;
 
 constexpr std::size_t deepest = 64;
 
-// How far the parser has read. Shared by all copies of the iterator that it makes.
+// The parser's position, shared by all copies of the iterator.
 struct Progress {
     int line = 1;
     char last = '\0';
 };
 
-// Walks the text for the parser and counts the lines it passes.
+// Iterates over the text for the parser and counts lines.
 class CountingIterator {
 public:
     using iterator_category = std::input_iterator_tag;
@@ -64,7 +66,7 @@ void appendEscaped(std::string& pointer, std::string_view key)
     }
 }
 
-// Builds the document and notes lines as the parser reports values.
+// Builds the document and records lines as the parser reports values.
 class Builder : public nlohmann::json_sax<Json> {
 public:
     Builder(LocatedJson& result, const Progress& progress) : m_result(result), m_progress(progress) {}
@@ -92,8 +94,8 @@ public:
 
     bool parse_error(std::size_t, const std::string&, const Json::exception& exception) override
     {
-        // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error …": the place is
-        // ours to say, the reason begins after the last position. A newline just read is the end of the line.
+        // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error …": keep the reason after the
+        // last position, the place is added here. A newline just read ends the line.
         std::string reason = exception.what();
         if (const std::size_t at = reason.find("syntax error"); at != std::string::npos)
             reason = reason.substr(at);
@@ -132,7 +134,7 @@ private:
             m_result.lines[m_pointer] = line;
             return &((*level.container)[level.key] = std::move(value));
         }
-        // Thousands of blocks on one line share their list's line; only what strays from it is noted.
+        // Elements on their container's line need no entry of their own.
         if (isContainer || line != level.line) {
             m_pointer += '/';
             m_pointer += std::to_string(level.container->size());
@@ -167,7 +169,7 @@ private:
 
     LocatedJson& m_result;
     const Progress& m_progress;
-    std::vector<Level> m_levels; // containers are stable: their parent grows only after they are complete
+    std::vector<Level> m_levels; // pointers stay valid: a parent grows only after its child is complete
     std::string m_pointer;       // of the value inserted last
 };
 

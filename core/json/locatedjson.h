@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// JSON that remembers where it came from: a document plus the line of each of its values, so that what is
-// wrong with a value's meaning is reported as file:line, like what is wrong with its syntax. Lines are
-// kept for the members of objects and for elements that begin a new line; everything else is on its
-// container's line. O(text), 64 levels deep at most.
+// JSON with positions: a document plus the line of each of its values, so that faults of meaning are reported as
+// file:line, like syntax errors. Lines are kept for the members of objects and for elements that begin a new line;
+// everything else is on its container's line. O(text), 64 levels deep at most.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -25,7 +24,7 @@ struct LocatedJson {
     std::string placeOf(std::string_view pointer) const; ///< "design.json:12"
 };
 
-/// Throws Error: a syntax error, a key that stands twice in one object, too many levels.
+/// Throws Error: a syntax error, a duplicate key, too many levels.
 LocatedJson parseLocatedJson(std::string_view text, std::string source);
 
 } // namespace pipewright

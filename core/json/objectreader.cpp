@@ -29,7 +29,7 @@ std::string_view describeType(const Json& value)
     }
 }
 
-// Edits (insert, delete, replace) that turn one word into the other.
+// Levenshtein distance, O(|a| × |b|).
 std::size_t distance(std::string_view a, std::string_view b)
 {
     std::vector<std::size_t> row(b.size() + 1);
@@ -58,7 +58,7 @@ std::string joined(std::span<const std::string_view> names)
 
 std::string_view nearestName(std::string_view text, std::span<const std::string_view> known)
 {
-    constexpr std::size_t longest = 64; // nothing we know is longer, and the distance is quadratic
+    constexpr std::size_t longest = 64; // no known name is longer, and the distance is quadratic
     std::string_view best;
     if (text.size() > longest)
         return best;
@@ -260,7 +260,7 @@ void ObjectReader::finish()
         if (std::find(m_known.begin(), m_known.end(), key) != m_known.end())
             continue;
         const std::string_view nearest = nearestName(key, m_known);
-        // A key with a slash has an escaped pointer; its line is then the object's, which is near enough.
+        // A key with a slash has an escaped pointer; the object's line is used then.
         fault(
             key,
             fmt::format("unknown key {}", Json(key.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),

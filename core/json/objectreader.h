@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Strict reading of one JSON object, field by field. Every fault becomes a diagnostic with file and line
-// in the shared list, and reading goes on with the field left as it was, so that one pass reports them
-// all. finish() reports keys that nobody asked for, with the nearest known key as the hint.
+// Strict reading of one JSON object, field by field. Every fault becomes a diagnostic with file and line in the shared
+// list, and reading goes on with the field left as it was, so that one pass reports them all. finish() reports unknown
+// keys, with the nearest known key as the hint.
 #pragma once
 
 #include "core/base/units.h"
@@ -27,8 +27,8 @@ struct NamedValue {
 
 class ObjectReader {
 public:
-    /// The value at `pointer` is a fault when it is not an object; every field then counts as missing
-    /// without being reported.
+    /// The value at `pointer` is a fault when it is not an object; every field then counts as missing without being
+    /// reported.
     ObjectReader(const LocatedJson& document, const nlohmann::json& value, std::string pointer,
                  Diagnostics& diagnostics);
 
@@ -48,7 +48,7 @@ public:
     {
         readName(key, field, std::span(names.begin(), names.size()), presence);
     }
-    /// Any value of an enumeration, by nameOf(), which has no name for the number behind the last one.
+    /// Any value of an enumeration by nameOf(), which returns an empty name after the last one.
     template<class Value>
     void readName(std::string_view key, Value& field)
     {
@@ -91,7 +91,7 @@ private:
     std::vector<std::string_view> m_known;
 };
 
-/// The one of `known` that `text` was probably meant to be; empty when none is near.
+/// The name in `known` nearest to `text` by edit distance; empty when none is near.
 std::string_view nearestName(std::string_view text, std::span<const std::string_view> known);
 
 /// At most 32 diagnostics are kept, so that a file of another kind does not fill the screen.

@@ -13,7 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::size_t widest = 118; // an object that is longer is broken into lines
+constexpr std::size_t widest = 118; // longer objects are broken into lines
 
 std::string plain(const OrderedJson& value)
 {

@@ -36,7 +36,7 @@ std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value 
     return {};
 }
 
-// Every field of a shape that is optional in a file, once for writing and reading alike.
+// The optional fields of a shape, for reading and writing.
 template<class Shape, class Visit>
 void forEachOption(Shape& shape, Visit visit)
 {
@@ -90,7 +90,7 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
     json["microbatch_size"] = shape.microbatchSize;
     json["data_type"] = nameIn(dataTypes, shape.dataType);
     json["attention"] = nameIn(attentionMemories, shape.attention);
-    // The two shapes are visited in the same order: first the defaults, then what differs from them.
+    // Both shapes are visited in the same order: first the defaults, then the differences.
     std::vector<std::int64_t> usual;
     forEachOption(defaults, [&usual](std::string_view, const auto& field) { usual.push_back(field); });
     std::size_t at = 0;

@@ -11,14 +11,14 @@
 
 namespace pipewright {
 
-/// Fields at their default are left out, the basic dimensions excepted.
+/// Writes the basic dimensions and fields that differ from their default.
 nlohmann::ordered_json shapeToJson(const ModelShape& shape);
 /// Reads the fields of a shape; key_value_heads is heads and head_size is hidden / heads when absent. The
 /// caller reads further keys of its own and calls finish().
 ModelShape readShape(ObjectReader& reader);
 
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
-/// Instead of numbers: "group", a cluster of the devices that stand for this one. A group holds none itself.
+/// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest.
 DeviceSpec readDevice(ObjectReader& reader);
 /// "collectives" and "grouped_collectives".
 void readCollectives(ObjectReader& reader, Cluster& cluster);
@@ -26,7 +26,7 @@ void readCollectives(ObjectReader& reader, Cluster& cluster);
 nlohmann::ordered_json linkToJson(const LinkSpec& link);
 LinkSpec readLink(ObjectReader& reader);
 
-/// What "gpus" of a cluster may name: GPUs 0 to this, and slices of at most so many multiprocessors.
+/// Limits of a cluster's "gpus": the highest GPU index and the most multiprocessors of a slice.
 inline constexpr int highestGpu = 1 << 10, mostMultiprocessors = 1 << 10;
 
 nlohmann::ordered_json clusterToJson(const Cluster& cluster);

@@ -62,7 +62,7 @@ void throwIfAny(Diagnostics diagnostics)
         throw Error(std::move(diagnostics));
 }
 
-// What every preset may say about itself; read so that it is known to finish().
+// The keys that every preset may have; read so that finish() knows them.
 void readDescription(ObjectReader& reader, Preset& preset)
 {
     reader.read("title", preset.title);
@@ -75,7 +75,7 @@ std::string findResourceDirectory()
 {
     std::vector<fs::path> candidates;
     if (const char* given = std::getenv("PIPEWRIGHT_RESOURCES"); given && *given) {
-        candidates.emplace_back(given); // and nothing else: a person who sets it means it
+        candidates.emplace_back(given); // an explicit setting has no fallback
     } else {
         std::error_code error;
         if (const fs::path program = fs::read_symlink("/proc/self/exe", error); !error)
@@ -108,7 +108,7 @@ std::vector<Preset> PresetLibrary::list(PresetKind kind) const
             readDescription(reader, preset);
             presets.push_back(std::move(preset));
         } catch (const Error&) {
-            continue; // reported in full when somebody asks for it
+            continue; // reported when it is loaded by name
         }
     }
     return presets;
@@ -175,7 +175,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
             std::string deviceName, clusterName;
             int count = 1;
             const bool shared = (*groups)[i].is_object() && (*groups)[i].contains("cluster");
-            if (shared) // another preset whose devices stand for one
+            if (shared) // another preset whose devices form a group
                 group.read("cluster", clusterName, Presence::Required);
             else
                 group.read("device", deviceName, Presence::Required);

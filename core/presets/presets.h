@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models, devices and clusters by name, from the JSON files in the resource folder. A preset's name is its
-// file name; people add their own by adding files.
+// Models, devices and clusters by name, from the JSON files in the resource folder. A preset's name is its file name;
+// people add their own by adding files.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -29,10 +29,10 @@ public:
     explicit PresetLibrary(std::string directory = findResourceDirectory());
     const std::string& directory() const { return m_directory; }
 
-    /// Sorted by name. A file that cannot be read is left out, and reported when asked for.
+    /// Sorted by name. Unreadable files are left out here and reported when loaded by name.
     std::vector<Preset> list(PresetKind kind) const;
 
-    /// These throw Error: an unknown name (with the known ones), or what is wrong in the file, by line.
+    /// These throw Error: an unknown name (with the known ones), or the file's faults by line.
     ModelShape model(std::string_view name) const;
     Workload workload(std::string_view modelName, Optimizer optimizer = Optimizer::AdamW) const; ///< source "preset …"
     DeviceSpec device(std::string_view name) const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Lower bounds from extremes per stage (least durations, delays and bytes): work, memory, way, area and rounds per
+// device, and the longest path. O(devices² + tasks).
 #include "core/search/bounds.h"
 
 #include <fmt/format.h>
@@ -11,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// The least times and bytes that any microbatch has in a stage, and the longest times.
+/// Extremes over the microbatches of a stage: least times and bytes, longest times.
 struct StageExtremes {
     Nanoseconds leastF = 0, leastB = 0, leastW = 0; ///< B: the input gradient, or a full backward
     Nanoseconds mostF = 0, mostB = 0, mostW = 0;
@@ -20,7 +22,7 @@ struct StageExtremes {
     Bytes atForward = 0, atBackward = 0;    ///< least bytes on top of `live` while they run
 };
 
-/// How much work may be done by so many bytes at once.
+/// Work that needs `bytes` of memory at a time.
 struct Item {
     Nanoseconds time;
     Bytes bytes;
@@ -29,8 +31,8 @@ struct Item {
 struct OfDevice {
     int first = 0, last = 0; ///< its lowest and highest stage
     Nanoseconds work = 0, warm = 0, cool = 0;
-    Nanoseconds toLastBackward = 0; ///< from its first block to the end of its last B
-    bool apart = false;             ///< warm-up and cool-down cannot be the same time
+    Nanoseconds toLastBackward = 0; ///< from the device's first block to the end of its last B
+    bool apart = false;             ///< warm-up and cool-down cannot coincide
     long long forwards = 0;         ///< that fit into memory, for the text
 };
 
@@ -57,7 +59,7 @@ public:
             if (best != nullptr)
                 bounds.push_back(*best);
         }
-        // Of equal ones the simplest reason is the best.
+        // Among equal bounds the simplest reason comes first.
         std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.value > b.value; });
         if (bounds.empty())
             bounds.push_back({0, 0, "work", "there is nothing to do"});
@@ -114,18 +116,18 @@ private:
                                    - stage(s).leastB + stage(bottom()).leastB;
     }
 
-    /// The most time that items within `room` bytes take, `each` of every one at most; parts of one may count.
-    static Nanoseconds mostWork(std::vector<Item> items, Bytes room, int each)
+    /// Fractional knapsack: the most time of items within `capacity` bytes, at most `each` copies of every one.
+    static Nanoseconds mostWork(std::vector<Item> items, Bytes capacity, int each)
     {
-        if (room < 0)
+        if (capacity < 0)
             return 0;
-        // What takes no time has no ratio to sort by.
+        // Items of zero time have no ratio to sort by.
         std::erase_if(items, [](const Item& item) { return item.time <= 0; });
         Bytes grain = 0;
         for (const Item& item : items)
             grain = std::gcd(grain, item.bytes);
         if (grain > 0)
-            room -= room % grain;
+            capacity -= capacity % grain;
         std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
             return static_cast<long double>(a.time) * static_cast<long double>(b.bytes)
                    > static_cast<long double>(b.time) * static_cast<long double>(a.bytes);
@@ -133,16 +135,17 @@ private:
         Nanoseconds time = 0;
         for (const Item& item : items) {
             const Bytes wanted = item.bytes * each;
-            if (wanted <= room) {
-                room -= wanted;
+            if (wanted <= capacity) {
+                capacity -= wanted;
                 time += item.time * each;
                 continue;
             }
-            const long double share = static_cast<long double>(item.time) * static_cast<long double>(room)
+            const long double share = static_cast<long double>(item.time) * static_cast<long double>(capacity)
                                       / static_cast<long double>(item.bytes);
-            // Exact where whole items fit; else rounded up, which keeps this an upper limit.
+            // Exact where whole items fit, else rounded up, so that this stays an upper limit.
             return time
-                   + (room % item.bytes == 0 ? item.time * (room / item.bytes) : static_cast<Nanoseconds>(share) + 1);
+                   + (capacity % item.bytes == 0 ? item.time * (capacity / item.bytes)
+                                                 : static_cast<Nanoseconds>(share) + 1);
         }
         return time;
     }
@@ -150,7 +153,7 @@ private:
     OfDevice lookAt(int d)
     {
         const std::vector<int>& stages = m_model.stagesOfDevice[d];
-        const Bytes room = m_model.capacity[d];
+        const Bytes capacity = m_model.capacity[d];
         const int count = m_model.microbatches;
         OfDevice x;
         x.first = stages.front();
@@ -170,17 +173,17 @@ private:
             if (task.device == d)
                 x.work += task.duration;
         const StageExtremes &top = stage(x.first), &low = stage(x.last);
-        x.apart = least > room;
-        const Bytes roomForForwards = room - std::max(atForward, low.atBackward);
+        x.apart = least > capacity;
+        const Bytes capacityForForwards = capacity - std::max(atForward, low.atBackward);
         const Nanoseconds untilGradient = low.leastF + down(x.first, x.last) + away(x.last);
-        x.warm = std::max<Nanoseconds>(0, untilGradient - mostWork(forwards, roomForForwards, count));
+        x.warm = std::max<Nanoseconds>(0, untilGradient - mostWork(forwards, capacityForForwards, count));
         if (low.live > 0)
-            x.forwards = roomForForwards / low.live;
+            x.forwards = capacityForForwards / low.live;
         const Nanoseconds lastAway = away(x.last) + low.leastB + up(x.last, x.first);
-        const Nanoseconds workable = mostWork(backwards, room, count);
+        const Nanoseconds workable = mostWork(backwards, capacity, count);
         x.cool = std::max<Nanoseconds>(0, lastAway + top.leastW - workable);
         const Nanoseconds putOff =
-            std::min(top.mostW + mostWork(owed, room - top.live - top.atBackward, count), allWeightGrads(d));
+            std::min(top.mostW + mostWork(owed, capacity - top.live - top.atBackward, count), allWeightGrads(d));
         const Nanoseconds end = std::max(-putOff, lastAway - workable);
         x.toLastBackward = x.apart ? x.warm + x.work + end : x.work + std::max(x.warm - putOff, end);
         return x;
@@ -237,11 +240,11 @@ private:
                      via, formatDuration(y.toLastBackward), d, formatDuration(there), formatDuration(back))});
     }
 
-    /// Activations x time: every one is live from its F until its W, and memory holds only so many at once.
+    /// Area: the sum of activation bytes × lifetime (F to W) is at most memory × time.
     void ofArea(int d, Nanoseconds outside)
     {
-        Bytes room = m_model.capacity[d];
-        if (room <= 0 || room == SearchModel::noCapacity)
+        Bytes capacity = m_model.capacity[d];
+        if (capacity <= 0 || capacity == SearchModel::noCapacity)
             return;
         long double area = 0;
         Bytes grain = 0;
@@ -253,10 +256,10 @@ private:
             grain = std::gcd(std::gcd(grain, e.live), e.owed);
         }
         if (grain > 0)
-            room -= room % grain;
-        if (area <= 0 || room <= 0)
+            capacity -= capacity % grain;
+        if (area <= 0 || capacity <= 0)
             return;
-        const auto span = static_cast<Nanoseconds>(area / static_cast<long double>(room) * (1 - 1e-15L));
+        const auto span = static_cast<Nanoseconds>(area / static_cast<long double>(capacity) * (1 - 1e-15L));
         m_found.push_back(
             {outside + span, d, "area",
              fmt::format(
@@ -265,19 +268,19 @@ private:
                  d, formatDuration(span))});
     }
 
-    /// The F that is one more than memory holds starts behind the first release, the next behind the second, …: every
-    /// so many microbatches the whole way there and back again passes, and the forwards of one round follow each other.
+    /// Rounds: if memory holds n microbatches, F number n + 1 starts after the first release, n + 2 after the second,
+    /// …; so every n microbatches take one round trip, in which their forwards follow each other.
     void ofRounds(int d, Nanoseconds outside)
     {
         const std::vector<int>& stages = m_model.stagesOfDevice[d];
         const StageExtremes& e = stage(stages.front());
-        const Bytes room = m_model.capacity[d], least = e.owed > 0 ? std::min(e.live, e.owed) : e.live;
-        if (room == SearchModel::noCapacity || least <= 0 || room < e.live)
+        const Bytes capacity = m_model.capacity[d], least = e.owed > 0 ? std::min(e.live, e.owed) : e.live;
+        if (capacity == SearchModel::noCapacity || least <= 0 || capacity < e.live)
             return;
-        const Bytes live = 1 + (room - e.live) / least;
+        const Bytes live = 1 + (capacity - e.live) / least;
         if (live >= m_model.microbatches)
             return;
-        const Nanoseconds behind = e.owed > 0 ? 0 : e.leastW; // nothing is kept for it
+        const Nanoseconds behind = e.owed > 0 ? 0 : e.leastW; // it keeps nothing
         const Nanoseconds round = e.leastF + away(stages.front()) + e.leastB + e.leastW - behind;
         const Nanoseconds last =
             (m_model.microbatches - 1) / live * round + (m_model.microbatches - 1) % live * e.leastF;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One Gecode space per model: a unary resource per device, linear constraints for data dependencies, and memory as
+// precedences and as a cumulative resource. Branch and bound with a restart at every improvement; times are rounded
+// down to whole ticks, which keeps lower bounds valid. Propagation costs O(n log n) per device and node; the number of
+// nodes is exponential in the worst case.
 #include "core/search/constraintsearch.h"
 
 #ifdef PIPEWRIGHT_GECODE
@@ -25,17 +29,17 @@ struct Ticks {
     SearchObjective objective;
     Nanoseconds tick = 1;
     bool exact = true;           ///< nothing was rounded
-    int dataParallelDevices = 0; ///< all blocks one after the other, with their delays
-    std::vector<std::int32_t> twinBefore;
+    int dataParallelDevices = 0; ///< sum of all durations and delays
+    std::vector<std::int32_t> predecessor;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
     int of(Nanoseconds time) const { return static_cast<int>(time / tick); }
     int duration(std::int32_t task) const { return of(model.tasks[task].duration); }
 };
 
-/// Pairs of a device that neither the chains nor the order of the microbatches decide.
+/// Pairs of blocks of one device whose order neither data dependencies nor the order of the microbatches fixes.
 std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& model,
-                                                             const std::vector<std::int32_t>& twinBefore)
+                                                             const std::vector<std::int32_t>& predecessor)
 {
     const auto count = static_cast<std::int32_t>(model.tasks.size());
     std::vector<std::vector<bool>> before(model.tasks.size(), std::vector<bool>(model.tasks.size(), false));
@@ -56,7 +60,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& 
         };
         take(model.tasks[self].input);
         take(model.tasks[self].local);
-        take(twinBefore[self]);
+        take(predecessor[self]);
         for (const ExtraInput& extra : model.extrasOf(t))
             take(extra.input);
     };
@@ -72,12 +76,12 @@ std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& 
     return pairs;
 }
 
-/// What is to be short: whole schedules, or the time from the first forward to a block.
+/// The objective: the length of the schedule, or the time from the first forward to a block.
 struct Aim {
-    const Incumbent* incumbent = nullptr; ///< of whole schedules: only what is below its best is looked for
+    const Incumbent* incumbent = nullptr; ///< for whole schedules: only values below its best count
     std::int32_t task = -1;
     bool toItsEnd = false;
-    Nanoseconds below = 0; ///< of a block: likewise
+    Nanoseconds below = 0; ///< for a block: only values below this count
 
     Nanoseconds best() const { return incumbent != nullptr ? incumbent->best() : below; }
 };
@@ -107,7 +111,7 @@ public:
         m_value.update(*this, other.m_value);
     }
     Gecode::Space* copy() override { return new Orders(*this); }
-    /// Better than what is known by now, whoever found it; the solution itself may have been turned down.
+    /// Requires a value below the best known one, of any thread; the solution itself may have been rejected.
     void constrain(const Gecode::Space&) override { Gecode::rel(*this, m_value, Gecode::IRT_LE, worth()); }
 
     Nanoseconds value() const { return m_value.val() * m_ticks->tick; }
@@ -118,17 +122,17 @@ public:
         for (std::size_t t = 0; t < m_ticks->model.tasks.size(); ++t)
             lanes[m_ticks->model.tasks[t].device].push_back(static_cast<std::int32_t>(t));
         for (std::vector<std::int32_t>& lane : lanes)
-            // Blocks that take no time share starts; the one that is waited for has the lower number.
+            // Blocks of zero duration share a start; a dependency has the lower number.
             std::stable_sort(lane.begin(), lane.end(),
                              [&](std::int32_t a, std::int32_t b) { return m_start[a].val() < m_start[b].val(); });
         return lanes;
     }
 
 private:
-    int worth() const { return m_ticks->of(m_aim->best()); } ///< only values below this are looked for
+    int worth() const { return m_ticks->of(m_aim->best()); } ///< only values below this count
 
-    /// With spans a device may begin as late as the first stage's ends, since every gradient goes there. Behind the
-    /// block that is aimed at everything may follow, one after the other.
+    /// With the span as objective a device may begin as late as the first stage ends, since every gradient goes there.
+    /// After the target block all others may follow one by one.
     int horizon() const
     {
         if (m_aim->incumbent == nullptr)
@@ -150,7 +154,7 @@ private:
             const SearchTask& task = m_ticks->model.tasks[t];
             precede(task.input, t, task.delay);
             precede(task.local, t, 0);
-            precede(m_ticks->twinBefore[t], t, 0);
+            precede(m_ticks->predecessor[t], t, 0);
             for (const ExtraInput& extra : m_ticks->model.extrasOf(t))
                 precede(extra.input, t, extra.delay);
         }
@@ -185,12 +189,12 @@ private:
             memory(d);
     }
 
-    /// Activations as intervals that hold bytes; rounded so that no schedule that fits is lost.
+    /// Activations as intervals that hold bytes, rounded so that every feasible schedule stays feasible.
     void memory(int d)
     {
         const SearchModel& model = m_ticks->model;
-        const Bytes room = model.capacity[d];
-        const Bytes grain = std::max<Bytes>(1, room / 10'000);
+        const Bytes capacity = model.capacity[d];
+        const Bytes grain = std::max<Bytes>(1, capacity / 10'000);
         Gecode::IntVarArgs starts, durations, ends;
         Gecode::IntArgs usage;
         bool needed = false;
@@ -199,10 +203,11 @@ private:
             const bool split = model.weightGrad(s, 0) >= 0;
             const Bytes owed = split ? f.taken + b.taken - b.freed : 0,
                         both = split ? std::min(f.taken, owed) : f.taken;
-            // The stage's own microbatches follow each other.
-            if (both > 0 && room >= f.taken)
-                for (Bytes m = 1 + (room - f.taken) / both; m < model.microbatches; ++m) {
-                    const auto late = static_cast<int>(m), early = late - static_cast<int>(1 + (room - f.taken) / both);
+            // The microbatches of one stage keep their order.
+            if (both > 0 && capacity >= f.taken)
+                for (Bytes m = 1 + (capacity - f.taken) / both; m < model.microbatches; ++m) {
+                    const auto late = static_cast<int>(m),
+                               early = late - static_cast<int>(1 + (capacity - f.taken) / both);
                     precede(split ? model.weightGrad(s, early) : model.backward(s, early), model.forward(s, late), 0);
                 }
             needed = needed || model.stagesOfDevice[d].size() > 1 || (split && f.taken != owed) || f.passing > 0
@@ -231,7 +236,7 @@ private:
             }
         }
         if (needed && starts.size() > 0)
-            Gecode::cumulative(*this, static_cast<int>((room + grain - 1) / grain), starts, durations, ends, usage);
+            Gecode::cumulative(*this, static_cast<int>((capacity + grain - 1) / grain), starts, durations, ends, usage);
     }
 
     void measure()
@@ -287,7 +292,7 @@ std::unique_ptr<Gecode::BAB<Orders>> engineOf(const Ticks& ticks, const Aim& aim
 class GecodeSearch : public ConstraintSearch {
 public:
     GecodeSearch(Ticks ticks, Incumbent& incumbent)
-        : m_ticks(std::move(ticks)), m_incumbent(incumbent), m_room(m_ticks.model.capacity)
+        : m_ticks(std::move(ticks)), m_incumbent(incumbent), m_capacity(m_ticks.model.capacity)
     {
         m_aim.incumbent = &incumbent;
     }
@@ -307,15 +312,15 @@ public:
         slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
         while (const std::unique_ptr<Orders> found{m_engine[turn]->next()}) {
             const Nanoseconds before = m_incumbent.best();
-            m_incumbent.offer(found->lanes(), 0, "constraint programming", m_room);
+            m_incumbent.offer(found->lanes(), 0, "constraint programming", m_capacity);
             if (m_incumbent.best() < before)
-                return true; // start again from the better bound
+                return true; // restart with the better bound
             if (++m_rejected > mostRejected)
-                return false; // what fits by its memory in whole grains does not fit in truth
+                return false; // feasible with memory in whole grains, but not in bytes
         }
         if (m_engine[turn]->stopped())
             return true;
-        // Nothing is below the bound that this began with. Rounding may take a tick from the first start.
+        // No value is below the one that the engines started from. Rounding may take one tick from the first start.
         if (m_rejected == 0)
             m_incumbent.proveBound(m_ticks.exact ? m_from : (m_from / m_ticks.tick - 1) * m_ticks.tick,
                                    "constraint programming ruled out every shorter order");
@@ -337,7 +342,7 @@ private:
     Ticks m_ticks;
     Aim m_aim;
     Incumbent& m_incumbent;
-    std::vector<Bytes> m_room;
+    std::vector<Bytes> m_capacity;
     Slice m_slice[2];
     std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
     Nanoseconds m_from = Incumbent::noValue; ///< the best when the engines began
@@ -366,7 +371,7 @@ public:
         slice.asked = &stop;
         slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
         while (const std::unique_ptr<Orders> found{m_engine[turn]->next()})
-            m_aim.below = std::min(m_aim.below, found->value()); // both engines look below that from now on
+            m_aim.below = std::min(m_aim.below, found->value()); // both engines search below it from now on
         if (m_engine[turn]->stopped())
             return true;
         m_least =
@@ -385,13 +390,13 @@ private:
     Nanoseconds m_least = 0;
 };
 
-/// Nothing when the design is not one for constraint programming.
+/// Nothing when the design is outside the limits of this search.
 std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective)
 {
     if (model.tasks.size() > mostTasksToConstrain)
         return std::nullopt;
     Ticks ticks{model, objective, 0, true, 0, symmetricPredecessors(model), {}};
-    if (ticks.twinBefore.empty())
+    if (ticks.predecessor.empty())
         return std::nullopt;
     Nanoseconds work = 0, delays = 0;
     const auto note = [&](Nanoseconds time) {
@@ -411,13 +416,13 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
     const Nanoseconds dataParallelDevices = work + delays;
     for (const Nanoseconds update : model.updates)
         note(update);
-    // Values beyond some million ticks only make domains wide.
+    // More than some million ticks only widen the domains.
     if (const Nanoseconds coarse = work / 4'000'000 + 1; coarse > ticks.tick) {
         ticks.tick = coarse;
         ticks.exact = false;
     }
     ticks.dataParallelDevices = ticks.of(dataParallelDevices) + 1;
-    ticks.openPairs = openPairs(model, ticks.twinBefore);
+    ticks.openPairs = openPairs(model, ticks.predecessor);
     return ticks;
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Depth-first branch and bound over semi-active schedules: tasks are appended by start time. A node is cut when the
+// work left on a device, or the longest path from a task to the device's last block, cannot beat the incumbent.
+// O(tasks) per node, exponentially many nodes in the worst case.
 #include "core/search/exactsearch.h"
 
 #include "core/search/symmetricpredecessors.h"
@@ -9,9 +12,9 @@ namespace pipewright {
 
 ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
     : m_model(model), m_options(options), m_incumbent(incumbent), m_inputs(model.tasks.size()),
-      m_twinBefore(model.tasks.size(), -1), m_end(model.tasks.size(), 0),
+      m_predecessor(model.tasks.size(), -1), m_end(model.tasks.size(), 0),
       m_free(static_cast<std::size_t>(model.devices), 0), m_first(m_free.size(), -1), m_left(m_free.size(), 0),
-      m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0), m_unusedRoom(model.capacity), m_lanes(m_free.size())
+      m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0), m_unusedSpace(model.capacity), m_lanes(m_free.size())
 {
     for (std::size_t t = 0; t < model.tasks.size(); ++t) {
         const SearchTask& task = model.tasks[t];
@@ -22,29 +25,29 @@ ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options,
         for (const ExtraInput& extra : model.extrasOf(static_cast<std::int32_t>(t)))
             m_inputs[t].push_back(extra.input);
     }
-    findWays();
-    if (std::vector<std::int32_t> twins = symmetricPredecessors(model); !twins.empty())
-        m_twinBefore = std::move(twins);
+    findPaths();
+    if (std::vector<std::int32_t> predecessors = symmetricPredecessors(model); !predecessors.empty())
+        m_predecessor = std::move(predecessors);
 }
 
-/// Longest ways over the chains, from the last task back: one sweep for every task that a way may have.
-void ExactSearch::findWays()
+/// Longest path from every task to each device: relaxation (Bellman and Ford) until nothing changes.
+void ExactSearch::findPaths()
 {
-    m_way.assign(m_free.size(), std::vector<Nanoseconds>(m_model.tasks.size(), -1));
-    for (std::size_t d = 0; d < m_way.size(); ++d) {
-        std::vector<Nanoseconds>& way = m_way[d];
-        for (std::size_t t = 0; t < way.size(); ++t)
+    m_path.assign(m_free.size(), std::vector<Nanoseconds>(m_model.tasks.size(), -1));
+    for (std::size_t d = 0; d < m_path.size(); ++d) {
+        std::vector<Nanoseconds>& path = m_path[d];
+        for (std::size_t t = 0; t < path.size(); ++t)
             if (static_cast<std::size_t>(m_model.tasks[t].device) == d)
-                way[t] = m_model.tasks[t].duration;
+                path[t] = m_model.tasks[t].duration;
         for (bool changed = true; changed;) {
             changed = false;
-            for (std::size_t t = 0; t < way.size(); ++t) {
+            for (std::size_t t = 0; t < path.size(); ++t) {
                 const SearchTask& task = m_model.tasks[t];
                 const auto lengthen = [&](std::int32_t input, Nanoseconds delay) {
-                    if (input < 0 || way[t] < 0)
+                    if (input < 0 || path[t] < 0)
                         return;
-                    Nanoseconds& before = way[input];
-                    const Nanoseconds longer = m_model.tasks[input].duration + delay + way[t];
+                    Nanoseconds& before = path[input];
+                    const Nanoseconds longer = m_model.tasks[input].duration + delay + path[t];
                     if (longer > before) {
                         before = longer;
                         changed = true;
@@ -84,20 +87,20 @@ Nanoseconds ExactSearch::startOf(std::int32_t id) const
     return start;
 }
 
-/// Would no schedule that goes on with this task at this time be better than the best?
+/// True when no schedule that continues with this task at this time can beat the incumbent.
 bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
 {
     const Nanoseconds best = m_incumbent.best();
     const bool span = m_options.objective == SearchObjective::Span;
-    const Nanoseconds begin = m_begin < 0 ? start : m_begin; // of the step: blocks are placed by their starts
+    const Nanoseconds begin = m_begin < 0 ? start : m_begin; // start of the step, as blocks are placed by start time
     const auto own = static_cast<std::size_t>(m_model.tasks[id].device);
     for (std::size_t d = 0; d < m_free.size(); ++d) {
         const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
-            continue; // it has not begun: only its work counts, which no order changes
+            continue; // not begun: only its work counts, the same in any order
         const Nanoseconds from = span ? first : begin - m_model.updates[d];
         const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];
-        const Nanoseconds way = m_way[d][id];
+        const Nanoseconds way = m_path[d][id];
         if (busy - from >= best || (way >= 0 && start + way - from >= best))
             return true;
     }
@@ -113,7 +116,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
                 value = std::max(value, m_options.objective == SearchObjective::Span
                                             ? m_free[d] - m_first[d]
                                             : m_free[d] - m_begin + m_model.updates[d]);
-        m_incumbent.offer(m_lanes, value, "every order", m_unusedRoom);
+        m_incumbent.offer(m_lanes, value, "every order", m_unusedSpace);
         return;
     }
     if (--m_nodes < 0 || (m_nodes % 256 == 0 && m_stop())) {
@@ -122,7 +125,7 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
     }
     std::vector<std::pair<Nanoseconds, std::int32_t>> choices;
     for (std::size_t t = 0; t < m_model.tasks.size(); ++t)
-        if (m_placed[t] == 0 && (m_twinBefore[t] < 0 || m_placed[m_twinBefore[t]] != 0))
+        if (m_placed[t] == 0 && (m_predecessor[t] < 0 || m_placed[m_predecessor[t]] != 0))
             if (const Nanoseconds start = startOf(static_cast<std::int32_t>(t)); start >= from)
                 choices.emplace_back(start, static_cast<std::int32_t>(t));
     std::sort(choices.begin(), choices.end());

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Infeasibility of a memory limit: one microbatch alone exceeds it, or locked blocks, whose fixed order keeps several
+// microbatches live at once. Reports the smallest conflicting set per device. O(blocks), and one compilation where the
+// limit is in bytes.
 #include "core/search/bounds.h"
 
 #include "core/predict/peakbreakdown.h"
@@ -15,7 +18,7 @@ static_assert(passCount == 4, "the chain of passes of a microbatch is said here"
 
 namespace {
 
-/// The design with its largest microbatch alone. Any order of it needs the least memory that any order of all does.
+/// The design with only its largest microbatch: the memory it needs is a minimum for any order of the whole.
 Design oneMicrobatch(const Design& design)
 {
     Design one = design;
@@ -43,17 +46,17 @@ Design oneMicrobatch(const Design& design)
     return one;
 }
 
-/// What a microbatch keeps in a stage from one of its locked blocks to the next, whatever runs between them.
+/// Bytes that a microbatch keeps in a stage between two of its locked blocks, whatever runs in between.
 struct KeptBetweenLocks {
     std::size_t from, to; ///< positions among the device's locked blocks, both inclusive
     Bytes bytes;
-    std::int32_t task; ///< the block that it is kept from
+    std::int32_t task; ///< the block that allocates it
 };
 
 std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::vector<std::int32_t>& chain)
 {
     std::vector<KeptBetweenLocks> kept;
-    std::vector<std::int32_t> lastOfCell(model.tasks.size(), -1); // by F: index into `kept` of what is open
+    std::vector<std::int32_t> lastOfCell(model.tasks.size(), -1); // by F: index into `kept` of the open interval
     for (std::size_t i = 0; i < chain.size(); ++i) {
         const SearchTask& task = model.tasks[chain[i]];
         const std::int32_t forward = model.forward(task.stage, task.microbatch);
@@ -61,8 +64,8 @@ std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::v
         const Bytes owed = f.taken + b.taken - b.freed;
         if (std::int32_t& open = lastOfCell[forward]; open >= 0) {
             KeptBetweenLocks& before = kept[open];
-            before.to = task.op == Op::I ? i - 1 : i; // from I on it is counted as what W needs
-            // Between F and W the I may come at any time.
+            before.to = task.op == Op::I ? i - 1 : i; // from I on it counts as W's
+            // I may run at any time between F and W.
             if (task.op == Op::W && model.tasks[before.task].op == Op::F)
                 before.bytes = std::min(before.bytes, owed);
         }
@@ -74,8 +77,8 @@ std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::v
     return kept;
 }
 
-/// Locked blocks keep their order, so what they keep at one time is kept together. Of the fullest time the fewest
-/// microbatches that are too much already.
+/// Locked blocks keep their order, so intervals that overlap by position are live together. Reports the fewest
+/// microbatches that exceed the limit at the fullest point.
 void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
 {
     std::vector<std::int32_t> next(model.tasks.size(), -1), first(static_cast<std::size_t>(model.devices), -1);
@@ -126,7 +129,7 @@ void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
     }
 }
 
-/// Most activations that one microbatch alone has on a device, by the papers' count.
+/// Peak activations of one microbatch alone on a device, in the papers' count.
 Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device)
 {
     Bytes most = 0;
@@ -182,7 +185,7 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
                              formatSize(peak.peak), formatSize(peak.peak - limitHere), formatSize(limitHere),
                              describeParts(peak)),
                  peak.persistent > limitHere
-                     ? "what is there all the time does not fit: give this device fewer layers, or more memory"
+                     ? "persistent memory alone does not fit: give this device fewer layers, or more memory"
                      : fmt::format("use a limit of at least {}, or smaller microbatches", exactSize(peak.peak))});
         }
     }

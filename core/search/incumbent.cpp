@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A candidate is predicted outside the lock, O(blocks), and compared under it.
 #include "core/search/incumbent.h"
 
 #include "core/predict/predict.h"
@@ -10,9 +11,9 @@ Incumbent::Incumbent(const Design& design, const SearchModel& model, const Searc
 {
 }
 
-bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& room)
+bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& capacity)
 {
-    // The model leaves things out that only cost time, so what it does not promise cannot come true.
+    // The model is a relaxation: the prediction is never better than the promised value.
     if (promised >= m_best.load() || !lanesAllowed(m_model, lanes))
         return false;
     Design design = m_design;
@@ -22,13 +23,13 @@ bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* sour
     try {
         metrics = predict(design).metrics;
     } catch (const Error&) {
-        return false; // the lanes wait for each other through values that the model does not follow
+        return false; // a deadlock through values that the model leaves out
     }
     bool fits = true;
-    for (std::size_t d = 0; m_model.exactBytes && d < room.size(); ++d)
+    for (std::size_t d = 0; m_model.exactBytes && d < capacity.size(); ++d)
         if (m_model.capacity[d] != SearchModel::noCapacity && metrics.devices[d].peakBytes > m_model.limitOfDevice[d]) {
-            room[d] = std::min(room[d], lanePeak(m_model, lanes[d]))
-                      - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
+            capacity[d] = std::min(capacity[d], lanePeak(m_model, lanes[d]))
+                          - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
             fits = false;
         }
     if (!fits)

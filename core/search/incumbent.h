@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The best schedule so far, shared by the threads of a search. Only what predict() confirms gets in.
+// The best schedule so far, shared by the threads of a search. Every schedule is confirmed by predict() before it is
+// taken.
 #pragma once
 
 #include "core/search/search.h"
@@ -13,10 +14,10 @@ class Incumbent {
 public:
     Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound);
 
-    /// Predicts the lanes when they promise better than the best and keeps them if it is true. Where they need more
-    /// than the limit after all (buffers of values on their way), `room` of those devices shrinks by the excess.
-    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& room);
-    /// No schedule is better than this: found by exhausting the alternatives.
+    /// Predicts lanes whose promised value beats the best and keeps them if the prediction does too. Where they exceed
+    /// the limit (buffers of values in flight), `capacity` of that device shrinks by the excess.
+    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& capacity);
+    /// A lower bound proved by exhausting the alternatives.
     void proveBound(Nanoseconds bound, std::string why);
 
     Nanoseconds best() const { return m_best.load(); } ///< noValue: none yet

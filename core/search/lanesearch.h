@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Local search among orders: one block of a device is put elsewhere in its lane, mostly one that the longest chain
-// of waits runs through, and the result is timed again as a whole. Late acceptance: a change stays when it is no
-// worse than what was accepted some hundred changes ago, which passes through small losses and needs no
-// temperature. One change costs O(tasks).
+// Local search among orders: a move puts one block elsewhere in its device's lane, mostly a block of the critical path,
+// and times the whole result again. Late acceptance: a move is kept when it is no worse than the schedule accepted some
+// hundred moves ago, which escapes small local optima without a temperature. O(tasks) per move.
 #pragma once
 
 #include "core/search/searchmodel.h"
@@ -15,7 +14,8 @@ namespace pipewright {
 class LaneSearch {
 public:
     LaneSearch(const SearchModel& model, SearchObjective objective);
-    /// Tries so many changes from `lanes`, which must be allowed, and leaves the best found in it. Returns its value.
+    /// Tries `changes` moves from `lanes`, which must be allowed, and leaves the best schedule there. Returns its
+    /// value.
     Nanoseconds improve(Lanes& lanes, int changes, std::mt19937_64& random, const std::function<bool()>& stop);
     std::int64_t work() const { return m_times.work(); } ///< tasks timed so far
 

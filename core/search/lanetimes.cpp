@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Earliest start times of fixed lanes: a worklist of runnable devices; a device that needs a missing value is parked in
+// that task's list of waiters. O(tasks).
 #include "core/search/searchmodel.h"
 
 #include <algorithm>
@@ -69,7 +71,7 @@ bool LaneTimes::run(const Lanes& lanes)
 
 Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum) const
 {
-    // The step begins with its first block: a pin may keep everything waiting.
+    // The step begins with its first block, which a pin may delay.
     Nanoseconds value = 0, total = 0, begin = 0;
     if (objective == SearchObjective::Makespan) {
         begin = SearchModel::noCapacity;

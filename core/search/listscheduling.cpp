@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// An event loop over the devices' wake-up times: the device that wakes first takes the block that the policy prefers
+// among the heads of its stages' sequences, if memory lets its microbatch finish, or sleeps until a value arrives.
+// O(blocks × (stages of a device + devices)).
 #include "core/search/listscheduling.h"
 
 #include <algorithm>
@@ -13,8 +16,8 @@ namespace {
 
 constexpr int forwardKind = 0, backwardKind = 1, weightKind = 2;
 
-/// Locked blocks of a stage run in their order: those slots of the ascending order that are locked ones' take
-/// them in it.
+/// Locked blocks keep their order among each other: they are permuted within the slots that they occupy in ascending
+/// order.
 void orderByLocks(std::vector<std::int32_t>& sequence, const std::vector<int>& rankOfLock)
 {
     std::vector<std::size_t> slots;
@@ -51,7 +54,7 @@ std::vector<int> lockRanks(const SearchModel& model)
 PolicyRunner::PolicyRunner(const SearchModel& model)
     : m_model(model), m_sequence(static_cast<std::size_t>(3 * model.stages)), m_next(m_sequence.size()),
       m_end(model.tasks.size()), m_started(model.tasks.size()), m_wakes(model.tasks.size()),
-      m_live(static_cast<std::size_t>(model.devices)), m_backwardRoom(m_live.size(), 0), m_free(m_live.size()),
+      m_live(static_cast<std::size_t>(model.devices)), m_backwardSpace(m_live.size(), 0), m_free(m_live.size()),
       m_wake(m_live.size()), m_lanes(m_live.size())
 {
     for (int s = 0; s < model.stages; ++s)
@@ -69,7 +72,7 @@ PolicyRunner::PolicyRunner(const SearchModel& model)
         if (task.input >= 0 && model.tasks[task.input].device != task.device)
             m_wakes[task.input].push_back(task.device);
         if (makesInputGrad(task.op))
-            m_backwardRoom[task.device] = std::max(m_backwardRoom[task.device], task.taken + task.passing);
+            m_backwardSpace[task.device] = std::max(m_backwardSpace[task.device], task.taken + task.passing);
     }
     for (const ExtraInput& extra : model.extras)
         m_wakes[extra.input].push_back(model.tasks[extra.task].device);
@@ -124,12 +127,12 @@ bool PolicyRunner::fits(int stage, std::int32_t id, int kind, Bytes live) const
     const auto d = static_cast<std::size_t>(task.device);
     if (kind != forwardKind)
         return live + task.taken + task.passing <= m_model.capacity[d];
-    // The microbatch must be able to come back: room for its later stages here, and for a backward.
+    // The microbatch must be able to finish: memory for its later stages on this device and for a backward.
     Bytes later = 0;
     for (const int s : m_model.stagesOfDevice[d])
         if (s > stage)
             later += m_model.tasks[m_model.forward(s, task.microbatch)].taken;
-    return live + task.taken + later + std::max(task.passing, m_backwardRoom[d]) <= m_model.capacity[d];
+    return live + task.taken + later + std::max(task.passing, m_backwardSpace[d]) <= m_model.capacity[d];
 }
 
 PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nanoseconds now)
@@ -138,7 +141,7 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
     const std::vector<int>& stages = m_model.stagesOfDevice[d];
     Head forward, backward, weight; // the preferred ready one of each kind
     Nanoseconds nextForward = unknown, nextBackward = unknown, nextAny = unknown;
-    bool blocked = false, owesMuch = false; // an F that is ready wants for memory, or for a W
+    bool blocked = false, owesMuch = false; // a ready F waits for memory, or for a W
     for (const int s : stages) {
         const auto counted = [&](int kind) { return m_next[3 * s + kind]; };
         if (const Head f = head(s, forwardKind); f.task >= 0 && f.known) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// List scheduling by rules: every device, whenever it is free, takes the block that a handful of numbers prefer,
-// or waits for one that is known to arrive soon. The numbers do not depend on the count of microbatches, so
-// trying many of them is a search that stays cheap where searching among orders is not. One run costs
-// O(blocks x stages of a device + blocks x log devices) and never runs out of memory on the way.
+// List scheduling by rules: a free device takes the block that a few parameters prefer, or waits for one that is known
+// to arrive soon. The parameters do not depend on the number of microbatches, so trying many settings stays cheap where
+// searching among orders is not. One run costs O(blocks × (stages of a device + devices)) and never exceeds the memory
+// limit.
 #pragma once
 
 #include "core/search/searchmodel.h"
@@ -21,16 +21,16 @@ struct Policy {
     bool fillFirst = false;    ///< of an F and a B that are both ready take the F while `ahead` allows
     bool deepForward = true;   ///< of two ready forwards take the one of the later stage
     bool deepBackward = false; ///< of two ready backwards take the one of the later stage
-    int owed = 1 << 20;        ///< so many Ws of a stage may wait; then they come before its F
+    int owed = 1 << 20;        ///< Ws of a stage that may wait; beyond it they come before its F
 };
 
 class PolicyRunner {
 public:
     explicit PolicyRunner(const SearchModel& model);
-    /// Nothing when locks and memory leave the rules no way, or when told to stop on the way.
+    /// Nothing when locks and memory leave no block to run, or after a stop.
     std::optional<Lanes> run(const Policy& policy, const std::function<bool()>& stop = {});
     std::int64_t work() const { return m_work; } ///< tasks placed so far
-    /// As many forwards ahead as pass the time until a stage's first gradient, times `share`, plus `more`.
+    /// Forwards ahead that fill the time until a stage's first gradient, times `share`, plus `more`.
     Policy initial(double share, int more) const;
 
 private:
@@ -41,7 +41,7 @@ private:
     };
     struct Choice {
         std::int32_t task = -1;
-        Nanoseconds wait = 0; ///< nothing to start before this time; `unknown`: nobody knows
+        Nanoseconds wait = 0; ///< nothing starts before this time, which may be `unknown`
     };
     Choice choose(const Policy& policy, int device, Nanoseconds now);
     Head head(int stage, int kind) const;
@@ -56,13 +56,13 @@ private:
     std::vector<Nanoseconds> m_end;
     std::vector<std::uint8_t> m_started;
     std::vector<std::vector<std::int32_t>> m_wakes; ///< per task: devices that wait for its value
-    std::vector<Bytes> m_live, m_backwardRoom;
+    std::vector<Bytes> m_live, m_backwardSpace;
     std::vector<Nanoseconds> m_free, m_wake;
     Lanes m_lanes;
     std::int64_t m_work = 0;
 };
 
-/// Changes one or two of the numbers.
+/// Changes one or two of the parameters at random.
 Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random);
 
 } // namespace pipewright

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One search per limit in ascending order, with the previous schedule as a hint. A limit that is proved infeasible
+// costs O(blocks) only.
 #include "core/search/pareto.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory against time: the best order for each of several memory limits. A schedule that fits into less memory fits
-// into more, so every search starts from what the one before it found.
+// Memory against time: the best order for each of several memory limits. A schedule that fits one limit fits every
+// larger one, so each search starts from the result before it.
 #pragma once
 
 #include "core/search/search.h"
@@ -16,9 +16,8 @@ struct ParetoPoint {
     bool onFront = false; ///< no smaller limit gives as short a time
 };
 
-/// `points` limits evenly from `from` to `to`, ascending. options.limit does not count; options.timeLimit is shared
-/// out evenly. Stops early, with the points that are done, when cancelled. Throws Error as search() does, but not
-/// for a limit that nothing can meet.
+/// `points` limits evenly spaced from `from` to `to`. options.limit is ignored; options.timeLimit is divided evenly. A
+/// stop returns the finished points. Throws Error as search() does, except for an infeasible limit.
 std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions& options, double from, double to,
                                        int points);
 

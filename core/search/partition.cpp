@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Hill climbing over cuts and placements with random restarts: a neighbour moves one layer to another stage or swaps
+// two devices. A candidate's value is the best of six list schedules; a lower bound rejects most before a schedule is
+// made. Small instances are enumerated. O(blocks) per candidate, O(stages²) neighbours per step.
 #include "core/search/partition.h"
 
 #include "core/search/listscheduling.h"
@@ -20,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr Nanoseconds impossible = SearchModel::noCapacity;
 constexpr int trialsInFull = 4;
 
-/// A placement with no more cuts is not climbed: all of them are looked at, and in designs with no more blocks all that
-/// no bound rules out are searched in full.
+/// Up to so many cuts a placement is enumerated; up to so many blocks every cut that no bound rules out is searched in
+/// full.
 constexpr std::int64_t mostCutsToTry = 64;
 constexpr std::size_t mostBlocksToTry = 300;
 
@@ -30,7 +33,7 @@ struct Cut {
     std::vector<int> layers, devices; ///< per stage
     Nanoseconds value = impossible;   ///< of the best rule
     Nanoseconds bound = impossible;   ///< no schedule is below it
-    double unevenness = 0;            ///< of the devices' work: shows the way where the value does not change
+    double unevenness = 0;            ///< of the devices' work; breaks ties between equal values
     bool before(const Cut& other) const
     {
         return std::pair(value, unevenness) < std::pair(other.value, other.unevenness);
@@ -62,7 +65,7 @@ public:
         m_free = std::count(m_options.shapes.begin(), m_options.shapes.end(), PlacementShape::Free) > 0;
         std::vector<Cut> best;
         for (std::size_t i = 0; i < shapes.size(); ++i) {
-            // What is left of the third, shared out evenly.
+            // The rest of the third, divided evenly.
             const auto left = m_began + m_options.search.timeLimit / 3 - Clock::now();
             m_until = Clock::now() + left / static_cast<std::ptrdiff_t>(shapes.size() - i);
             std::vector<Cut> cuts = starts(shapes[i]), all = everyCut(shapes[i]);
@@ -93,8 +96,8 @@ public:
         return best;
     }
 
-    /// From a cut that no change makes better: a few changes at random and what pays from there, again and again until
-    /// `until`. The best that this finds, which may be none: then its value is `impossible`.
+    /// Iterated local search from a local optimum until `until`: a few random changes, then climb(). Returns the best
+    /// cut found; its value is `impossible` when there is none.
     Cut kicked(const Cut& from, Clock::time_point until)
     {
         m_until = until;
@@ -143,8 +146,7 @@ private:
                                               : placementOf(shape, m_design.schedule.devices());
     }
 
-    /// Every cut into the placement's stages, with the devices in every order where they differ; none when they are
-    /// many.
+    /// Every cut into the placement's stages, times every order of unequal devices; empty when they are too many.
     std::vector<Cut> everyCut(PlacementShape shape) const
     {
         const std::vector<int> devices = devicesOf(shape);
@@ -202,7 +204,7 @@ private:
         return starts;
     }
 
-    /// Layers to stages so that every device has as much work as its rate is worth.
+    /// Layers per stage so that every device has work in proportion to its rate.
     std::vector<int> byRate(const std::vector<int>& devices) const
     {
         const std::vector<Layer>& layers = m_design.workload->layers;
@@ -237,7 +239,7 @@ private:
         return counts;
     }
 
-    /// Its value, unless it is certain not to be below `limit`.
+    /// Computes the cut's value, unless its bound is above `limit`.
     void evaluate(Cut& cut, Nanoseconds limit)
     {
         cut.value = cut.bound = impossible;
@@ -255,7 +257,7 @@ private:
         cut.unevenness = std::inner_product(work.begin(), work.end(), work.begin(), 0.0);
         for (std::size_t d = 0; d < work.size(); ++d)
             if (model.stagesOfDevice[d].empty())
-                return; // an idle device: never worth it, and not what was asked for
+                return; // a device would be idle
         const Nanoseconds bound = lowerBounds(model, m_options.search.objective).front().value;
         if (bound > limit)
             return;
@@ -276,7 +278,7 @@ private:
             }
     }
 
-    /// Takes every change that pays until none does.
+    /// Takes improving changes until there is none.
     void climb(Cut& cut)
     {
         const auto take = [&](Cut next) {
@@ -388,11 +390,11 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
                 found.result = std::move(result);
             }
         } catch (const Error&) {
-            failure = std::current_exception(); // what predictions need beside may not fit
+            failure = std::current_exception(); // buffers that only the prediction counts may not fit
             cut.value = impossible;
         }
     };
-    // Half of the rest is for comparing the best cuts, half for the best of them.
+    // Half of the rest compares the best cuts, half goes to the best of them.
     const auto left = [&] {
         return std::chrono::duration_cast<std::chrono::milliseconds>(began + options.search.timeLimit - Clock::now());
     };
@@ -416,7 +418,7 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
         const Schedule hint = found.result.schedule;
         search(best.front(), left(), &hint);
     }
-    // No order of this cut is shorter, so what time is left goes to other cuts.
+    // This cut's order is proved optimal, so the remaining time goes to other cuts.
     const auto least = options.search.timeLimit / 20;
     while (found.result.proved && cuts.othersLeft() && best.front().devices.size() > 1 && options.search.rounds == 0
            && left() > least && !options.search.stop.stop_requested()) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which layers make up a stage and which device holds it, found together with the order of the blocks. From each
-// shape of placement, cut so that every device has work by its rate, single layers are carried from one stage to
-// another, devices change places where they differ, and in a free placement stages do too, as long as it pays. What
-// counts is the time of a handful of schedules made by rules under the memory limit, not the work of the fullest
-// device: a stage that is first keeps more activations than one that is last, and a head that is heavy and late
-// hides less. A lower bound rules most candidates out before a schedule is made. The best few are searched in full.
-// Where a placement has no more than 64 cuts (those of the devices' orders counted, where they differ), all are looked
-// at instead, and in a design of up to 300 blocks each is searched in full, as far as time allows, unless its bound
-// rules it out: the result is then the best of all cuts that the search of orders gives. One candidate costs O(blocks);
-// there are some hundred to some ten thousand.
+// The cut of the layers into stages and the placement of the stages, found together with the order of the blocks. For
+// each placement shape the search starts from a cut that gives every device work in proportion to its rate; it then
+// moves single layers between stages, swaps unequal devices and, in a free placement, swaps stages, as long as the
+// value improves. The value of a candidate is the time of a few rule-based schedules under the memory limit, not the
+// work of the fullest device: the first stage keeps more activations than the last, and a heavy head is hard to hide. A
+// lower bound rejects most candidates before a schedule is made, and the best few are searched in full. A placement
+// with at most 64 cuts (times the orders of unequal devices) is enumerated; in a design of up to 300 blocks each cut is
+// then searched in full, as time allows, unless its bound rules it out. O(blocks) per candidate, a hundred to ten
+// thousand candidates.
 #pragma once
 
 #include "core/search/placement.h"
@@ -17,7 +16,7 @@
 namespace pipewright {
 
 struct PartitionOptions {
-    SearchOptions search; ///< its time is shared out: a third for the cut, the rest for orders. Locks are refused.
+    SearchOptions search; ///< a third of its time is for the cut, the rest for orders. Locks are refused.
     std::vector<PlacementShape> shapes{PlacementShape::Given};
     bool moveLayers = true; ///< false: the even split of each placement
 };
@@ -35,7 +34,7 @@ struct PartitionResult {
     std::vector<PartitionTrial> trials;
 };
 
-/// Throws Error: nothing to cut, locked blocks, or no cut that fits into memory.
+/// Throws Error: no model to cut, locked blocks, or no cut that fits into memory.
 PartitionResult searchPartition(const Design& design, const PartitionOptions& options);
 
 } // namespace pipewright

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A lower bound that is additive over parts: with m_each = n microbatches per part, n + 1 symmetric microbatches bound
+// the distance between stage 0's forwards k and k + n, and the last m_last microbatches bound the rest. The bound is
+// parts × each + last; constraint programming computes both times.
 #include "core/search/partsproof.h"
 
 #include "core/search/periodic.h"
@@ -43,7 +46,7 @@ bool ProofByParts::begin()
     m_last = count - m_parts * m_each;
     if (m_last < 1)
         return false;
-    // The best schedule has parts too: their times are what is to be beaten.
+    // The parts of the best schedule give the upper bounds of both times.
     const Lanes lanes = m_incumbent.lanes();
     LaneTimes times(m_model);
     if (!times.run(lanes))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A bound for designs with too many blocks for constraint programming, from parts that are not: of microbatches that
-// are alike and take their turns, any n in a row with what follows them are a schedule of few, in which stage 0's
-// forwards are at least so long apart as constraint programming finds; and the last ones need at least so long until
-// stage 0's last gradient. The times of the parts add up. What the microbatches before and behind a part would take of
-// its devices is not seen, so this is below the best by some part of a microbatch's way per part; where memory is
-// scarce it is far above the counted bounds, which do not see that microbatches that go down and up hinder each other.
+// A lower bound for designs with too many blocks for constraint programming. With symmetric microbatches, any n
+// consecutive ones contain a schedule of few microbatches, so stage 0's forwards k and k + n are at least as far apart
+// as constraint programming proves; the last ones need at least its time until stage 0's last gradient. The times of
+// the parts add up. Microbatches outside a part are ignored, so the bound is below the optimum by part of a
+// microbatch's path per part; where memory is scarce it is far above the bounds of bounds.h, which ignore that forward
+// and backward paths compete.
 #pragma once
 
 #include "core/search/constraintsearch.h"
@@ -13,11 +13,10 @@ namespace pipewright {
 
 class ProofByParts {
 public:
-    /// Parts of `most` microbatches at most; 0: of as many as constraint programming takes.
+    /// Parts of at most `most` microbatches; 0: as many as constraint programming handles.
     ProofByParts(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
                  int most = 0);
-    /// Goes on for a slice, once there is a schedule, and proves its bound when both times are known. False when there
-    /// is nothing left to do.
+    /// Runs one slice, once there is a schedule, and proves the bound when both times are known. False when finished.
     bool goOn(const std::function<bool()>& stop);
 
 private:

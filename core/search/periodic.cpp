@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Periodic extension: from the cut on, every device repeats the blocks of `period` microbatches; microbatches are
+// renumbered in ascending order per pass. O(tasks).
 #include "core/search/periodic.h"
 
 #include "core/search/placement.h"
@@ -44,7 +46,7 @@ std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const 
     if ((many.microbatches - few.microbatches) % period != 0)
         return std::nullopt;
     const auto passes = static_cast<std::size_t>(3 * few.stages);
-    std::vector<int> next(passes, 0); // microbatches count up, whatever their names were
+    std::vector<int> next(passes, 0); // microbatches are renumbered in ascending order
     Lanes result(lanes.size());
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         const std::vector<std::int32_t>& lane = lanes[d];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Many microbatches from few: between filling and draining a good schedule repeats itself, so a schedule of some three
-// microbatches per device, which is quick to search, is cut open in the middle and what runs there is repeated as often
-// as microbatches are missing. Filling and draining stay as they were found. O(tasks).
+// Many microbatches from few: a good schedule is periodic between warm-up and cool-down. A schedule of about three
+// microbatches per device, which is quick to search, is cut in the middle and its period repeated for the missing
+// microbatches. O(tasks).
 #pragma once
 
 #include "core/search/searchmodel.h"
@@ -10,15 +10,14 @@
 
 namespace pipewright {
 
-/// So few microbatches that a search is worth it and (microbatches - few) is a multiple of each of 1 to 4; 0: not worth
-/// it.
+/// The number of microbatches to search, such that (microbatches - few) is a multiple of 1 to 4; 0: not worthwhile.
 int fewMicrobatches(int microbatches, int devices);
 
-/// The design with so many microbatches that are all alike, in any legal order.
+/// The design with so many symmetric microbatches, in a legal order.
 Design withMicrobatches(const Design& design, int microbatches);
 
-/// Lanes of `many` from `lanes` of `few`, which start at `starts`: from time `cut` on every device repeats the blocks
-/// of `period` microbatches. Nothing where a device does not run every pass that often there.
+/// Lanes of `many` from `lanes` of `few` with start times `starts`: from time `cut` on every device repeats the blocks
+/// of `period` microbatches. Nothing when a device does not run every pass `period` times there.
 std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const std::vector<Nanoseconds>& starts,
                               const SearchModel& many, Nanoseconds cut, int period);
 

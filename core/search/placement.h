@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which device holds which stage, by the shapes that published schedules have, and a design with another placement
-// and another cut of its layers. Orders of the blocks come later: a design made here does one microbatch after the
-// other, which is legal everywhere and needs the least memory. O(stages), a design O(blocks).
+// The placement shapes of published schedules, and designs with another placement and another cut of the layers.
+// Designs made here run one microbatch after the other, which is always legal and needs the least memory; the search
+// orders them. O(stages), a design O(blocks).
 #pragma once
 
 #include "core/design/design.h"
@@ -26,15 +26,15 @@ enum class PlacementShape {
 
 std::string_view nameOf(PlacementShape shape); ///< "linear", …
 
-/// The device of every stage. `Given` and `Free` have none of their own: empty.
+/// The device of every stage; empty for `Given` and `Free`.
 std::vector<int> placementOf(PlacementShape shape, int devices);
 
-/// Orders the blocks one microbatch after the other; what needs the least memory.
+/// Orders the blocks one microbatch after the other, which needs the least memory.
 void placeInTurn(Schedule& schedule);
 
-/// The design with these stages on these devices: costs of a formula are computed anew, given or measured times
-/// follow the layers wherever they go. Pins and building block are dropped. Throws Error: no model, a skip
-/// connection (its stages have no meaning in another cut), or layers that do not add up.
+/// The design with these stages on these devices. Formula costs are recomputed; given or measured times follow their
+/// layers. Pins and building block are dropped. Throws Error: no model, a skip connection (its stages have no meaning
+/// in another cut), or layers that do not add up.
 Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, const std::vector<int>& layersPerStage,
                      sharding::SharedStages* known = nullptr);
 

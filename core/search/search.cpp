@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Starts one worker per thread on a common incumbent, reports progress from the calling thread some forty times a
+// second, and puts the result together with its bounds. All threads end at the time limit, at a stop or when the best
+// schedule meets a lower bound.
 #include "core/search/search.h"
 
 #include "core/schedule/weightplan.h"
@@ -21,7 +24,7 @@ std::string limitText(const MemoryLimit& limit)
                          : "the devices' memory";
 }
 
-/// Runs the workers, the first in a thread of its own too so that the caller's can report progress.
+/// Runs every worker in a thread of its own, so that the calling thread can report progress.
 void runThreads(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
 {
     std::atomic<bool> over{false};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Flattens a design into tasks: one pass over stages and microbatches for times, dependencies and the bytes that each
+// task allocates, holds while it runs and frees. O(blocks).
 #include "core/search/searchmodel.h"
 
 #include "core/schedule/ordergraph.h"
@@ -76,7 +78,7 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
 
 void SearchModel::addTasks(const Design& design)
 {
-    // Blocks that are placed say for themselves whether their backward is split.
+    // Placed blocks determine whether their backward is split.
     const std::size_t cells = static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches);
     std::vector<std::uint8_t> split(cells, design.schedule.backward == BackwardStyle::Split);
     for (const std::vector<Block>& lane : design.schedule.order)
@@ -124,7 +126,7 @@ void SearchModel::addInputs(const Design& design)
         const bool down = task.op == Op::F;
         if (down ? task.stage > 0 : task.stage + 1 < stages) {
             task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
-            const int sender = down ? task.stage - 1 : task.stage; // of the activation, whose gradient is as large
+            const int sender = down ? task.stage - 1 : task.stage; // of the activation; its gradient has the same size
             task.delay = delay(task.input, self, costs.stages[sender].output);
         }
         for (const SkipConnection& skip : design.dataflow.skips)
@@ -162,7 +164,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             task.passing = byFactor ? 0 : scaled(c.workspaceForward);
             break;
         case Op::I:
-            // By the papers' count what I needs and what it leaves are one step.
+            // In the papers' count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
             task.freed = byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput;
             task.passing = byFactor ? 0 : scaled(c.workspaceInputGrad);
@@ -176,7 +178,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             task.passing = byFactor ? 0 : fromInput + scaled(c.workspaceBackward);
             break;
         case Op::U:
-        case Op::R: break; // no tasks of the search
+        case Op::R: break; // not part of a search
         }
     }
     exactBytes = !byFactor;

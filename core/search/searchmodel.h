@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design as the search sees it: flat tasks with a device, a duration, what they wait for and what they do to
-// their device's memory. Times and memory are the predictor's, except that buffers of values on their way and
-// links that block or share a wire are left out: a relaxation, so bounds found here hold, and every schedule
-// found here is predicted exactly before it counts. Building is O(blocks).
+// A design as the search sees it: flat tasks with a device, a duration, dependencies and their effect on the device's
+// memory. Times and memory are the predictor's, without buffers of values in flight and without links that block or
+// share a wire. This is a relaxation, so bounds hold; every schedule found is predicted exactly before it counts.
+// Building is O(blocks).
 #pragma once
 
 #include "core/design/design.h"
@@ -14,11 +14,11 @@
 
 namespace pipewright {
 
-/// How much memory a schedule may take. With neither, what the cluster's devices have.
+/// The memory limit of a schedule. With neither, the memory of the cluster's devices.
 struct MemoryLimit {
     std::optional<Bytes> bytes; ///< all of a device's memory, weights and buffers included
-    /// x devices microbatches of a device's own saved activations. Counted as the zero-bubble papers do: I gives
-    /// back what W does not need. Where the costs know no bytes, an activation is kept until its W or B.
+    /// In units of (devices × one microbatch's saved activations on a device), as in the zero-bubble papers: I frees
+    /// what W does not need. Without bytes in the costs an activation is kept until its W or B.
     std::optional<double> factor;
 };
 
@@ -33,22 +33,21 @@ struct SearchTask {
     Nanoseconds duration = 0;
     Nanoseconds earliest = 0;      ///< its pin
     std::int32_t input = -1;       ///< the task on the chain whose value it needs …
-    Nanoseconds delay = 0;         ///< … which takes so long to arrive
+    Nanoseconds delay = 0;         ///< … and its transfer time
     std::int32_t local = -1;       ///< the block of the same stage and microbatch that comes first: F, or I of W
-    std::int32_t lockedAfter = -1; ///< locked blocks of a device keep their order
-    Bytes taken = 0;               ///< from its start on
+    std::int32_t lockedAfter = -1; ///< the previous locked block of the device
+    Bytes taken = 0;               ///< at its start
     Bytes passing = 0;             ///< while it runs only
     Bytes freed = 0;               ///< at its end
 };
 
-/// What tasks have beside their chain input: skip connections. Sorted by task.
+/// Inputs beside the chain: skip connections. Sorted by task.
 struct ExtraInput {
     std::int32_t task = -1, input = -1;
     Nanoseconds delay = 0;
 };
 
-/// Tasks placed or timed at most, beside one schedule that is timed as a whole, between two questions whether to stop:
-/// a few milliseconds.
+/// Tasks placed or timed between two checks of the stop condition, beside one whole schedule: a few milliseconds.
 inline constexpr std::int64_t tasksBetweenStops = 16'384;
 
 using Lanes = std::vector<std::vector<std::int32_t>>; ///< device -> tasks in the order they run
@@ -65,8 +64,8 @@ public:
     std::vector<std::vector<int>> stagesOfDevice; ///< ascending
     std::vector<Bytes> capacity;                  ///< per device, for the tasks' bytes; noCapacity: unlimited
     std::vector<Nanoseconds> updates;             ///< per device, after its last block
-    std::vector<Bytes> limitOfDevice; ///< as a person gave it, persistent bytes included; for a factor the activations
-    bool exactBytes = false;          ///< the limit is on all bytes: predictions decide, `capacity` only guides
+    std::vector<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
+    bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is a guide
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 
@@ -77,8 +76,8 @@ public:
     std::int32_t consumerOf(std::int32_t task) const; ///< the task along the chain that takes its value; -1: none
     std::span<const ExtraInput> extrasOf(std::int32_t task) const;
 
-    /// The tasks' lanes of a schedule with the same placement. A full backward stands for both halves and the
-    /// other way round. Nothing when blocks are missing.
+    /// The lanes of a schedule with the same placement; a full backward maps to both halves and vice versa. Nothing
+    /// when blocks are missing.
     std::optional<Lanes> lanesOf(const Schedule& schedule) const;
     Schedule scheduleOf(const Lanes& lanes, const Schedule& like) const;
 
@@ -96,17 +95,14 @@ private:
     std::vector<std::int32_t> m_first; ///< per stage and microbatch
 };
 
-/// Start times of lanes run as early as possible, and what is wrong with them.
+/// Start times of lanes when every task runs as early as possible.
 class LaneTimes {
 public:
     explicit LaneTimes(const SearchModel& model);
-    /// False when the lanes wait for each other in a circle. O(tasks); allocates nothing after the first call.
+    /// False when the lanes deadlock. O(tasks); allocates nothing after the first call.
     bool run(const Lanes& lanes);
     const std::vector<Nanoseconds>& starts() const { return m_start; }
-    const std::vector<std::int32_t>& sequence() const
-    {
-        return m_sequence;
-    } ///< of the last run: every task behind what it waits for
+    const std::vector<std::int32_t>& sequence() const { return m_sequence; } ///< of the last run, in topological order
     Nanoseconds value(const Lanes& lanes, SearchObjective objective, Nanoseconds* sum = nullptr) const;
     std::int64_t work() const { return m_work; } ///< tasks timed so far
 
@@ -120,9 +116,9 @@ private:
     std::vector<Nanoseconds> m_free;
 };
 
-/// Most bytes that a lane's tasks have at once (persistent ones are not among them). O(lane).
+/// Peak bytes of a lane's tasks, without persistent ones. O(lane).
 Bytes lanePeak(const SearchModel& model, const std::vector<std::int32_t>& lane);
-/// Every lane within its capacity, each task behind its local input and in the order of the locks.
+/// True when every lane fits its capacity and respects local inputs and locks.
 bool lanesAllowed(const SearchModel& model, const Lanes& lanes);
 
 } // namespace pipewright

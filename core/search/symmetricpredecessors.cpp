@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the tasks: each is compared with the first one of its stage and pass. O(tasks).
 #include "core/search/symmetricpredecessors.h"
 
 namespace pipewright {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Microbatches that are alike: then any schedule can be renamed so that every pass of a stage takes them in order,
-// which leaves a search that looks at everything a small part of the orders. O(tasks).
+// Symmetric microbatches: any schedule can be renumbered so that every pass of a stage takes them in ascending order,
+// which removes most orders from an exhaustive search. O(tasks).
 #pragma once
 
 #include "core/search/searchmodel.h"

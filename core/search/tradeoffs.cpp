@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Candidates from the table of families; one schedule and one prediction each. The Pareto front is one sweep in
+// ascending memory, O(n log n).
 #include "core/search/tradeoffs.h"
 
 #include "core/predict/predict.h"
@@ -33,7 +35,7 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
 {
     std::vector<TradeOffCandidate> candidates;
     for (const Family& family : families()) {
-        if (family.search != FamilySearch::None) { // the memory limit is what they trade
+        if (family.search != FamilySearch::None) { // their parameter is the memory limit
             for (const double limit : limits)
                 candidates.push_back({&family, {std::nullopt, limit}});
         } else if (family.chunksSelectable) {
@@ -91,7 +93,7 @@ std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs)
         const double left = memoryOf(tradeOffs[a]), right = memoryOf(tradeOffs[b]);
         return left != right ? left < right : tradeOffs[a].bubble < tradeOffs[b].bubble;
     });
-    // Walking up in memory, only what has less bubble than all before it is worth its memory; equals stay together.
+    // In ascending memory a point is on the front when it has less bubble than all before it, or equals the last one.
     std::vector<bool> front(tradeOffs.size(), false);
     double leastBubble = std::numeric_limits<double>::infinity(), itsMemory = -1;
     for (const std::size_t i : order) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory against bubble over the published schedules: which families and settings can be had for a model on
-// its cluster, what each gives, and which of them nothing else beats in both. Candidates are independent, so a
-// caller may work them out one by one in the background and stop between any two, or amid one.
+// Memory against bubble over the published schedules: the families and settings possible for a model on its cluster,
+// the result of each, and the Pareto front. Candidates are independent, so a caller may evaluate them one by one in the
+// background and stop between or within them.
 #pragma once
 
 #include "core/design/redesign.h"
@@ -19,8 +19,8 @@ struct TradeOffCandidate {
     std::string label() const; ///< "V-Half", "Interleaved 1F1B, 4 chunks", "Adaptive V, limit 0.5 ×"
 };
 
-/// Every family once; those with chunks to choose with 2 to 4 where the model has layers for them, those that
-/// search with memory limits from a third of 1F1B's activations to twice as much.
+/// Every family once; with selectable chunks 2 to 4 where the model has enough layers; searching families with memory
+/// limits from 0.35 to 2 times 1F1B's activations.
 std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base);
 
 struct TradeOff {
@@ -33,15 +33,14 @@ struct TradeOff {
     double peakActivations = 0; ///< the same in microbatches on one device
 };
 
-/// Makes the schedule and predicts it; what is impossible comes back with its reason. Where nobody waits for it any
-/// more it ends before the next of the two, or amid a search, and says so: possible is then false.
+/// Makes the schedule and predicts it. An impossible or stopped candidate returns with possible false and the reason. A
+/// stop takes effect between the two steps or within a search.
 TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop = {});
 
-/// What a trade-off needs: bytes where the design knows any, else activations.
+/// Peak memory: in bytes where the design knows them, else in activations.
 double memoryOf(const TradeOff& tradeOff);
 
-/// For each, whether it is possible and no other one needs less memory with no more bubble, or has less bubble
-/// with no more memory. O(n log n).
+/// Per candidate, whether it is possible and Pareto-optimal in memory and bubble. O(n log n).
 std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs);
 
 } // namespace pipewright

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Enumerates backward styles × the first 0, 1, 2, 4, … stages recomputed. 40 % of the time is divided evenly among the
+// choices, the rest goes to the best one. Rewriting a design is O(blocks).
 #include "core/search/variants.h"
 
 #include <fmt/format.h>
@@ -8,11 +10,11 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "how passes are split and joined is said here");
+static_assert(passCount == 4, "passes are split and joined here");
 
 namespace {
 
-/// Of the time, for finding out how many stages recompute.
+/// Share of the time for comparing the choices.
 constexpr double shareOfChoice = 0.4;
 
 BackwardStyle styleOf(const Schedule& schedule)
@@ -24,7 +26,7 @@ BackwardStyle styleOf(const Schedule& schedule)
     return schedule.backward;
 }
 
-/// What stands for a block in the other style: one, two or no blocks.
+/// The blocks that replace a block in the other style: one, two or none.
 std::vector<Block> inStyle(const Block& block, BackwardStyle style)
 {
     const auto as = [&](Op op) { return Block{op, block.stage, block.microbatch, block.replica}; };
@@ -46,7 +48,7 @@ std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style
     return result;
 }
 
-/// 0, 1, 2, 4, … and all: so many of the first stages.
+/// The first 0, 1, 2, 4, … and all stages.
 std::vector<std::vector<int>> firstStages(int stages)
 {
     std::vector<std::vector<int>> choices;
@@ -83,7 +85,7 @@ public:
         if (!m_best)
             throw *m_lastError;
         if (all > 1 && !m_best->result.proved && !m_options.search.stop.stop_requested()) {
-            // What came out best gets the rest of the time, from where it was.
+            // The best choice gets the rest of the time and starts from its schedule.
             const VariantResult first = *m_best;
             m_from = &first.result.schedule;
             tryOne(first.backward, first.recompute, 1 - shareOfChoice);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Large-neighbourhood search: a window around a critical task is freed and re-ordered by branch and bound over active
+// schedules (Giffler and Thompson, 1960). Heads and tails summarise the schedule before and after the window, so a node
+// costs O(window). At most judgedOfWindow complete orders per window are timed as a whole, O(tasks) each.
 #include "core/search/windowsearch.h"
 
 #include <algorithm>
@@ -31,7 +34,7 @@ double WindowSearch::cost(const Lanes& lanes, Nanoseconds& value)
     return static_cast<double>(value) + 0.2 * static_cast<double>(sum) / static_cast<double>(m_model.devices);
 }
 
-/// When everything starts, and how long it goes on behind each task until the device is done that has most to do.
+/// Start times, and for each task the longest time from its end to the end of the schedule (its tail).
 void WindowSearch::lookAt(const Lanes& lanes)
 {
     m_times.run(lanes);
@@ -70,7 +73,7 @@ void WindowSearch::lookAt(const Lanes& lanes)
     }
 }
 
-/// The parts of the lanes that start within [from, to), and what is before them.
+/// The parts of the lanes that start within [from, to), and the state before them.
 void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
 {
     for (const Piece& piece : m_pieces)
@@ -108,7 +111,7 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
     }
 }
 
-/// What each piece waits for, and how long it goes on behind it. `free`: per piece; the others keep their order.
+/// Dependencies, heads and tails of the pieces. Pieces that are not `free` keep their order.
 void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& free)
 {
     const auto pieceOf = [&](std::int32_t task) { return task < 0 ? -1 : m_pieceOf[task]; };
@@ -136,7 +139,7 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
     }
     for (LanePart& part : m_parts) {
         const std::vector<std::int32_t>& lane = lanes[part.device];
-        // Behind the window the lane goes on with the same task, whatever comes last within it.
+        // The lane's first task after the window is the same whatever comes last within it.
         part.leastAfter = part.to < lane.size() ? m_model.tasks[lane[part.to]].duration + m_after[lane[part.to]]
                                                 : m_after[lane.back()];
         part.left = 0;
@@ -151,8 +154,8 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
             frozen = p;
         }
     }
-    // Pieces by falling start: a follower's tail is known before its own. Behind the window only data counts here,
-    // by the tasks that take it; the lane's own way on is its part's.
+    // By descending start, so that followers' tails are known first. After the window only consumers of data count
+    // here; the lane's own continuation is in leastAfter.
     std::vector<std::size_t> byStart(m_pieces.size());
     for (std::size_t p = 0; p < byStart.size(); ++p)
         byStart[p] = p;
@@ -209,7 +212,7 @@ bool WindowSearch::openWindow(const Lanes& lanes, std::mt19937_64& random)
     return true;
 }
 
-/// Times the schedule with the window's present order and keeps it if nothing as good was found.
+/// Times the schedule with the window's current order and keeps it if it is the best so far.
 void WindowSearch::judge(Lanes& lanes)
 {
     ++m_judged;
@@ -224,7 +227,7 @@ void WindowSearch::judge(Lanes& lanes)
         return;
     m_cost = now;
     m_best = lanes;
-    m_target = std::min(m_target, value - 1); // next one that is shorter
+    m_target = std::min(m_target, value - 1); // the next one must be shorter
 }
 
 void WindowSearch::branch(std::size_t placed, Lanes& lanes)
@@ -242,7 +245,8 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
         const LanePart& part = m_parts[m_pieces[p].lane];
         return part.live + taskOf(p).taken + taskOf(p).passing <= m_model.capacity[part.device];
     };
-    // The piece that could end first says on which device to branch: over all that could start there before it ends.
+    // Giffler and Thompson: branch on the device of the piece that can end first, over all pieces that can start there
+    // before that end.
     Nanoseconds end = SearchModel::noCapacity;
     int lane = -1;
     for (std::size_t p = 0; p < m_pieces.size(); ++p)
@@ -251,7 +255,7 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
             lane = m_pieces[p].lane;
         }
     if (lane < 0)
-        return; // memory leaves no way on
+        return; // no piece fits into memory
     std::vector<std::size_t> choices;
     for (std::size_t p = 0; p < m_pieces.size(); ++p)
         if (m_placed[p] == 0 && m_pending[p] == 0 && m_pieces[p].lane == lane

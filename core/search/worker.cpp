@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One thread's portfolio: starting points (the given order, families, rules), exhaustive search of small designs, then
+// rounds of rule variation, lane search, window search and constraint programming. A round is a few milliseconds of
+// work, so that a stop takes effect soon.
 #include "core/search/worker.h"
 
 #include "core/design/redesign.h"
@@ -12,17 +15,17 @@ namespace pipewright {
 
 namespace {
 
-/// Work of one round, in tasks timed: a few milliseconds, so that a round ends soon after a cancel.
+/// Work of one round in tasks timed: a few milliseconds.
 constexpr std::int64_t tasksOfRound = 400'000;
 
-/// Of window search in a round, likewise.
+/// Nodes of window search in a round.
 constexpr std::int64_t nodesOfRound = 4'000;
 
-/// Beyond these, trying every order would only keep a thread from better things.
+/// Larger designs cannot be exhausted in useful time.
 constexpr std::size_t mostTasksToExhaust = 96;
 constexpr std::int64_t nodesToExhaust = 400'000;
 
-/// Of the time, for what is then repeated; and at how many places of it.
+/// Share of the time for the search of fewer microbatches, and the number of places to repeat it at.
 constexpr double shareOfFewer = 0.3;
 constexpr int placesToRepeat = 12;
 
@@ -45,7 +48,7 @@ void SearchWorker::run(const std::function<bool()>& stop)
         repeatFewer(stop);
     if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
         exhaust(stop);
-    if (mine(m_options.threads - 1)) { // not the one that tries every order
+    if (mine(m_options.threads - 1)) { // not the thread that runs the exact search
         m_constraints = makeConstraintSearch(m_given, m_options, m_incumbent);
         if (m_given.tasks.size() > mostTasksToConstrain)
             m_parts = std::make_unique<ProofByParts>(m_design, m_given, m_options, m_incumbent);
@@ -105,9 +108,9 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
     for (const Family& family : families()) {
         if (stop())
             return;
-        // Thousands of tries, each over all devices, are too long for a starting point; other searches are worth it.
+        // Families that try thousands of schedules over all devices take too long for a starting point.
         const bool heavy = family.search == FamilySearch::Tried && m_model.devices > 8;
-        // Updates amid the run are another training, not a better order of this one.
+        // Updates within the step change the training, so such families are no order of this design.
         if (heavy || family.updates || !mine(number++))
             continue;
         FamilyParameters own = parameters;
@@ -122,7 +125,7 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
         try {
             offerSchedule(makeSchedule(family.name, own), family.name.data());
         } catch (const Error&) {
-            // A family that is not possible here is no starting point.
+            // Families that are not possible here are skipped.
         }
     }
 }
@@ -161,7 +164,7 @@ void SearchWorker::tryRules(const std::function<bool()>& stop)
                 }
 }
 
-/// On the model as it was given: memory that predictions ask for beside it would only rule more out.
+/// Uses the given model: the reduced capacities would rule out feasible orders.
 void SearchWorker::exhaust(const std::function<bool()>& stop)
 {
     if (stop())
@@ -171,7 +174,7 @@ void SearchWorker::exhaust(const std::function<bool()>& stop)
         m_incumbent.proveBound(m_incumbent.best(), "every other order was tried or ruled out");
 }
 
-/// A search of few microbatches, and its best schedule repeated in the middle, at several places.
+/// Searches fewer microbatches and repeats the middle of the best schedule, cut at several places.
 void SearchWorker::repeatFewer(const std::function<bool()>& stop)
 {
     const int few = fewMicrobatches(m_given.microbatches, m_given.devices);
@@ -208,7 +211,7 @@ void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)
         tryPolicy(varied(m_bestPolicy.policy, m_model.microbatches, m_random), stop);
 }
 
-/// Mostly the best of all; now and then what the rules gave last, which lies elsewhere.
+/// Usually the best schedule; sometimes the last one of the rules, for diversity.
 Lanes SearchWorker::lanesToImprove()
 {
     Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread of a search: starting points first, shared out among the threads, then rounds of rules and local
-// search around the best until told to stop.
+// One thread of a search: its share of the starting points, then rounds of rules and local search around the best
+// schedule until told to stop.
 #pragma once
 
 #include "core/search/constraintsearch.h"
@@ -38,7 +38,7 @@ private:
 
     const Design& m_design;
     const SearchModel& m_given;
-    SearchModel m_model; ///< a copy, whose capacity shrinks where predictions need more than it thought
+    SearchModel m_model; ///< a copy, whose capacity shrinks where predictions need more
     const SearchOptions& m_options;
     Incumbent& m_incumbent;
     int m_index;
@@ -47,8 +47,8 @@ private:
     LaneTimes m_times;
     LaneSearch m_laneSearch;
     WindowSearch m_windows;
-    std::unique_ptr<ConstraintSearch> m_constraints; ///< of one thread, while there is anything left to prove
-    std::unique_ptr<ProofByParts> m_parts;           ///< likewise, where the whole has too many blocks
+    std::unique_ptr<ConstraintSearch> m_constraints; ///< on one thread, until finished
+    std::unique_ptr<ProofByParts> m_parts;           ///< likewise, for designs with too many blocks
     struct Scored {
         Policy policy;
         Nanoseconds value = Incumbent::noValue, sum = 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Runners-up: the k best programs of a small graph, or for larger ones one search per kind of node with the plan's rule
+// removed. One synthesis and one linear program per alternative.
 #include "core/sharding/shardingplan.h"
 
 #include <fmt/format.h>
@@ -10,7 +12,7 @@ namespace pipewright::sharding {
 
 namespace {
 
-constexpr int smallGraph = 16; // computed nodes; the next best programs of larger ones differ in one layer of many
+constexpr int smallGraph = 16; // computed nodes; in larger graphs the next best programs differ in one layer only
 
 /// Nodes of one kind: the same operation on the same shapes.
 std::string kindOf(const TensorGraph& graph, int node)
@@ -22,7 +24,7 @@ std::string kindOf(const TensorGraph& graph, int node)
     return kind;
 }
 
-/// The program's rules and communications; two with the same differ in nothing that matters.
+/// The program's rules and communications; equal signatures mean equivalent programs.
 std::string signature(const ShardingProgram& program)
 {
     std::string text;
@@ -33,7 +35,7 @@ std::string signature(const ShardingProgram& program)
     return text;
 }
 
-/// With the ratios that suit the program best, unless they were given.
+/// Adds the program's best ratios, unless ratios are given.
 Alternative finished(std::string name, ShardingProgram program, const TensorGraph& graph, const Machine& machine,
                      Ratios ratios, bool fixed)
 {
@@ -65,7 +67,7 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
     const auto computed = std::count_if(graph.nodes().begin(), graph.nodes().end(),
                                         [](const Node& node) { return node.leaf == Leaf::None; });
     if (computed <= smallGraph) {
-        search.programs = 1 + 3 * count; // some differ only in what is free
+        search.programs = 1 + 3 * count; // some differ only in free instructions
         const Theory theory(graph, machine, plan.ratios, options.rules);
         for (const Candidate& candidate : synthesise(theory, search).programs)
             add(fmt::format("program {}", found.size() + 2), candidate.program);
@@ -100,24 +102,25 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
     return found;
 }
 
-std::vector<Alternative> commonWays(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
+std::vector<Alternative> commonStrategies(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
 {
-    std::vector<Alternative> ways;
+    std::vector<Alternative> strategies;
     const SynthesisOptions search{options.maxExpansions, options.deadline, 1};
     const auto everywhere = [&graph](const std::vector<double>& shares) {
         return Ratios(static_cast<std::size_t>(graph.segments()), shares);
     };
     const Ratios even = everywhere(machine.even()), proportional = everywhere(machine.proportional());
-    Machine roomy = machine; // whether they fit is said, not asked for
-    roomy.memory.assign(machine.memory.size(), 0.0);
+    Machine unlimited = machine; // an alternative may exceed memory; `fits` says so
+    unlimited.memory.assign(machine.memory.size(), 0.0);
     const auto addBest = [&](const char* name, const Theory& theory) {
         if (const SynthesisResult result = synthesise(theory, search); !result.programs.empty())
-            ways.push_back(finished(name, result.programs.front().program, graph, machine, theory.ratios(), true));
+            strategies.push_back(
+                finished(name, result.programs.front().program, graph, machine, theory.ratios(), true));
     };
-    addBest("even ratios", Theory(graph, roomy, even, options.rules));
+    addBest("even ratios", Theory(graph, unlimited, even, options.rules));
     for (const auto& [name, ratios] :
          {std::pair("data parallel, even", even), std::pair("data parallel, proportional", proportional)}) {
-        Theory theory(graph, roomy, ratios, RuleSet::Published);
+        Theory theory(graph, unlimited, ratios, RuleSet::Published);
         for (int node = 0; node < graph.size(); ++node)
             theory.restrict(node, [](const Triple& triple) {
                 const Relation batch = triple.needs.front();
@@ -125,7 +128,7 @@ std::vector<Alternative> commonWays(const TensorGraph& graph, const Machine& mac
             });
         addBest(name, theory);
     }
-    return ways;
+    return strategies;
 }
 
 } // namespace pipewright::sharding

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A* with a binary heap of labels ordered by cost plus heuristic. Labels with the same masks share a list for dominance
+// tests; a beam search first gives an upper bound. O(log labels + moves + dominance tests) per expansion.
 #include "core/sharding/astar.h"
 
 #include <algorithm>
@@ -56,7 +58,7 @@ int AStar::add(int parent, const Move& move, const std::vector<Mask>& masks)
     return static_cast<int>(m_labels.size()) - 1;
 }
 
-/// False when it cannot stay within memory. Where the rest is certain to fit, how much it keeps no longer matters.
+/// False when the label cannot stay within memory. Where the rest fits in any case, its memory is ignored from then on.
 bool AStar::fits(int index)
 {
     const Label& label = m_labels[index];
@@ -71,7 +73,7 @@ bool AStar::fits(int index)
     return true;
 }
 
-/// Of the same position.
+/// For labels of the same position.
 bool AStar::dominates(const Label& a, const Label& b) const
 {
     if (a.paid > b.paid)
@@ -86,7 +88,7 @@ bool AStar::dominates(const Label& a, const Label& b) const
     return true;
 }
 
-/// Whether the label is worth keeping beside those with the same masks.
+/// Adds the label unless one with the same masks dominates it; true when added.
 bool AStar::enter(int index)
 {
     Label& label = m_labels[index];
@@ -118,7 +120,7 @@ void AStar::expand(int index, const std::function<void(int)>& visit)
         const int added = add(index, move, next);
         if (fits(added)) {
             visit(added);
-        } else { // as if it had never been
+        } else { // removes the rejected label
             m_masks.resize(m_labels.back().masks);
             m_memory.resize(m_labels.back().memory);
             m_labels.pop_back();
@@ -192,7 +194,7 @@ void AStar::run()
     m_exhausted = true;
     if (start() < 0)
         return;
-    // The beam's solution bounds the search and counts again when the search itself arrives there.
+    // The beam's solution is an upper bound; the search finds it again itself.
     const std::size_t before = m_solutions.size();
     std::size_t arrived = 0;
     std::priority_queue<Queued> queue;
@@ -233,7 +235,7 @@ void AStar::run()
                             added});
         });
     }
-    if (m_bound == infinite && !m_solutions.empty()) // nothing cheaper than what the beam found is left
+    if (m_bound == infinite && !m_solutions.empty()) // nothing is cheaper than the beam's solution
         m_bound = m_solutions.front().first;
 }
 

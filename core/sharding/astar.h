@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The A* of synthesis.h itself: labels (a state, what was paid, how it came about), their queue, dominance and
-// the beam search ahead of it. One object is one search.
+// The A* search of synthesis.h: labels (a state, its cost, its parent), their queue, dominance, and the beam search
+// before it. One object runs one search.
 #pragma once
 
 #include "core/sharding/synthesis.h"
@@ -12,14 +12,13 @@ namespace pipewright::sharding {
 
 class AStar {
 public:
-    /// `withMemory`: programs have to stay within the devices' memory. `ceiling`: programs that cost more are of no
-    /// use.
+    /// `withMemory`: programs must fit the devices' memory. `ceiling`: programs that cost more are dropped.
     AStar(const SearchSpace& space, const SynthesisOptions& options, bool withMemory, double ceiling);
 
     void beam(int width);
     void run();
 
-    /// Complete ones, cheapest first; at most options.programs.
+    /// Complete programs, cheapest first; at most options.programs.
     std::vector<std::vector<Move>> solutions() const;
     double bound() const { return m_bound; } ///< infinity when there is nothing to find
     bool exhausted() const { return m_exhausted; }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Evaluates charges as linear functions of the shares: compute and memory traffic per device, or one collective.
+// O(devices) per charge.
 #include "core/sharding/charge.h"
 
 #include <algorithm>

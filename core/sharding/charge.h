@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What one instruction costs, as a function of the sharding ratios. A charge is the largest, over devices,
-// of an expression that is linear in the share of each: so that one type serves the search, which wants
-// seconds, and the linear program, which wants coefficients. Devices wait for each other at every charge, as
-// the objective of arXiv 2401.05965 has it.
+// What one instruction costs, as a function of the sharding ratios. A charge is the largest, over devices, of an
+// expression that is linear in the share of each: so that one type serves the search, which wants seconds, and the
+// linear program, which wants coefficients. Devices wait for each other at every charge, as the objective of arXiv
+// 2401.05965 has it.
 #pragma once
 
 #include "core/sharding/machine.h"
@@ -13,7 +13,7 @@
 
 namespace pipewright::sharding {
 
-/// In which pass of training a charge falls due.
+/// The pass in which a charge is paid.
 enum class Pass : std::uint8_t { Forward, InputGrad, WeightGrad };
 
 struct Charge {
@@ -23,7 +23,7 @@ struct Charge {
     int segment = -1;                              ///< whose ratios; -1: the size is the same whatever they are
     int otherSegment = -1;                         ///< of an exchange between two cuts
     double bytes = 0;                              ///< of the whole tensor, when it communicates
-    double fixedFlops = 0, splitFlops = 0;         ///< on every device; shared out by the ratios
+    double fixedFlops = 0, splitFlops = 0;         ///< on every device; divided by the ratios
     double fixedTraffic = 0, splitTraffic = 0;     ///< bytes through memory
 
     bool operator==(const Charge&) const = default;

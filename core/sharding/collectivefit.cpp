@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Weighted linear least squares in closed form for time = latency × hops + volume / bandwidth, with a refit when one of
+// the two would be negative. O(samples).
 #include "core/sharding/collectivefit.h"
 
 #include "core/base/diagnostic.h"
@@ -48,7 +50,7 @@ CollectiveSpec fitted(Collective kind, std::span<const CollectiveSample> samples
         latency = (a * bb - b * ab) / determinant;
         perByte = (b * aa - a * ab) / determinant;
     } else {
-        latency = a / aa; // all of one volume: that is its time
+        latency = a / aa; // one volume only: all of its time is latency
     }
     if (latency < 0) {
         latency = 0;

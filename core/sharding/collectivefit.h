@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From measured collectives to a latency and a bandwidth of each kind, over sizes and skews.
+// Fits the latency and bandwidth of each collective to measurements over sizes and skews.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -20,12 +20,11 @@ struct CollectiveSample {
 double volumeOf(const CollectiveSample& sample);
 int latenciesOf(Collective kind, int devices);
 
-/// Latency and bandwidth for which the squared errors, each relative to what was measured, add up to the least;
-/// neither is negative. Bandwidth 0 (unlimited) when larger volumes take no longer. Throws Error without samples
-/// of the kind.
+/// Latency and bandwidth of least squared relative error; neither is negative. Bandwidth 0 (unlimited) when larger
+/// volumes take no longer. Throws Error without samples of the kind.
 CollectiveSpec fitted(Collective kind, std::span<const CollectiveSample> samples, int devices);
 
-/// What the cluster's measured collectives say of a sample. Seconds.
+/// The predicted time of a sample by the cluster's fitted collectives, in seconds.
 double fittedSeconds(const Cluster& cluster, const CollectiveSample& sample, int devices);
 
 } // namespace pipewright::sharding

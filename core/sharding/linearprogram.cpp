@@ -9,7 +9,7 @@ namespace pipewright::sharding {
 
 namespace {
 
-constexpr std::size_t mostExactRows = 600; // rational arithmetic takes its time
+constexpr std::size_t mostExactRows = 600; // rational arithmetic is slow beyond
 
 struct Deleter {
     void operator()(glp_prob* problem) const { glp_delete_prob(problem); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small linear programs, solved by GLPK: its simplex finds the basis and its exact one, in rational
-// arithmetic, makes sure of it, so that ratios come out as exact as a double can hold them.
+// Small linear programs, solved by GLPK: the simplex finds the basis and the exact simplex, in rational arithmetic,
+// confirms it, so that ratios are exact to double precision.
 #pragma once
 
 #include <optional>

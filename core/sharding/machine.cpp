@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Collective costs of a group: measured ones, else the ring formulas of machineOf() with the slowest link's latency and
+// bandwidth. O(devices²).
 #include "core/sharding/machine.h"
 
 #include "core/base/rates.h"
@@ -15,7 +17,7 @@ namespace pipewright::sharding {
 namespace {
 
 constexpr int mostDevices = 256;
-constexpr double fastestDevice = 1e21, fastestLink = 1e18; // beyond these a unit was mistaken
+constexpr double fastestDevice = 1e21, fastestLink = 1e18; // larger values are unit mistakes
 constexpr Nanoseconds longestLatency = 60'000'000'000;
 
 void checkLink(const LinkSpec& link, const std::string& where, Diagnostics& found)
@@ -72,7 +74,7 @@ Diagnostics checkCluster(const Cluster& cluster)
     return found;
 }
 
-/// The slowest in each respect: a ring goes at the pace of its slowest hop.
+/// Largest latency and smallest bandwidth: a ring runs at the pace of its slowest hop.
 CollectiveCost slowestLink(const Cluster& cluster)
 {
     CollectiveCost slowest;

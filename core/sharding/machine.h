@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The devices that share a stage, as the cost model sees them: sustained rates, memory, and latency and
-// bandwidth of every collective. Plain doubles in SI units; seconds become nanoseconds where people read them.
+// bandwidth of every collective. Doubles in SI units; seconds are converted to nanoseconds for display.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -37,7 +37,7 @@ struct Machine {
 /// latency a and bandwidth b a hop, an all-gather or reduce-scatter takes (n − 1)·a + volume·(n − 1)/(n·b), an
 /// all-reduce twice that, an all-to-all (n − 1)·a + (volume/n)·(n − 1)/(n·b), and each broadcast or reduce of a
 /// group (n − 1)·a with its piece at b. Throws Error, places as in a file ("cluster.devices.1.peak_flops"): no
-/// devices, a device without a rate, links or rates that cannot be meant.
+/// devices, a device without a rate, links or rates out of range.
 Machine machineOf(const Cluster& cluster);
 
 std::string_view nameOf(Collective kind); ///< "all_gather", as in files

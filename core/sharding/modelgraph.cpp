@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Appends one layer after another to a TensorGraph. O(layers).
 #include "core/sharding/modelgraph.h"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ public:
             apply("loss", "sum", {x});
             return std::move(m_graph);
         }
-        const int head = m_shape.tiedHead && table >= 0 // else a copy of its own
+        const int head = m_shape.tiedHead && table >= 0 // else a separate copy
                              ? table
                              : m_graph.addParameter("head.weight", {m_shape.vocabulary, m_shape.hidden}, m_segment);
         const int logits = apply("logits", "linear", {x, head});

@@ -23,10 +23,9 @@ struct MlpShape {
 TensorGraph mlpGraph(const MlpShape& shape);
 
 /// Embedding, layers with attention and MLP or experts, final norm; a decoder ends with the projection to the
-/// vocabulary and cross entropy, an encoder with a sum that stands for what is trained on top. `segments`: the
-/// layers are divided into so many with ratios of their own. Norms of queries and keys and rotary positions
-/// are left out, as they cost next to nothing. Throws Error for what has no graph yet: pictures, latent
-/// attention, sequences in pieces.
+/// vocabulary and cross entropy, an encoder with a sum in place of the head trained on it. `segments`: number of
+/// segments with ratios of their own. Norms of queries and keys and rotary positions are left out, as their cost is
+/// negligible. Throws Error for models without a graph: pictures, latent attention, sequences in pieces.
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1);
 
 /// Of a model's layers: transformer layers [first, first + count), with or without its two ends.
@@ -36,9 +35,8 @@ struct LayerRange {
     auto operator<=>(const LayerRange&) const = default;
 };
 
-/// The part of a model that one stage holds. Without the embedding it begins with what the stage before hands
-/// over; without the head it ends with handing over. A tied head apart from its embedding has a copy. Throws as
-/// transformerGraph.
+/// The part of a model that one stage holds. Without the embedding it begins with a received activation; without the
+/// head it ends with hand_over. A tied head on another stage than its embedding has a copy. Throws as transformerGraph.
 TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range);
 
 } // namespace pipewright::sharding

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The tables of operations and rules, parsed once at the first use. Rules marked Published are those of arXiv
+// 2401.05965; mixture of experts follows GShard (arXiv 2006.16668).
 #include "core/sharding/operations.h"
 
 #include "core/base/diagnostic.h"
@@ -17,8 +19,8 @@ struct OperationRow {
     std::string_view parts = {};      ///< "dk=heads": cut only between so many equal parts
 };
 
-// Mixture of experts, per group g of t tokens: route gives each token's weight for every slot c of every
-// expert e, dispatch fills the slots, combine adds up what comes out of them (GShard, arXiv 2006.16668).
+// Mixture of experts, per group g of t tokens: route gives each token's weight for every slot c of every expert e,
+// dispatch fills the slots, combine adds up what comes out of them (GShard, arXiv 2006.16668).
 constexpr OperationRow operationRows[] = {
     {"linear", "*h oh o? -> *o", Work::Product},
     {"matmul", "*mk *kn -> *mn", Work::Product},
@@ -38,7 +40,7 @@ constexpr OperationRow operationRows[] = {
     {"attention", "bsd btk btk -> bsd", Work::Attention, "heads key_value_heads?", {}, "dk=key_value_heads"},
     {"reduce_last", "*v -> *", Work::Traffic},
     {"sum", "* -> ", Work::None},
-    {"hand_over", "* -> ", Work::None}, // to the next stage: stands for the loss that it leads to
+    {"hand_over", "* -> ", Work::None}, // to the next stage, in place of the loss
     {"cross_entropy", "*v * -> ", Work::Traffic},
     {"route", "gte -> gtec", Work::Traffic, "top_k capacity", "c=capacity"},
     {"dispatch", "gtec gth -> gech", Work::Traffic},

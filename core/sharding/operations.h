@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The theory as data: what operations there are, and by which rules devices may share one. Both are tables
-// of text in operations.cpp; a new operation is new rows there (and, to run it, its maths in executor/sharding).
+// The operations and the rules by which devices may divide one, as tables of text in operations.cpp; a new operation is
+// new rows there (and, to run it, its maths in executor/sharding).
 //
-// A signature names the dimensions of operands and result by letters: "*h oh o? -> *o" is a linear layer
-// whose input has any leading dimensions, whose weight has a row per output, and whose bias may be absent.
-// Shapes are inferred and checked from it. A rule says what each operand has to be and what the result is:
+// A signature names the dimensions of operands and result by letters: "*h oh o? -> *o" is a linear layer whose input
+// has any leading dimensions, whose weight has a row per output, and whose bias may be absent. Shapes are inferred and
+// checked from it. A rule says what each operand has to be and what the result is:
 //
 //   I    whole on every device (Identity)
 //   [x]  cut along the dimension with letter x (Gather); [*] stands for each of the leading dimensions
 //   R    a sum over devices (Reduce)
-//   1    whole on every device, but only device 0 lets it count: a bias under a sum over devices
+//   1    whole on every device, but only device 0 adds it: a bias under a sum over devices
 //   F    whole on every device, and its gradient is made whole from gathered factors (sufficient factor
 //        broadcasting) instead of being reduced
 #pragma once

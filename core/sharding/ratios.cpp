@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Turns a program's charges into a linear program with one epigraph variable per distinct maximum, solves it by
+// linearprogram.h and normalises the shares.
 #include "core/sharding/ratios.h"
 
 #include <fmt/format.h>
@@ -17,8 +19,7 @@ double valueOf(const Line& line, const Ratios& ratios)
     return line.segment < 0 ? line.constant : line.constant + line.slope * ratios[line.segment][line.device];
 }
 
-/// Terms without what does not depend on the shares, scaled so that the largest coefficient is 1, and equal ones
-/// put together.
+/// Terms without constant parts, scaled to a largest coefficient of 1, equal ones merged.
 std::vector<RatioProblem::Term> distinctTerms(const std::vector<RatioProblem::Term>& terms)
 {
     std::map<std::string, RatioProblem::Term> byShape;
@@ -138,12 +139,12 @@ std::optional<Ratios> bestRatios(const RatioProblem& problem)
         const auto begin = values->begin() + static_cast<std::ptrdiff_t>(s) * problem.devices;
         auto& shares = ratios.emplace_back(begin, begin + problem.devices);
         for (double& one : shares)
-            one = one < 1e-12 ? 0 : one; // also of the sign that rounding may have left
+            one = one < 1e-12 ? 0 : one; // also negative values from rounding
         const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
         for (double& one : shares)
             one /= sum;
     }
-    for (const auto& [a, b] : problem.tied) // to the bit, so that they count as cut alike
+    for (const auto& [a, b] : problem.tied) // bitwise equal, so that they count as cut alike
         ratios[std::max(a, b)] = ratios[std::min(a, b)];
     return ratios;
 }

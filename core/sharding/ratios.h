@@ -31,8 +31,8 @@ struct RatioProblem {
     std::vector<std::pair<int, int>> tied; ///< segments that have to be cut alike
 };
 
-/// Segments between which the program hands pieces without exchanging them are tied. `untied`: they are not,
-/// for finding out what each segment would like.
+/// Segments between which pieces pass without an exchange are tied to equal ratios. `untied`: they are not, to find
+/// each segment's own optimum.
 RatioProblem ratioProblemOf(const ShardingProgram& program, const TensorGraph& graph, const Machine& machine,
                             int segments, bool untied = false);
 

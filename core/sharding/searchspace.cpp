@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Successors of a state: for every triple of the next node, every way to acquire its operands by at most three
+// communications each, with dominated choices removed. Acquisitions are cached per position and present relations.
+// O(triples × product of the operands' acquisitions) per expansion.
 #include "core/sharding/searchspace.h"
 
 #include <fmt/format.h>
@@ -59,7 +62,7 @@ SearchSpace::Relations SearchSpace::relationsOf(int tensor) const
     relations.list = m_theory.relationsOf(tensor);
     const Node& node = m_theory.graph().node(tensor);
     if (relations.list.size() > 32)
-        throw Error(node.name, fmt::format("{} ways to cut this tensor", relations.list.size()),
+        throw Error(node.name, fmt::format("{} acquisitions to cut this tensor", relations.list.size()),
                     "use fewer segments or dimensions");
     relations.tracked = node.leaf == Leaf::None || m_theory.consumers()[tensor].size() > 1;
     const auto indexOf = [&relations](Relation relation) {
@@ -72,7 +75,7 @@ SearchSpace::Relations SearchSpace::relationsOf(int tensor) const
             relations.pieces |= bitMask(static_cast<int>(bit));
         for (Step& step : m_theory.stepsFrom(tensor, relations.list[bit])) {
             if (step.action == Action::Slice)
-                continue; // whoever holds the whole holds its pieces: closed()
+                continue; // the whole implies its pieces: closed()
             const double cost = priced(step);
             const int to = indexOf(step.to);
             edges.push_back({to, cost, std::move(step)});
@@ -117,7 +120,7 @@ Mask SearchSpace::closed(int tensor, Mask mask) const
 
 Mask SearchSpace::reduced(int, Mask mask, Mask needs) const
 {
-    // Everything that is still asked for is there, or can only be there already: nothing else matters.
+    // Only needed relations count; with all of them, or with the whole, nothing else makes a difference.
     return (mask & needs) == needs || (mask & 1) ? mask & needs : mask;
 }
 
@@ -173,7 +176,7 @@ void SearchSpace::priceTriples()
                 entry.cost += m_price[i] * entry.memory[i];
         }
     }
-    // What later nodes can use, from the back.
+    // Relations that later nodes can use, from the last position back.
     std::vector<Mask> used(static_cast<std::size_t>(graph.size()), 0);
     m_needs.resize(static_cast<std::size_t>(positions()));
     for (int p = positions() - 1; p >= 0; --p) {
@@ -205,13 +208,13 @@ void SearchSpace::findBounds()
                 const int operand = graph.node(node).operands[o];
                 if (m_relations[operand].tracked)
                     continue;
-                const auto& ways = waysFor(p, k, o, 0);
+                const auto& acquisitions = acquisitionsFor(p, k, o, 0);
                 double loading = infinite;
                 std::vector<double> kept(limits, infinite);
-                for (const Acquisition& way : ways) {
-                    loading = std::min(loading, way.cost);
+                for (const Acquisition& acquisition : acquisitions) {
+                    loading = std::min(loading, acquisition.cost);
                     for (std::size_t i = 0; i < limits; ++i)
-                        kept[i] = std::min(kept[i], way.memory[i]);
+                        kept[i] = std::min(kept[i], acquisition.memory[i]);
                 }
                 cost += loading;
                 for (std::size_t i = 0; i < limits; ++i)
@@ -286,13 +289,13 @@ const std::vector<SearchSpace::Acquisition>& SearchSpace::acquire(int tensor, Ma
                 for (const Edge& edge : relations.edges[held])
                     searchPaths(tensor, edge, bit, start, found);
     }
-    // Equals are settled by order: what is asked for itself before what it can be sliced from.
+    // Ties go to the first: the requested relation itself before relations it can be sliced from.
     std::stable_partition(found.begin(), found.end(),
                           [bit](const Acquisition& one) { return one.path.empty() || one.path.back()->to == bit; });
     if (!relations.tracked)
         for (Acquisition& one : found)
-            one.after = bitMask(bit); // nobody else asks
-    // One that costs no less, keeps no less and leads to no more is of no use.
+            one.after = bitMask(bit); // no other consumer
+    // Drop dominated acquisitions: no cheaper, no leaner and with no more relations.
     std::vector<Acquisition>& kept = entry->second;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const auto makesUseless = [&](std::size_t j) {
@@ -311,8 +314,8 @@ const std::vector<SearchSpace::Acquisition>& SearchSpace::acquire(int tensor, Ma
     return kept;
 }
 
-const std::vector<SearchSpace::Acquisition>& SearchSpace::waysFor(int position, std::size_t triple, std::size_t operand,
-                                                                  Mask mask) const
+const std::vector<SearchSpace::Acquisition>& SearchSpace::acquisitionsFor(int position, std::size_t triple,
+                                                                          std::size_t operand, Mask mask) const
 {
     const int node = nodeAt(position);
     const int tensor = m_theory.graph().node(node).operands[operand];
@@ -348,16 +351,16 @@ void SearchSpace::forEachMove(int position, const Mask* masks, const Visit& visi
         }
         const int slot = slotOfOperand[operand];
         const Mask before = slot < 0 ? 0 : now[slot];
-        const auto& ways = waysFor(position, static_cast<std::size_t>(move.triple), operand, before);
+        const auto& acquisitions = acquisitionsFor(position, static_cast<std::size_t>(move.triple), operand, before);
         const double cost = move.cost;
         const std::vector<double> memory = move.memory;
-        for (std::size_t w = 0; w < ways.size(); ++w) {
+        for (std::size_t w = 0; w < acquisitions.size(); ++w) {
             move.choices[operand] = static_cast<std::int8_t>(w);
-            move.cost = cost + ways[w].cost;
+            move.cost = cost + acquisitions[w].cost;
             for (std::size_t i = 0; i < memory.size(); ++i)
-                move.memory[i] = memory[i] + ways[w].memory[i];
+                move.memory[i] = memory[i] + acquisitions[w].memory[i];
             if (slot >= 0)
-                now[slot] = ways[w].after;
+                now[slot] = acquisitions[w].after;
             choose(operand + 1);
         }
         move.cost = cost;
@@ -407,13 +410,13 @@ ShardingProgram SearchSpace::programOf(const std::vector<Move>& moves) const
             const int operand = graph.node(node).operands[o];
             const auto slot =
                 static_cast<std::size_t>(std::find(m_slots[p].begin(), m_slots[p].end(), operand) - m_slots[p].begin());
-            const Acquisition& way = waysFor(position, static_cast<std::size_t>(move.triple), o,
-                                             slot < now.size() ? now[slot] : 0)[move.choices[o]];
+            const Acquisition& acquisition = acquisitionsFor(position, static_cast<std::size_t>(move.triple), o,
+                                                             slot < now.size() ? now[slot] : 0)[move.choices[o]];
             if (slot < now.size())
-                now[slot] = way.after;
+                now[slot] = acquisition.after;
             if (triple.kinds[o] == Need::Once || triple.kinds[o] == Need::Factors)
                 emit(operand, m_theory.wholeLoadOf(operand), true);
-            for (const Edge* edge : way.path)
+            for (const Edge* edge : acquisition.path)
                 emit(operand, edge->step, false);
             auto& mine = held[operand];
             if (std::find(mine.begin(), mine.end(), triple.needs[o]) == mine.end())

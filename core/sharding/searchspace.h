@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The states of the search and what leads from one to the next. Charges add up whatever the order of the
-// instructions, so nothing is lost by computing nodes in the graph's order and communicating a tensor only
-// when its next consumer needs it: leaves and collectives are merged into consumers. A state is then a
-// position and, for each tensor that is still needed there, the set of its relations that hold, as bits.
-// Sets are reduced to what later nodes can still use, so that equal futures are equal states.
-//
-// Each node is computed once. A communication may follow another of the same tensor, which the published
-// rules forbid and which is never wrong.
+// States and successors of the search. Charges add up in any order of instructions, so computing the nodes in graph
+// order and communicating a tensor only when its next consumer needs it loses nothing: leaves and collectives are
+// merged into consumers. A state is a position and, for each tensor still needed there, the set of relations that hold,
+// as bits. Sets are reduced to what later nodes can use, so that states with equal futures are equal. Each node is
+// computed once. A communication may follow another of the same tensor; arXiv 2401.05965 forbids this, but it is always
+// correct.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -21,7 +19,7 @@ namespace pipewright::sharding {
 
 using Mask = std::uint32_t;
 
-/// One way on: the masks of the next position's live tensors, and how they came about.
+/// One transition: the triple and acquisitions that lead to the next position.
 struct Move {
     int triple = 0;
     double cost = 0;
@@ -42,16 +40,15 @@ public:
     const std::vector<int>& limitedDevices() const { return m_limited; }
     double memoryLimit(int limited) const { return m_theory.machine().memory[m_limited[limited]]; }
 
-    /// Calls `visit(move, masks)` for every way to compute the node at `position`; `masks` has liveCount(position + 1)
-    /// entries and is only good during the call.
+    /// Calls `visit(move, masks)` for every move at `position`; `masks` has liveCount(position + 1) entries and is
+    /// valid only during the call.
     using Visit = std::function<void(const Move& move, const std::vector<Mask>& masks)>;
     void forEachMove(int position, const Mask* masks, const Visit& visit) const;
 
-    /// A lower bound on what is still to pay from a position on: for every node the cheapest of its triples, with the
-    /// cheapest way to load the parameters that only it uses. Admissible, as each is paid by every program; and
-    /// consistent, as each is part of that node's move.
+    /// The A* heuristic: for every remaining node its cheapest triple, with the cheapest load of parameters that only
+    /// it uses. Admissible, as every program pays each; consistent, as each is part of that node's move.
     double atLeast(int position) const { return m_atLeast[position]; }
-    /// Bytes that every, and no, program adds from a position on, per limited device.
+    /// Lower and upper bound of the bytes added from a position on, per limited device.
     double memoryAtLeast(int position, int limited) const { return m_memoryAtLeast[position][limited]; }
     double memoryAtMost(int position, int limited) const { return m_memoryAtMost[position][limited]; }
 
@@ -86,7 +83,8 @@ private:
     const std::vector<Acquisition>& acquire(int tensor, Mask mask, int bit) const;
     void searchPaths(int tensor, const Edge& edge, int goal, const Acquisition& sofar,
                      std::vector<Acquisition>& found) const;
-    const std::vector<Acquisition>& waysFor(int position, std::size_t triple, std::size_t operand, Mask mask) const;
+    const std::vector<Acquisition>& acquisitionsFor(int position, std::size_t triple, std::size_t operand,
+                                                    Mask mask) const;
     Relations relationsOf(int tensor) const;
     void priceTriples();
     void findLive();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Alternating optimisation from several start ratios: synthesis for fixed ratios, then the linear program for the fixed
+// program, until the cost falls by less than a billionth. Each round costs one A* search; converges to a local optimum.
 #include "core/sharding/shardingplan.h"
 
 #include "core/base/units.h"
@@ -86,12 +88,12 @@ private:
         };
         std::vector<Start> all{{"proportional", everywhere(m_machine.proportional())},
                                {"even", everywhere(m_machine.even())}};
-        std::vector<double> room = m_machine.memory;
-        if (std::all_of(room.begin(), room.end(), [](double bytes) { return bytes > 0; })) {
-            const double sum = std::accumulate(room.begin(), room.end(), 0.0);
-            for (double& bytes : room)
+        std::vector<double> capacity = m_machine.memory;
+        if (std::all_of(capacity.begin(), capacity.end(), [](double bytes) { return bytes > 0; })) {
+            const double sum = std::accumulate(capacity.begin(), capacity.end(), 0.0);
+            for (double& bytes : capacity)
                 bytes /= sum;
-            all.push_back({"by memory", everywhere(room)});
+            all.push_back({"by memory", everywhere(capacity)});
         }
         for (std::size_t i = 0; i < all.size();)
             if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
@@ -128,7 +130,7 @@ private:
             const SynthesisResult result = synthesise(theory, searchOptions());
             m_expansions += result.expansions;
             if (result.programs.empty()) {
-                // Nothing fits at these ratios; the program that needs least may fit at others.
+                // Nothing fits at these ratios; the program with the least memory may fit at others.
                 const auto other = fixed ? std::nullopt : improve(leanestProgram(theory));
                 if (!other || alike(*other, ratios) || round > 2)
                     return;
@@ -138,7 +140,7 @@ private:
             const ShardingProgram& program = result.programs.front().program;
             const double cost = result.programs.front().cost;
             m_rounds.push_back({start.name, cost, cost});
-            // The same pair again, costed by a finished search: now its bound is known as well.
+            // The same pair from a finished search: its bound is known now.
             if (m_best && alike(m_best->ratios, ratios) && cost <= m_best->cost * (1 + noticeable))
                 m_best.reset();
             keep(program, ratios, cost, result, true);
@@ -159,8 +161,8 @@ private:
         }
     }
 
-    /// Segments cut alike stay so, since exchanging pieces between them has to be in the program first. So once more
-    /// from what each of them would like best.
+    /// Segments that are cut alike stay so, since the program has no exchange between them. So starts once more from
+    /// the best ratios of each segment alone.
     void apart()
     {
         if (m_graph.segments() == 1 || !m_best || late())
@@ -191,7 +193,7 @@ private:
                                          m_options.ratios ? "" : " with even shares"),
                              m_options.ratios ? "give it a smaller share, or let the ratios be found"
                                               : "add devices or memory, or make the batch smaller"});
-        if (found.empty()) // each alone would fit, but not all at once
+        if (found.empty()) // each segment alone fits, but not all together
             found.push_back({Severity::Error, "cluster.devices",
                              "no program and no ratios were found that keep every device within its memory",
                              "add devices or memory, or make the batch smaller"});

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The whole of it: a program and the ratios that it is for. The search finds the best program for given
-// ratios, the linear program the best ratios for a given program, and they take turns until nothing gets
-// cheaper. Every program is kept together with the ratios that it was costed with. Taking turns finds a pair
-// that neither side can improve, which need not be the best of all pairs, so it starts from several ratios.
+// A program together with its ratios. Synthesis finds the best program for given ratios, the linear program the best
+// ratios for a given program; they alternate until the cost no longer falls (arXiv 2401.05965). The pair found is a
+// local optimum, so the search starts from several ratios. Every program is kept with the ratios it was costed at.
 #pragma once
 
 #include "core/sharding/ratios.h"
@@ -23,9 +22,9 @@ struct PlanOptions {
 };
 
 struct PlanRound {
-    std::string start;   ///< from which ratios this series of turns began: "proportional"
-    double searched = 0; ///< seconds, of the program found for the ratios of the round
-    double improved = 0; ///< of the same program with the ratios that suit it best
+    std::string start;   ///< the start ratios of this series of rounds: "proportional"
+    double searched = 0; ///< seconds, of the program found for the round's ratios
+    double improved = 0; ///< of the same program at its best ratios
 };
 
 struct ShardingPlan {
@@ -44,7 +43,7 @@ struct ShardingPlan {
 /// and no program bring within the devices' memory (with what is needed).
 ShardingPlan planSharding(const TensorGraph& graph, const Machine& machine, const PlanOptions& options = {});
 
-/// Another way and what it costs at its own best ratios.
+/// Another strategy and its cost at its own best ratios.
 struct Alternative {
     std::string name; ///< "even ratios", "data parallel", "linear [768, 3072] by [o]"
     ShardingProgram program;
@@ -53,11 +52,11 @@ struct Alternative {
     bool fits = true; ///< within the devices' memory
 };
 
-/// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program when
-/// every node of one kind is computed by another rule than in the plan. Then two common ways, by name: even
-/// ratios, and data parallel with shares in proportion to rates. Stops at the deadline with what it has.
+/// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program when every
+/// node of one kind is computed by another rule than in the plan. commonStrategies(): even ratios, and data parallel
+/// with shares in proportion to rates. Stops at the deadline with what it has.
 std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
                                    const PlanOptions& options, int count);
-std::vector<Alternative> commonWays(const TensorGraph& graph, const Machine& machine, const PlanOptions& options);
+std::vector<Alternative> commonStrategies(const TensorGraph& graph, const Machine& machine, const PlanOptions& options);
 
 } // namespace pipewright::sharding

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Costs, memory and text of a program, each one pass over its instructions. O(instructions × devices).
 #include "core/sharding/shardingprogram.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A synthesised program: the instructions that all devices run together, forward, each a triple of what must
-// hold, what is done, and what holds after. The backward pass is its mirror image. Costs are kept as
-// functions of the ratios, so that a program can be costed again for other ones.
+// A synthesised program: the forward instructions that all devices run together, each a triple of preconditions, action
+// and postconditions. The backward pass mirrors it. Costs are functions of the ratios, so a program can be costed again
+// for other ratios.
 #pragma once
 
 #include "core/sharding/theory.h"
@@ -27,7 +27,7 @@ struct ShardingInstruction {
     bool unreduced = false; ///< a Load whose gradient is not reduced: its consumer makes it whole
     std::vector<Charge> charges;
     double heldWhole = 0,
-           heldSplit = 0; ///< bytes kept until the backward pass: on every device; shared out by the ratios
+           heldSplit = 0; ///< bytes kept until the backward pass: on every device; divided by the ratios
 
     bool computes() const { return rule >= 0; }
 };
@@ -47,7 +47,7 @@ CostParts costParts(const ShardingProgram& program, const Machine& machine, cons
 
 /// Bytes per device: state of the parameters that it stores, and every tensor it keeps for the backward pass.
 std::vector<double> memoryOf(const ShardingProgram& program, const Ratios& ratios);
-/// Devices of which the memory is smaller than that. Room for rounding errors of a billionth is left.
+/// Devices with less memory than `bytes`, with a relative tolerance of a billionth.
 std::vector<int> devicesOverfull(const std::vector<double>& bytes, const Machine& machine);
 
 /// "y = linear(x, W)", "y: all_gather(1), grouped", "W: load".

@@ -8,7 +8,7 @@ namespace pipewright::sharding {
 
 namespace {
 
-constexpr std::int64_t mostExpansions = 100'000; // no time limit: the same costs on every machine
+constexpr std::int64_t mostExpansions = 100'000; // in place of a time limit, so that costs are reproducible
 
 } // namespace
 
@@ -30,7 +30,7 @@ const SharedStage& SharedStages::plan(const Workload& workload, int first, int c
                                       std::stop_token stop)
 {
     LayerRange range = rangeOf(workload, first, count);
-    // Layers are alike but for those before the first with experts.
+    // Only the dense layers before the first with experts differ from the rest.
     range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
     for (const auto& known : m_known)
         if (known->range == range && known->group == *group.group && known->shape == workload.shape

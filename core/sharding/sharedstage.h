@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A pipeline stage that a group of devices holds together: its part of the model as a tensor graph, the program
-// and ratios synthesised for it. What it costs the pipeline is design/groupcosts.h's business. One microbatch
-// goes through the whole program; gradients are reduced within the group with every microbatch.
+// A pipeline stage held by a group of devices: its part of the model as a tensor graph, and the program and ratios
+// synthesised for it. Its cost in the pipeline is computed in design/groupcosts.h. One microbatch runs through the
+// whole program; gradients are reduced within the group for every microbatch.
 #pragma once
 
 #include "core/sharding/modelgraph.h"
@@ -19,14 +19,14 @@ struct SharedStage {
     ShardingPlan plan;
 };
 
-/// Which part of the model layers [first, first + count) of the workload are, embedding and head counted.
+/// The part of the model that layers [first, first + count) of the workload are; embedding and head count as layers.
 LayerRange rangeOf(const Workload& workload, int first, int count);
 
-/// Plans stages and remembers them, since most stages of a model and most candidates of a search are alike.
+/// Plans stages and caches the plans, since most stages of a model and most candidates of a search are equal.
 class SharedStages {
 public:
     /// Throws Error as stageGraph, machineOf and planSharding do; places are of the group: "cluster.devices.1.memory".
-    /// After a stop the plan is what there was by then.
+    /// After a stop the plan is the best one so far.
     const SharedStage& plan(const Workload& workload, int first, int count, const DeviceSpec& group,
                             std::stop_token stop = {});
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A* without memory limits first. If its program does not fit, a price of memory found by bisection (one search per
+// round) gives programs and a lower bound; a search with memory in the state then closes the gap.
 #include "core/sharding/synthesis.h"
 
 #include "core/sharding/astar.h"
@@ -37,9 +39,8 @@ SynthesisResult resultOf(const Theory& theory, const SearchSpace& space, const A
     return result;
 }
 
-/// Prices of memory that make the cheapest program fit, raised and lowered as devices are over or under their
-/// limits; each round is a whole search. Gives programs within memory and, by weak duality, a bound: the cost
-/// with prices less what the limits are worth at them is no more than that of any program within memory.
+/// Lagrangian relaxation of the memory limits: bisection on one price of filling a device; each round is a whole
+/// search. By weak duality the priced cost minus the priced limits is a lower bound.
 class PricedSearch {
 public:
     PricedSearch(const Theory& theory, const SynthesisOptions& options) : m_theory(theory), m_options(options)
@@ -51,7 +52,7 @@ public:
     {
         m_bound = unlimited.bound;
         const double scale = unlimited.programs.front().cost;
-        double low = 0, high = infinite, price = 1; // of filling one device, in terms of the whole cost
+        double low = 0, high = infinite, price = 1; // of filling one device, relative to the whole cost
         for (int round = 0; round < priceRounds && !m_late; ++round) {
             const SearchSpace probe(m_theory);
             std::vector<double> prices;
@@ -141,7 +142,7 @@ ShardingProgram leanestProgram(const Theory& theory)
     options.maxExpansions = 200'000;
     ShardingProgram leanest;
     double least = infinite;
-    // The device that decides is not known beforehand: each once, and all together.
+    // The limiting device is not known: price each alone, then all together.
     const std::size_t limits = probe.limitedDevices().size();
     for (std::size_t which = 0; which <= limits; ++which) {
         std::vector<double> prices;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The cheapest program for given ratios: A* over the states of searchspace.h. A state that costs no less than
-// another of the same position which holds all that it holds (and keeps no less memory) is dropped. A beam
-// search comes first, so that there is a program, and something to prune by, from the start.
-//
-// Where devices have memory limits that the cheapest program breaks, memory is first given a price, which
-// finds good programs and a bound quickly; then the search keeps states that differ in memory apart and is
-// exact. Every step is deterministic unless the time limit strikes. Each expansion is linear in the number of
-// moves of one node; a chain of equal layers has the same few states at each layer.
+// The cheapest program for given ratios: A* over the states of searchspace.h (arXiv 2401.05965). A state is dropped
+// when another of the same position costs no more, holds all its relations and uses no more memory. A beam search runs
+// first and gives an upper bound to prune by. Where the cheapest program exceeds memory, a price per byte finds good
+// programs and a bound quickly; then an exact search keeps states that differ in memory. Deterministic unless the time
+// limit ends it. An expansion is linear in the moves of one node; a chain of equal layers has few states per layer.
 #pragma once
 
 #include "core/sharding/searchspace.h"
@@ -17,17 +14,17 @@
 
 namespace pipewright::sharding {
 
-/// From when on what there is must do.
+/// When the search ends with its best result so far.
 struct Deadline {
     std::optional<std::chrono::steady_clock::time_point> time{};
-    std::stop_token stop{}; ///< of who no longer waits for the answer
+    std::stop_token stop{}; ///< requested when the result is no longer needed
     bool passed() const { return stop.stop_requested() || (time && std::chrono::steady_clock::now() > *time); }
 };
 
 struct SynthesisOptions {
     std::int64_t maxExpansions = 1'000'000;
     Deadline deadline{};
-    int programs = 1; ///< so many best ones; more than one costs as many times more states
+    int programs = 1; ///< number of programs wanted; n of them cost n times the states
 };
 
 struct Candidate {
@@ -44,11 +41,10 @@ struct SynthesisResult {
     double gap() const;
 };
 
-/// Exact unless a limit strikes. Throws Error as SearchSpace does.
+/// Exact unless a limit ends the search. Throws Error as SearchSpace does.
 SynthesisResult synthesise(const Theory& theory, const SynthesisOptions& options = {});
 
-/// The program that fills the fullest device least, as far as the price of memory alone leads; for saying what
-/// is needed when nothing fits.
+/// A program with the least peak memory that prices alone find; tells how much is needed when nothing fits.
 ShardingProgram leanestProgram(const Theory& theory);
 
 } // namespace pipewright::sharding

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Builds graphs node by node and infers every shape by binding the signature's letters to the operands' dimensions.
+// O(operands) per node.
 #include "core/sharding/tensorgraph.h"
 
 #include <fmt/format.h>
@@ -246,7 +248,8 @@ double forwardFlops(const TensorGraph& graph, int tensor)
     for (const std::int64_t length : bound.leading)
         product *= static_cast<double>(length);
     for (const auto& [letter, length] : bound.sizes)
-        if (work == Work::Product || letter != 'k') // grouped queries share keys and values, but each works with them
+        if (work == Work::Product
+            || letter != 'k') // grouped queries share keys and values, but each computes with them
             product *= static_cast<double>(length);
     return product;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The single-device model that is to be shared out: operations on tensors with shapes, in an order in
-// which every operand comes before its use. One node makes one tensor. Shapes follow from the operations'
-// signatures, so a graph that was built is a graph that fits together.
+// The single-device model that is sharded: operations on tensors with shapes, in topological order. One node makes one
+// tensor. Shapes follow from the operations' signatures, so a graph that was built is consistent.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -61,12 +60,12 @@ public:
     int find(std::string_view name) const;  ///< -1: there is none
     int loss() const { return size() - 1; } ///< the last node
     int segments() const;
-    /// Nodes that use a tensor, in order; one that uses it twice stands there once.
+    /// Per tensor the nodes that use it, in order and without duplicates.
     std::vector<std::vector<int>> consumers() const;
     double parameterElements() const;
     double bytesOf(int tensor) const { return node(tensor).elements() * bytesPerElement; }
 
-    /// What keeps the whole from being a training step: no loss at the end, tensors that lead nowhere.
+    /// Errors of the graph as a training step: no loss at the end, unused tensors.
     Diagnostics check() const;
 
     bool operator==(const TensorGraph&) const = default;
@@ -78,8 +77,8 @@ private:
     std::map<std::string, int, std::less<>> m_byName;
 };
 
-/// Size of every letter of an operation's signature, and the leading dimensions in its place; from a node
-/// whose shapes fit.
+/// Size of every letter of an operation's signature, and the leading dimensions in its place; from a node whose shapes
+/// fit.
 struct LetterSizes {
     std::map<char, std::int64_t> sizes;
     Shape leading;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Applies the rules to a graph: union-find gives the dimensions that are cut together, each rule is instantiated per
+// node and leading dimension, and every triple and communication gets its charges. O(nodes × rules × dimensions).
 #include "core/sharding/theory.h"
 
 #include <algorithm>
@@ -44,7 +46,7 @@ private:
     std::vector<std::int64_t> m_parts;
 };
 
-/// Number of leading dimensions that '*' stands for.
+/// Number of leading dimensions that '*' matches.
 int starsOf(const TensorGraph& graph, const Node& node, const Operation& operation)
 {
     for (std::size_t i = 0; i < node.operands.size(); ++i)
@@ -152,7 +154,7 @@ std::vector<Charge> Theory::chargesOf(int node, const Rule& rule, bool split) co
     } else {
         compute(Pass::InputGrad, 2 * flops, back, split);
     }
-    if (rule.factors()) // the input and the result's gradient are what a weight gradient is made of
+    if (rule.factors()) // the factors of a weight gradient: the input and the result's gradient
         for (const int factor : {self.operands.front(), node}) {
             Charge charge;
             charge.pass = Pass::WeightGrad;

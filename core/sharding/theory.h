@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The table of rules applied to one graph: by which triples each node can be computed, and which
-// communication can turn one relation of a tensor into another, with their charges.
+// The rules applied to one graph: the triples by which each node can be computed, and the communications that turn one
+// relation of a tensor into another, with their charges (arXiv 2401.05965).
 #pragma once
 
 #include "core/sharding/charge.h"
@@ -13,7 +13,7 @@ namespace pipewright::sharding {
 
 enum class RuleSet { Published, All };
 
-/// One way to compute a node: a rule with its letters replaced by this node's dimensions.
+/// A rule with its letters replaced by a node's dimensions: one strategy to compute the node.
 struct Triple {
     int rule = -1;
     std::vector<Need> kinds;     ///< per operand
@@ -22,7 +22,7 @@ struct Triple {
     std::vector<Charge> charges; ///< computing and, of factors, gathering them
 };
 
-/// How a relation of a tensor comes about without computing it.
+/// How a relation of a tensor is obtained without computing the tensor.
 enum class Action : std::uint8_t {
     Load,          ///< a parameter, or an input, as it is stored
     AllGather,     ///< Gather -> Identity; backward a reduce-scatter
@@ -38,7 +38,8 @@ struct Step {
     Relation to;
     std::vector<Charge> charges;
     double heldWhole = 0,
-           heldSplit = 0; ///< bytes that stay until the backward pass: on every device; shared out by `to.segment`
+           heldSplit =
+               0; ///< bytes kept until the backward pass: on every device; divided by the ratios of `to.segment`
 };
 
 class Theory {
@@ -52,12 +53,12 @@ public:
     const Ratios& ratios() const { return m_ratios; }
     const std::vector<std::vector<int>>& consumers() const { return m_consumers; }
 
-    /// Segments of equal ratios cut alike; this is the first of them.
+    /// The first segment with the same ratios, and therefore the same cuts.
     int cutOf(int segment) const { return m_cutOfSegment[segment]; }
-    /// Into how many equal parts a dimension can be cut at most: devices get whole parts. 1: not at all.
+    /// The largest number of equal parts of a dimension; devices get whole parts. 1: it cannot be cut.
     std::int64_t parts(int tensor, int dim) const { return m_parts[tensor][dim]; }
 
-    /// Leaves a node only the triples that `keep` wants; all of them when it wants none.
+    /// Removes a node's triples that `keep` rejects, unless it rejects all.
     void restrict(int node, const std::function<bool(const Triple&)>& keep);
     const std::vector<Triple>& triplesOf(int node) const { return m_triples[node]; }
     /// Every step that leads to `to`, from each relation in `from`; for leaves also their loading when `unloaded`.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The table of layerWorkspace() and its maximum over a stage's layers. O(layers).
 #include "core/workload/gptworkspace.h"
 
 #include "core/workload/transformer.h"

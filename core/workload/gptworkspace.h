@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Scratch memory of the runnable GPT layers, tensor by tensor: what a pass needs only while it runs. The
-// executor allocates exactly these by name, so predicted and measured peaks can agree to the byte.
+// Workspace of the runnable GPT layers, tensor by tensor: memory that a pass needs only while it runs. The executor
+// allocates exactly these by name, so predicted and measured peaks agree to the byte.
 //
-// The layers of a stage run one after another and share the space, so a stage needs the largest of its
-// layers. Values pass from layer to layer in place: in F in the stage's output (or, where the head is, in
-// the final norm's saved input), in I in the gradient of the stage's input (or the embedding's saved
-// output gradient). A full backward needs the input gradient's space, as the weight gradient has none.
+// The layers of a stage run one after another and share the space, so a stage needs the largest of its layers. Values
+// pass from layer to layer in place: in F in the stage's output (or, where the head is, in the final norm's saved
+// input), in I in the gradient of the stage's input (or the embedding's saved output gradient). A full backward needs
+// the input gradient's space, as the weight gradient has none.
 #pragma once
 
 #include "core/workload/workload.h"
@@ -24,8 +24,9 @@ struct WorkspaceTensor {
 };
 
 /// With sbh = sequence * microbatch * hidden (a classifier: microbatch * hidden):
-///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch, streamed heads * sequence *
-///   microbatch Head, Mlp, input gradient    d.ln: sbh
+///   Transformer, input gradient  d.ln: sbh; d.scores: heads * sequence^2 * microbatch,
+///                                streamed heads * sequence * microbatch
+///   Head, Mlp, input gradient    d.ln: sbh
 /// and nothing else; the backward pass as the input gradient. Of a piece of a sequence its share of each.
 std::vector<WorkspaceTensor> layerWorkspace(const ModelShape& shape, LayerKind kind, Pass pass);
 

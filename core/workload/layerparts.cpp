@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// FLOPs, parameters and kept tensors of each part of a layer: two FLOPs per multiply-add; kept tensors as in arXiv
+// 2205.05198, section 4. O(1) per part.
 #include "core/workload/layerparts.h"
 
 namespace pipewright {
@@ -29,8 +31,8 @@ Keeper keeper(const ModelShape& shape, Layer& layer)
     return {layer, bytesOf(shape.dataType)};
 }
 
-// Scores and context: forward has two products per head, of s x queryWidth x s and s x s x valueWidth;
-// their input gradients are twice that, and no weights take part.
+// Scores and context: forward has two products per head, of s x queryWidth x s and s x s x valueWidth; their input
+// gradients are twice that, and no weights take part.
 void addAttentionCore(const ModelShape& shape, Layer& layer, std::int64_t queryWidth, std::int64_t valueWidth)
 {
     const double forward = 2.0 * static_cast<double>(shape.tokens()) * static_cast<double>(shape.sequence) * shape.heads
@@ -79,8 +81,8 @@ void addGroupedProjections(const ModelShape& shape, Layer& layer)
     addAttentionCore(shape, layer, shape.headSize, shape.headSize);
 }
 
-// DeepSeek-V2's latent attention: queries and key-values pass through narrow latents with a norm each;
-// every head's key is extended by one shared rotary part. The expanded form used in training.
+// DeepSeek-V2's latent attention: queries and key-values pass through narrow latents with a norm each; every head's key
+// is extended by one shared rotary part. The expanded form used in training.
 void addLatentProjections(const ModelShape& shape, Layer& layer)
 {
     const std::int64_t tokens = shape.tokens();
@@ -224,7 +226,7 @@ Layer embeddingLayer(const ModelShape& shape)
         // One row of the position table belongs to the class token, which is a parameter, not a patch.
         const std::int64_t patches = shape.microbatchSize * (shape.sequence - 1);
         addProduct(layer, patches, shape.patchElements, shape.hidden);
-        layer.inputGradFlops = 0;                        // pictures have no gradient
+        layer.inputGradFlops = 0;                        // input images have no gradient
         layer.parameters += shape.hidden + shape.hidden; // bias, class token
         keep.untilWeightGrad("patches", patches * shape.patchElements);
     } else if (shape.architecture == Architecture::Classifier) {

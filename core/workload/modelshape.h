@@ -18,10 +18,10 @@ inline constexpr int bytesOf(DataType type)
 enum class AttentionMemory {
     Stored,     ///< the s x s matrices are kept for the backward pass
     Recomputed, ///< they are not (selective recomputation, flash attention)
-    Streamed,   ///< one number per query and head is, from which a pass makes them again: what training on a GPU keeps
+    Streamed,   ///< one number per query and head is kept, to recompute them: flash attention as GPU training runs it
 };
 
-/// What stands before and after the transformer layers.
+/// The layers before and after the transformer layers.
 enum class Architecture {
     Decoder, ///< token embedding … final norm, projection to the vocabulary, loss
     Encoder, ///< BERT: token, position and two segment tables with a norm … pooler (no vocabulary head)
@@ -59,8 +59,8 @@ struct ModelShape {
     bool routerBias = false; ///< one correction term per expert (DeepSeek-V3)
     int denseLayers = 0;     ///< the first layers have a plain MLP of width `ffn` instead
 
-    // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the
-    // part of a query or key without rotary positions.
+    // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the part of a
+    // query or key without rotary positions.
     std::int64_t queryLatent = 0, keyValueLatent = 0;
     std::int64_t rotaryHeadSize = 0, valueHeadSize = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a model's dimensions may be, and which of them the built-in backends can train.
+// Ranges of a model's dimensions, and the models that the built-in backends can train.
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ Diagnostics checkShape(const ModelShape& shape)
              fmt::format("{} heads cannot share {} key and value heads evenly", shape.heads, shape.keyValueHeads),
              "use a divisor of heads"});
 
-    // Everything below is a product of numbers in range; together they may still leave 64 bits.
+    // Products of numbers in range may still exceed 64 bits.
     const double tokens = static_cast<double>(shape.sequence) * static_cast<double>(shape.microbatchSize);
     const double widest = static_cast<double>(
         std::max({shape.hidden, shape.ffn, shape.vocabulary, shape.heads * (shape.headSize + shape.rotaryHeadSize),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Assembles the layers of a model from layerparts.h and splits them evenly over stages. O(layers).
 #include "core/workload/transformer.h"
 
 #include "core/workload/gptworkspace.h"
@@ -109,7 +110,7 @@ std::vector<int> evenPartition(const Workload& workload, int stages)
     for (int extra = 0; extra < layers % stages; ++extra)
         ++partition[byDistance[extra]];
 
-    // Embedding and head (and whatever else stands outside the transformer layers) go to the ends.
+    // Embedding, head and other layers outside the repeated ones go to the ends.
     bool seen = false;
     for (const Layer& layer : workload.layers) {
         if (isBlock(layer.kind))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From a model's dimensions to its ordered layers: work, parameters and, by name and lifetime, every
-// tensor that one microbatch keeps between its passes. The executor's layers carve their memory from
-// exactly this list, so what is predicted is what is allocated. Experts are taken as perfectly balanced
-// and dropless. Layer norm statistics are recomputed in the backward pass, hence not kept.
+// From a model's dimensions to its ordered layers: work, parameters and, by name and lifetime, every tensor that one
+// microbatch keeps between its passes. The executor's layers allocate exactly this list, so predicted and allocated
+// memory agree. Experts are taken as perfectly balanced and dropless. Layer norm statistics are recomputed in the
+// backward pass, hence not kept.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// What is impossible about the dimensions (a negative width, sizes beyond 64 bits); empty when usable.
+/// Faults of the dimensions (a negative width, sizes beyond 64 bits); empty when usable.
 Diagnostics checkShape(const ModelShape& shape);
 
 /// Why the built-in training backends cannot run this model; empty when they can. They run decoders of the GPT form:
@@ -20,15 +20,14 @@ Diagnostics checkShape(const ModelShape& shape);
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
 
-/// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products
-/// only, two per multiply-add, without a discount for causal masks. A GPT layer: forward
-/// 24 b s h^2 (1 + s/6h); input gradient b s h (24h + 8s), as the attention core has two products for each
-/// of forward's; weight gradient 24 b s h^2 (arXiv 2205.05198 app. A, arXiv 2401.10241 table 1).
-/// Precondition: checkShape() is empty.
+/// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products only, two per
+/// multiply-add, without a discount for causal masks. A GPT layer: forward 24 b s h^2 (1 + s/6h); input gradient b s h
+/// (24h + 8s), as the attention core has two products for each of forward's; weight gradient 24 b s h^2 (arXiv
+/// 2205.05198 app. A, arXiv 2401.10241 table 1). Precondition: checkShape() is empty.
 std::vector<Layer> layersOf(const ModelShape& shape);
 
-/// Of one transformer layer and one microbatch of whole sequences: gradients of the keys and values of all
-/// pieces but the last, which later pieces hand to earlier ones. 0 when sequences are not cut.
+/// Of one transformer layer and one microbatch of whole sequences: gradients of the keys and values of all pieces but
+/// the last, which later pieces pass to earlier ones. 0 for whole sequences.
 std::int64_t sequenceGradientElements(const ModelShape& shape);
 
 /// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model as an ordered list of layers, each with the work of its three passes and the bytes it keeps.
-// Built from a model's dimensions (transformer.h) or read from a preset.
+// The model as an ordered list of layers, each with the work of its three passes and the bytes it keeps. Built from a
+// model's dimensions (transformer.h) or read from a preset.
 #pragma once
 
 #include "core/base/optimizer.h"
@@ -26,7 +26,7 @@ constexpr bool isBlock(LayerKind kind)
     }
     return false;
 }
-/// Does it look at other tokens, so that pieces of a sequence need each other there?
+/// True for layers with attention, where the pieces of a sequence depend on each other.
 constexpr bool hasAttention(LayerKind kind)
 {
     switch (kind) {
@@ -80,8 +80,8 @@ struct Workload {
     bool operator==(const Workload&) const = default;
 };
 
-/// An even split of the workload's layers over `stages`, the remainder to the middle stages first since
-/// the ends also hold embedding and head. Throws Error when there are fewer repeated layers than stages.
+/// An even split of the workload's layers over `stages`, the remainder to the middle stages first since the ends also
+/// hold embedding and head. Throws Error when there are fewer repeated layers than stages.
 std::vector<int> evenPartition(const Workload& workload, int stages);
 
 } // namespace pipewright

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Maps each pass to its cells modulo T and counts occupants. O(passes × duration).
 #include "gui/buildingblock/buildingblockcells.h"
 
 #include "gui/timeline/timelinepainter.h"
@@ -19,7 +20,7 @@ constexpr int boundWidth = 190;
 
 } // namespace
 
-BlockCells::BlockCells(QWidget* parent) : QWidget(parent)
+BuildingBlockCells::BuildingBlockCells(QWidget* parent) : QWidget(parent)
 {
     setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Expanding);
     setAccessibleName(tr("One interval of every device"));
@@ -28,7 +29,7 @@ BlockCells::BlockCells(QWidget* parent) : QWidget(parent)
            "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
 }
 
-void BlockCells::setBlock(const BuildingBlock& block)
+void BuildingBlockCells::setBlock(const BuildingBlock& block)
 {
     m_block = block;
     m_cells = cellsModuloInterval(block);
@@ -50,12 +51,12 @@ void BlockCells::setBlock(const BuildingBlock& block)
     update();
 }
 
-int BlockCells::rowHeight() const
+int BuildingBlockCells::rowHeight() const
 {
     return std::clamp(height() / std::max(1, static_cast<int>(m_cells.size())), leastRow, mostRow);
 }
 
-QString BlockCells::boundText(int device) const
+QString BuildingBlockCells::boundText(int device) const
 {
     QStringList terms;
     for (int stage = 0; stage < m_block.stages(); ++stage)
@@ -67,18 +68,18 @@ QString BlockCells::boundText(int device) const
     return terms.join(QStringLiteral(" + ")) + QStringLiteral(" = %1").arg(bound);
 }
 
-double BlockCells::cellWidth() const
+double BuildingBlockCells::cellWidth() const
 {
     return std::clamp(double(width() - nameWidth - boundWidth) / std::max(1, m_block.interval), 2.0, rowHeight() * 1.2);
 }
 
-QSize BlockCells::sizeHint() const
+QSize BuildingBlockCells::sizeHint() const
 {
     return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22,
             std::max(1, static_cast<int>(m_cells.size())) * leastRow};
 }
 
-void BlockCells::paintEvent(QPaintEvent*)
+void BuildingBlockCells::paintEvent(QPaintEvent*)
 {
     const Theme& theme = Theme::of(*this);
     QPainter painter(this);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The steady state of a building block: every device's interval folded to its T cells, which pass stands in
-// each, red where two meet, and beside it what the device holds at most: the sum of ceil(lifespan / T) over its
-// stages, in activations of one chunk.
+// The steady state of a building block: each device's interval folded to T cells with the pass that occupies each,
+// collisions in red, and beside it the memory bound of the device: the sum of ceil(lifespan / T) over its stages, in
+// activations of one chunk (arXiv 2405.15362).
 #pragma once
 
 #include "core/buildingblock/buildingblockedits.h"
@@ -10,11 +10,11 @@
 
 namespace pipewright {
 
-class BlockCells : public QWidget {
+class BuildingBlockCells : public QWidget {
     Q_OBJECT
 
 public:
-    explicit BlockCells(QWidget* parent = nullptr);
+    explicit BuildingBlockCells(QWidget* parent = nullptr);
     void setBlock(const BuildingBlock& block);
     QString boundText(int device) const; ///< "⌈9/6⌉ + ⌈4/6⌉ = 3"
     QSize sizeHint() const override;
@@ -33,7 +33,7 @@ private:
     std::vector<std::vector<bool>> m_met; ///< per device and cell
 };
 
-/// The passes of one microbatch in a rectangle, as small as it may be: no letters, one colour per operation.
+/// The passes of one microbatch in a rectangle of any size: no letters, one colour per operation.
 void paintBuildingBlock(QPainter& painter, const QRectF& area, const BuildingBlock& block, const QWidget& widget);
 
 } // namespace pipewright

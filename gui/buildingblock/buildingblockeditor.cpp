@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the editor does; how it is laid out is in buildingblockeditorlayout.cpp.
+// The editor's behaviour; its layout is in buildingblockeditorlayout.cpp.
 #include "gui/buildingblock/buildingblockeditor.h"
 
 #include "core/buildingblock/publishedblocklist.h"
@@ -22,9 +22,9 @@
 
 namespace pipewright {
 
-class BlockEditor::Command : public QUndoCommand {
+class BuildingBlockEditor::Command : public QUndoCommand {
 public:
-    Command(BlockEditor& editor, RepeatedBlock after, const QString& text)
+    Command(BuildingBlockEditor& editor, RepeatedBlock after, const QString& text)
         : QUndoCommand(text), m_editor(editor), m_before(editor.m_block), m_after(std::move(after))
     {
     }
@@ -37,17 +37,17 @@ private:
         m_editor.m_block = block;
         m_editor.showBlock();
     }
-    BlockEditor& m_editor;
+    BuildingBlockEditor& m_editor;
     const RepeatedBlock m_before, m_after;
 };
 
-BlockEditor::~BlockEditor()
+BuildingBlockEditor::~BuildingBlockEditor()
 {
     ++m_generation;
     m_worker.waitForDone();
 }
 
-void BlockEditor::edit(RepeatedBlock after, const QString& what)
+void BuildingBlockEditor::edit(RepeatedBlock after, const QString& what)
 {
     if (after == m_block)
         showBlock();
@@ -55,7 +55,7 @@ void BlockEditor::edit(RepeatedBlock after, const QString& what)
         m_edits.push(new Command(*this, std::move(after), what));
 }
 
-void BlockEditor::takeForm(const QString& family)
+void BuildingBlockEditor::takeForm(const QString& family)
 {
     const Schedule& schedule = m_document.design().schedule;
     RepeatedBlock after = m_block;
@@ -64,7 +64,7 @@ void BlockEditor::takeForm(const QString& family)
     edit(std::move(after), tr("Start from %1").arg(name));
 }
 
-void BlockEditor::takePresent()
+void BuildingBlockEditor::takePresent()
 {
     const Design& design = m_document.design();
     m_block = design.buildingBlock.value_or(RepeatedBlock{{}, std::max(1, design.schedule.microbatches), true});
@@ -74,22 +74,22 @@ void BlockEditor::takePresent()
     showBlock();
 }
 
-void BlockEditor::showEvent(QShowEvent* event)
+void BuildingBlockEditor::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     if (m_edits.count() == 0)
-        takePresent(); // nothing of one's own is lost
+        takePresent(); // no edits are lost
     m_grid->setFocus();
 }
 
-RepeatedBlock BlockEditor::shown() const
+RepeatedBlock BuildingBlockEditor::shown() const
 {
     RepeatedBlock shown = m_block;
     shown.block = m_grid->shown();
     return shown;
 }
 
-void BlockEditor::showBlock()
+void BuildingBlockEditor::showBlock()
 {
     const QSignalBlocker quiet[] = {QSignalBlocker(m_interval), QSignalBlocker(m_microbatches),
                                     QSignalBlocker(m_backward), QSignalBlocker(m_reorder), QSignalBlocker(m_form)};
@@ -97,7 +97,7 @@ void BlockEditor::showBlock()
     m_microbatches->setValue(m_block.microbatches);
     m_backward->setCurrentIndex(m_block.block.backward == BackwardStyle::Split ? 1 : 0);
     m_reorder->setChecked(m_block.reorder);
-    // The list names a form only while the block is exactly that form.
+    // The list names a published block only while the block equals it.
     const int devices = m_block.block.devices();
     int form = -1;
     for (int i = 0; i < m_form->count(); ++i)
@@ -108,15 +108,15 @@ void BlockEditor::showBlock()
     showShown();
 }
 
-void BlockEditor::showShown()
+void BuildingBlockEditor::showShown()
 {
     m_cells->setBlock(m_grid->shown());
-    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // what is left in a large window is for the answers
+    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // in a large window the rest is for the results
     showPass();
     predictShown();
 }
 
-void BlockEditor::showPass()
+void BuildingBlockEditor::showPass()
 {
     const int pass = m_grid->selectedPass();
     const BuildingBlock& block = m_grid->shown();
@@ -132,7 +132,7 @@ void BlockEditor::showPass()
     m_device->setEnabled(pass >= 0);
 }
 
-void BlockEditor::predictShown()
+void BuildingBlockEditor::predictShown()
 {
     const int generation = ++m_generation;
     m_predicting = true;
@@ -158,7 +158,7 @@ void BlockEditor::predictShown()
     });
 }
 
-void BlockEditor::showOutcome(const Outcome& outcome)
+void BuildingBlockEditor::showOutcome(const Outcome& outcome)
 {
     m_predicting = false;
     const BuildingBlock& block = m_grid->shown();
@@ -201,7 +201,7 @@ void BlockEditor::showOutcome(const Outcome& outcome)
     Q_EMIT predicted();
 }
 
-void BlockEditor::showFaults(const Diagnostics& diagnostics)
+void BuildingBlockEditor::showFaults(const Diagnostics& diagnostics)
 {
     constexpr std::size_t most = 3;
     QStringList lines;
@@ -214,12 +214,12 @@ void BlockEditor::showFaults(const Diagnostics& diagnostics)
     setTone(m_faults, hasErrors(diagnostics) ? Tone::Bad : diagnostics.empty() ? Tone::Good : Tone::Plain);
 }
 
-QString BlockEditor::faults() const
+QString BuildingBlockEditor::faults() const
 {
     return m_faults->text();
 }
 
-void BlockEditor::unroll()
+void BuildingBlockEditor::unroll()
 {
     try {
         Design design = withSchedule(m_document.design(), pipewright::unroll(m_block));

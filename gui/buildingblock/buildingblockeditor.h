@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Draws a building block: the passes of one microbatch, the interval at which they repeat, and what that means
-// before anything is unrolled: collisions, lifespans, the memory bound of every device. The schedule that it
-// unrolls to is predicted on a background thread while the block is edited. Edits have an undo stack of their
-// own; "Unroll" puts the schedule into the document as one command of the document's.
+// Editor of a building block: the passes of one microbatch, their interval, and the resulting collisions, lifespans and
+// memory bound per device. The unrolled schedule is predicted in a background thread during editing. Edits have their
+// own undo stack; "Unroll" puts the schedule into the document as one undo step.
 #pragma once
 
 #include "gui/document/document.h"
@@ -22,25 +21,25 @@ class QSpinBox;
 
 namespace pipewright {
 
-class BlockCells;
-class BlockGrid;
+class BuildingBlockCells;
+class BuildingBlockGrid;
 class FactList;
 
-class BlockEditor : public QDialog {
+class BuildingBlockEditor : public QDialog {
     Q_OBJECT
 
 public:
-    explicit BlockEditor(Document& document, QWidget* parent = nullptr);
-    ~BlockEditor() override;
+    explicit BuildingBlockEditor(Document& document, QWidget* parent = nullptr);
+    ~BuildingBlockEditor() override;
 
-    const RepeatedBlock& block() const { return m_block; } ///< as edited, without a drag in progress
+    const RepeatedBlock& block() const { return m_block; } ///< without a drag in progress
     /// One undoable step of the editor.
     void edit(RepeatedBlock after, const QString& what);
     void takeForm(const QString& family); ///< starts over from a published block
     bool isPredicting() const { return m_predicting; }
 
-    BlockGrid& grid() { return *m_grid; }
-    BlockCells& cells() { return *m_cells; }
+    BuildingBlockGrid& grid() { return *m_grid; }
+    BuildingBlockCells& cells() { return *m_cells; }
     const FactList& facts() const { return *m_facts; }
     QPushButton* unrollButton() const { return m_unroll; }
     QString faults() const;
@@ -64,9 +63,9 @@ private:
     QWidget* buildFields();
     QWidget* buildAnswers();
     void connectFields();
-    void takePresent(); ///< the block of the present schedule; clears the editor's undo stack
+    void takePresent(); ///< the current schedule's building block; clears the editor's undo stack
     void showBlock();   ///< fields and grid from m_block
-    void showShown();   ///< answers from what the grid shows
+    void showShown();   ///< results for the block that the grid shows
     void showPass();    ///< name and fields of the selected pass
     void predictShown();
     void showOutcome(const Outcome& outcome);
@@ -85,8 +84,8 @@ private:
     QSpinBox* m_start;
     QSpinBox* m_device; ///< of the selected pass's stage
     QScrollArea* m_scroll;
-    BlockGrid* m_grid;
-    BlockCells* m_cells;
+    BuildingBlockGrid* m_grid;
+    BuildingBlockCells* m_cells;
     FactList* m_facts;
     QLabel* m_faults;
     QPushButton* m_unroll;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Layout of the building block editor; its behaviour is in buildingblockeditor.cpp.
 #include "core/buildingblock/publishedblocklist.h"
 #include "gui/buildingblock/buildingblockcells.h"
 #include "gui/buildingblock/buildingblockeditor.h"
@@ -32,19 +33,17 @@ QSpinBox* makeSpin(int from, int to, const QString& name, const QString& tip, QW
 
 } // namespace
 
-BlockEditor::BlockEditor(Document& document, QWidget* parent)
+BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_form(new QComboBox(this)),
       m_interval(makeSpin(1, 2'000, tr("Interval"), tr("T: a new microbatch starts every T units"), this)),
       m_microbatches(makeSpin(1, maxMicrobatches, tr("Microbatches"),
                               tr("How often the block is repeated when it is unrolled"), this)),
       m_backward(new QComboBox(this)), m_reorder(new QCheckBox(tr("fill warm-up and cool-down"), this)),
       m_passName(makeCaption({}, TextSize::Normal, this)),
-      m_start(makeSpin(0, 100'000, tr("Start of the pass"),
-                       tr("In units: the numeric twin of dragging the selected pass"), this)),
-      m_device(makeSpin(
-          0, 0, tr("Device of the pass"),
-          tr("The whole stage goes there: the numeric twin of dragging the selected pass to another device"), this)),
-      m_scroll(new QScrollArea(this)), m_grid(new BlockGrid(this)), m_cells(new BlockCells(this)),
+      m_start(makeSpin(0, 100'000, tr("Start of the pass"), tr("In units, as by dragging the selected pass"), this)),
+      m_device(makeSpin(0, 0, tr("Device of the pass"),
+                        tr("Moves the whole stage, as by dragging the selected pass to another device"), this)),
+      m_scroll(new QScrollArea(this)), m_grid(new BuildingBlockGrid(this)), m_cells(new BuildingBlockCells(this)),
       m_facts(new FactList(this)), m_faults(new QLabel(this)),
       m_unroll(new QPushButton(tr("Unroll into the timeline"), this))
 {
@@ -97,16 +96,16 @@ BlockEditor::BlockEditor(Document& document, QWidget* parent)
     layout->addWidget(buildAnswers());
     layout->addLayout(buttons);
     connect(close, &QPushButton::clicked, this, &QDialog::close);
-    connect(m_unroll, &QPushButton::clicked, this, &BlockEditor::unroll);
+    connect(m_unroll, &QPushButton::clicked, this, &BuildingBlockEditor::unroll);
     connectFields();
 
     takePresent();
     resize(1060, 640);
 }
 
-QWidget* BlockEditor::buildFields()
+QWidget* BuildingBlockEditor::buildFields()
 {
-    for (const BlockForm& form : blockForms())
+    for (const PublishedBlock& form : publishedBlocks())
         m_form->addItem(QString::fromUtf8(form.title.data(), static_cast<int>(form.title.size())),
                         QString::fromUtf8(form.family.data(), static_cast<int>(form.family.size())));
     m_form->setPlaceholderText(tr("own block"));
@@ -139,7 +138,7 @@ QWidget* BlockEditor::buildFields()
     return fields;
 }
 
-QWidget* BlockEditor::buildAnswers()
+QWidget* BuildingBlockEditor::buildAnswers()
 {
     auto* answers = new QWidget(this);
     auto* left = new QVBoxLayout;
@@ -178,12 +177,12 @@ QWidget* BlockEditor::buildAnswers()
     return answers;
 }
 
-void BlockEditor::connectFields()
+void BuildingBlockEditor::connectFields()
 {
-    connect(m_grid, &BlockGrid::previewed, this, &BlockEditor::showShown);
-    connect(m_grid, &BlockGrid::selectionChanged, this, &BlockEditor::showPass);
-    connect(m_grid, &BlockGrid::edited, this, [this](const QString& what) { edit(shown(), what); });
-    connect(m_grid, &BlockGrid::refused, this, [this](const QString& why) {
+    connect(m_grid, &BuildingBlockGrid::previewed, this, &BuildingBlockEditor::showShown);
+    connect(m_grid, &BuildingBlockGrid::selectionChanged, this, &BuildingBlockEditor::showPass);
+    connect(m_grid, &BuildingBlockGrid::edited, this, [this](const QString& what) { edit(shown(), what); });
+    connect(m_grid, &BuildingBlockGrid::refused, this, [this](const QString& why) {
         m_faults->setText(why);
         setTone(m_faults, Tone::Bad);
     });
@@ -219,10 +218,10 @@ void BlockEditor::connectFields()
             return;
         const int stage = m_block.block.passes[static_cast<std::size_t>(pass)].stage;
         m_grid->moveSelected(0, device - m_block.block.deviceOfStage[stage]);
-        showPass(); // as it was, where that was refused
+        showPass(); // restores the fields after a refused edit
     });
     connect(&m_document, &Document::designChanged, this, [this] {
-        if (isVisible()) // against the present schedule, which is another one now
+        if (isVisible()) // compared with the current schedule, which has changed
             predictShown();
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What can be done with the grid; how it looks is in buildingblockgridpaint.cpp.
+// The grid's behaviour; its painting is in buildingblockgridpaint.cpp.
 #include "gui/buildingblock/buildingblockgrid.h"
 
 #include "gui/widgets/theme.h"
@@ -22,14 +22,14 @@ constexpr double leastLane = 44, usualLane = 68, mostLane = 150;
 
 } // namespace
 
-BlockGrid::BlockGrid(QWidget* parent) : QWidget(parent)
+BuildingBlockGrid::BuildingBlockGrid(QWidget* parent) : QWidget(parent)
 {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Passes of one microbatch"));
 }
 
-void BlockGrid::setBlock(const BuildingBlock& block)
+void BuildingBlockGrid::setBlock(const BuildingBlock& block)
 {
     const bool sameShape = block.passes.size() == m_block.passes.size();
     m_block = block;
@@ -41,14 +41,14 @@ void BlockGrid::setBlock(const BuildingBlock& block)
     Q_EMIT selectionChanged();
 }
 
-void BlockGrid::show(BuildingBlock block)
+void BuildingBlockGrid::show(BuildingBlock block)
 {
     m_shown = std::move(block);
     m_conflicts = conflictsOf(m_shown);
     update();
 }
 
-void BlockGrid::selectPass(int pass)
+void BuildingBlockGrid::selectPass(int pass)
 {
     if (pass == m_selected || pass >= static_cast<int>(m_shown.passes.size()))
         return;
@@ -57,63 +57,63 @@ void BlockGrid::selectPass(int pass)
     Q_EMIT selectionChanged();
 }
 
-int BlockGrid::units() const
+int BuildingBlockGrid::units() const
 {
     int end = 0;
     for (const BuildingBlock::Pass& pass : m_block.passes)
         end = std::max(end, pass.end());
-    return end + m_block.interval + 1; // room to drag to, and for one more repetition to show
+    return end + m_block.interval + 1; // space to drag to and one more repetition
 }
 
-double BlockGrid::unitWidth() const
+double BuildingBlockGrid::unitWidth() const
 {
     return std::clamp(double(width() - headerWidth - 8) / std::max(1, units()), leastUnit, mostUnit);
 }
 
-double BlockGrid::laneHeight() const
+double BuildingBlockGrid::laneHeight() const
 {
     return std::clamp(double(height() - rulerHeight) / std::max(1, m_shown.devices()), leastLane, mostLane);
 }
 
-double BlockGrid::xOf(double unit) const
+double BuildingBlockGrid::xOf(double unit) const
 {
     return headerWidth + unit * unitWidth();
 }
 
-double BlockGrid::yOf(int device) const
+double BuildingBlockGrid::yOf(int device) const
 {
     return rulerHeight + device * laneHeight();
 }
 
-int BlockGrid::deviceOf(int pass) const
+int BuildingBlockGrid::deviceOf(int pass) const
 {
     return m_shown.deviceOfStage[m_shown.passes[static_cast<std::size_t>(pass)].stage];
 }
 
-QSize BlockGrid::sizeHint() const
+QSize BuildingBlockGrid::sizeHint() const
 {
     return {static_cast<int>(headerWidth + units() * 24) + 8,
             static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * usualLane)};
 }
 
-int BlockGrid::greatestHeight() const
+int BuildingBlockGrid::greatestHeight() const
 {
     return static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * mostLane);
 }
 
-QSize BlockGrid::minimumSizeHint() const
+QSize BuildingBlockGrid::minimumSizeHint() const
 {
     return {static_cast<int>(headerWidth + units() * leastUnit) + 8,
             static_cast<int>(rulerHeight + std::max(1, m_block.devices()) * leastLane)};
 }
 
-QRectF BlockGrid::rectOfPass(int pass) const
+QRectF BuildingBlockGrid::rectOfPass(int pass) const
 {
     const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
     return QRectF(xOf(p.start), yOf(deviceOf(pass)) + 5, p.length * unitWidth() - 1, laneHeight() - 16);
 }
 
-int BlockGrid::passAt(QPointF position) const
+int BuildingBlockGrid::passAt(QPointF position) const
 {
     for (int pass = 0; pass < static_cast<int>(m_shown.passes.size()); ++pass)
         if (rectOfPass(pass).contains(position))
@@ -121,13 +121,13 @@ int BlockGrid::passAt(QPointF position) const
     return -1;
 }
 
-QString BlockGrid::nameOfPass(int pass) const
+QString BuildingBlockGrid::nameOfPass(int pass) const
 {
     const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
     return tr("%1%2 at %3 on device %4").arg(QLatin1Char(letter(p.op))).arg(p.stage).arg(p.start).arg(deviceOf(pass));
 }
 
-void BlockGrid::moveSelected(int units, int devices)
+void BuildingBlockGrid::moveSelected(int units, int devices)
 {
     if (m_selected < 0)
         return;
@@ -145,17 +145,17 @@ void BlockGrid::moveSelected(int units, int devices)
     }
 }
 
-void BlockGrid::settleSelected()
+void BuildingBlockGrid::settleSelected()
 {
     if (m_selected >= 0)
         moveSelected(firstFreeStart(m_block, m_selected) - m_block.passes[m_selected].start, 0);
 }
 
-void BlockGrid::stepSelection(int direction, bool acrossDevices)
+void BuildingBlockGrid::stepSelection(int direction, bool acrossDevices)
 {
     if (m_selected < 0)
         return;
-    // Along a device: the pass before or after in time. Across: the nearest in time on the next device.
+    // Left and right: the neighbour in time. Up and down: the nearest in time on the next device.
     const auto startOf = [this](int pass) { return m_shown.passes[static_cast<std::size_t>(pass)].start; };
     const int from = startOf(m_selected);
     int best = -1;
@@ -171,7 +171,7 @@ void BlockGrid::stepSelection(int direction, bool acrossDevices)
         selectPass(best);
 }
 
-void BlockGrid::mousePressEvent(QMouseEvent* event)
+void BuildingBlockGrid::mousePressEvent(QMouseEvent* event)
 {
     if (event->button() != Qt::LeftButton)
         return;
@@ -182,7 +182,7 @@ void BlockGrid::mousePressEvent(QMouseEvent* event)
     m_drag = Drag{event->position(), m_shown.passes[static_cast<std::size_t>(pass)].start, deviceOf(pass), false};
 }
 
-void BlockGrid::mouseMoveEvent(QMouseEvent* event)
+void BuildingBlockGrid::mouseMoveEvent(QMouseEvent* event)
 {
     if (!m_drag) {
         setCursor(passAt(event->position()) >= 0 ? Qt::OpenHandCursor : Qt::ArrowCursor);
@@ -200,7 +200,7 @@ void BlockGrid::mouseMoveEvent(QMouseEvent* event)
         moved = withStageOn(std::move(moved), m_block.passes[m_selected].stage,
                             std::clamp(device, 0, m_block.devices() - 1));
     } catch (const Error& error) {
-        Q_EMIT refused(QString::fromUtf8(error.what())); // the pass still follows along time
+        Q_EMIT refused(QString::fromUtf8(error.what())); // the pass still moves in time
         moved = withStart(m_block, m_selected, start);
     }
     if (moved == m_shown)
@@ -209,7 +209,7 @@ void BlockGrid::mouseMoveEvent(QMouseEvent* event)
     Q_EMIT previewed();
 }
 
-void BlockGrid::mouseReleaseEvent(QMouseEvent* event)
+void BuildingBlockGrid::mouseReleaseEvent(QMouseEvent* event)
 {
     if (event->button() != Qt::LeftButton || !m_drag)
         return;
@@ -219,7 +219,7 @@ void BlockGrid::mouseReleaseEvent(QMouseEvent* event)
         Q_EMIT edited(tr("Move %1").arg(nameOfPass(m_selected)));
 }
 
-void BlockGrid::keyPressEvent(QKeyEvent* event)
+void BuildingBlockGrid::keyPressEvent(QKeyEvent* event)
 {
     const bool moves = event->modifiers() & Qt::AltModifier;
     switch (event->key()) {
@@ -252,7 +252,7 @@ void BlockGrid::keyPressEvent(QKeyEvent* event)
     QWidget::keyPressEvent(event);
 }
 
-bool BlockGrid::event(QEvent* event)
+bool BuildingBlockGrid::event(QEvent* event)
 {
     if (event->type() != QEvent::ToolTip)
         return QWidget::event(event);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A building block as a grid of devices and time units. The passes of one microbatch are bright and can be
-// dragged: along time by whole units, across devices with their whole stage. The microbatches before and
-// after it, an interval apart, are shown pale behind them, so that a collision is seen where it happens. A
-// drag changes a preview (shown()); release emits edited() once, Escape restores exactly. Every drag has a
-// key: Alt with the arrows.
+// A building block as a grid of devices and time units. The passes of one microbatch can be dragged: along time by
+// whole units, across devices with their whole stage. Neighbouring microbatches, one interval apart, are drawn pale, so
+// that collisions are visible. A drag changes a preview (shown()); release emits edited() once, Escape restores. Alt
+// with the arrow keys does the same.
 #pragma once
 
 #include "core/buildingblock/buildingblockedits.h"
@@ -14,11 +13,11 @@
 
 namespace pipewright {
 
-class BlockGrid : public QWidget {
+class BuildingBlockGrid : public QWidget {
     Q_OBJECT
 
 public:
-    explicit BlockGrid(QWidget* parent = nullptr);
+    explicit BuildingBlockGrid(QWidget* parent = nullptr);
 
     void setBlock(const BuildingBlock& block);
     const BuildingBlock& shown() const { return m_shown; } ///< the preview while dragging
@@ -30,10 +29,10 @@ public:
     QString nameOfPass(int pass) const; ///< "F2 at 3 on device 2"
     /// Moves the selected pass by units of time, or its stage by devices, as one edit.
     void moveSelected(int units, int devices);
-    void settleSelected(); ///< to the first start at which its data is there and no pass is met
+    void settleSelected(); ///< to the first start with its data present and no collision
 
     QSize sizeHint() const override;
-    int greatestHeight() const; ///< beyond it there is nothing to show
+    int greatestHeight() const; ///< height of the whole grid
     QSize minimumSizeHint() const override;
 
 Q_SIGNALS:

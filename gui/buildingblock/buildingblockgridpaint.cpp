@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Painting of BuildingBlockGrid: ruler, interval bracket, passes of three repetitions and lifespans. O(passes).
 #include "gui/buildingblock/buildingblockgrid.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/widgets/labels.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double ghost = 0.28;
 
-/// How many units lie between two labels of the ruler.
+/// Units between two labels of the ruler.
 int labelStep(double unitWidth)
 {
     for (const int step : {1, 2, 5, 10, 20, 50, 100})
@@ -24,7 +25,7 @@ int labelStep(double unitWidth)
 
 } // namespace
 
-void BlockGrid::paintEvent(QPaintEvent*)
+void BuildingBlockGrid::paintEvent(QPaintEvent*)
 {
     QPainter painter(this);
     paintLanes(painter);
@@ -35,7 +36,7 @@ void BlockGrid::paintEvent(QPaintEvent*)
     paintConflicts(painter);
 }
 
-void BlockGrid::paintLanes(QPainter& painter) const
+void BuildingBlockGrid::paintLanes(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     const double right = xOf(units());
@@ -61,13 +62,13 @@ void BlockGrid::paintLanes(QPainter& painter) const
                              QString::number(unit));
         }
     }
-    // The interval is what a person sets: drawn as a bracket over the first repetition.
+    // The interval as a bracket over the first repetition.
     painter.fillRect(QRectF(xOf(0), rulerHeight - 6, m_shown.interval * unitWidth(), 3), theme.accent);
 }
 
-void BlockGrid::paintLifespans(QPainter& painter) const
+void BuildingBlockGrid::paintLifespans(QPainter& painter) const
 {
-    // Below the passes of a device: how long each of its stages holds an activation, chunk under chunk.
+    // Below the passes of a device: the lifespan of each of its stages.
     const Theme& theme = Theme::of(*this);
     std::vector<int> row(static_cast<std::size_t>(m_shown.devices()), 0);
     const int chosen = m_selected >= 0 ? m_shown.passes[m_selected].stage : -1;
@@ -83,13 +84,13 @@ void BlockGrid::paintLifespans(QPainter& painter) const
     }
 }
 
-void BlockGrid::paintPasses(QPainter& painter) const
+void BuildingBlockGrid::paintPasses(QPainter& painter) const
 {
     const TimelinePainter blocks(Theme::of(*this), devicePixelRatioF());
     const auto text = laneHeight() >= 50 ? BlockText::LetterAndNumber : BlockText::Letter;
     const auto paint = [&](int index, int repetition) {
         const BuildingBlock::Pass& pass = m_shown.passes[index];
-        // The number below the letter is the stage here: there is but one microbatch.
+        // The number below the letter is the stage, as there is only one microbatch.
         const Block block{pass.op, pass.stage, pass.stage, 0};
         int chunk = 0;
         for (int stage = 0; stage < pass.stage; ++stage)
@@ -116,7 +117,7 @@ void BlockGrid::paintPasses(QPainter& painter) const
     painter.restore();
 }
 
-void BlockGrid::paintConflicts(QPainter& painter) const
+void BuildingBlockGrid::paintConflicts(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     painter.setRenderHint(QPainter::Antialiasing);

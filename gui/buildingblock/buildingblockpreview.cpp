@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Paints the building block scaled to the widget and computes its bound. O(passes).
 #include "gui/buildingblock/buildingblockpreview.h"
 
 #include "core/buildingblock/publishedblocklist.h"
@@ -35,7 +36,7 @@ std::optional<BuildingBlock> blockOf(const Design& design)
     return blockOfFamily(design.schedule.family, design.schedule.devices(), design.schedule.microbatches);
 }
 
-BlockPreview::BlockPreview(Document& document, QWidget* parent)
+BuildingBlockPreview::BuildingBlockPreview(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_picture(new QWidget(this)),
       m_caption(makeCaption({}, TextSize::Small, this))
 {
@@ -50,16 +51,16 @@ BlockPreview::BlockPreview(Document& document, QWidget* parent)
     layout->addWidget(makeHeading(tr("Building block"), this));
     layout->addWidget(m_picture);
     layout->addWidget(m_caption);
-    connect(&m_document, &Document::designChanged, this, &BlockPreview::refresh);
+    connect(&m_document, &Document::designChanged, this, &BuildingBlockPreview::refresh);
     refresh();
 }
 
-QString BlockPreview::caption() const
+QString BuildingBlockPreview::caption() const
 {
     return m_caption->text();
 }
 
-void BlockPreview::refresh()
+void BuildingBlockPreview::refresh()
 {
     m_block = blockOf(m_document.design());
     if (m_block) {
@@ -68,7 +69,7 @@ void BlockPreview::refresh()
             longest = std::max(longest, lifespan(*m_block, stage));
         const std::vector<int> bound = liveBound(*m_block);
         const double chunks = double(m_block->stages()) / std::max(1, m_block->devices());
-        // Of a step with few microbatches no more can be alive than there are.
+        // At most all microbatches are live, which counts in short steps.
         const double most = std::min<double>(*std::max_element(bound.begin(), bound.end()) / chunks,
                                              m_document.design().schedule.microbatches);
         m_caption->setText(
@@ -82,7 +83,7 @@ void BlockPreview::refresh()
     m_picture->update();
 }
 
-bool BlockPreview::eventFilter(QObject* watched, QEvent* event)
+bool BuildingBlockPreview::eventFilter(QObject* watched, QEvent* event)
 {
     if (watched != m_picture)
         return QWidget::eventFilter(watched, event);

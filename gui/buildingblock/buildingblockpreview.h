@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The building block that the present schedule repeats, small, with its interval and its memory bound; a
-// click or Return opens the editor on it. Schedules that are not made of a block offer to draw one.
+// A small picture of the building block that the current schedule repeats, with its interval and memory bound; a click
+// or Return opens the editor. For other schedules it offers to draw one.
 #pragma once
 
 #include "gui/document/document.h"
@@ -13,18 +13,18 @@ class QLabel;
 
 namespace pipewright {
 
-/// The design's own block, else the one that its family repeats; nothing for other schedules.
+/// The design's own building block, else its family's; nothing for other schedules.
 std::optional<BuildingBlock> blockOf(const Design& design);
 
-class BlockPreview : public QWidget {
+class BuildingBlockPreview : public QWidget {
     Q_OBJECT
 
 public:
-    explicit BlockPreview(Document& document, QWidget* parent = nullptr);
+    explicit BuildingBlockPreview(Document& document, QWidget* parent = nullptr);
     QString caption() const;
 
 Q_SIGNALS:
-    void opened(); ///< the person wants to edit it
+    void opened(); ///< the user wants to edit it
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;

@@ -243,7 +243,7 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
         lanes.blocks(painter, m_axis, ground, times, area, blocks, geometry);
         painter.restore();
     }
-    // Where it ends, down through its lanes.
+    // A line at its end through its lanes.
     const double end = m_axis.xOf(double(shown.layout.makespan()));
     if (end >= m_axis.left)
         painter.fillRect(QRectF(end, first, 1.5, double(shown.layout.lanes().size()) * laneHeight), theme.accent);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Several schedules under one another on one time axis: a line with the name of each, its lanes, and its end
-// as a line down to the axis of the longest. Blocks are painted as on the timeline, from the same geometry, so
-// painting costs pixels and not blocks. A click on a schedule chooses it.
+// Several schedules below each other on one time axis: each with its name, its lanes and a line at its end. Blocks use
+// the timeline's geometry and painter, so painting costs O(pixels). A click selects a schedule.
 #pragma once
 
 #include "gui/document/timelinelayout.h"
@@ -24,9 +23,9 @@ public:
         QString summary;            ///< beside the name: "202.1 ms"
         TimelineLayout layout;      ///< without lanes: nothing to show yet
         std::vector<QString> lanes; ///< names of the devices
-        QString note;               ///< in place of lanes: "working it out …", or why there are none
+        QString note;               ///< in place of lanes: a state, or why there are none
     };
-    /// A schedule to show; without a prediction `note` stands in place of its lanes.
+    /// A schedule to show; without a prediction `note` replaces its lanes.
     static Schedule scheduleOf(const QString& name, const Design& design, const Prediction* prediction,
                                const QString& note);
     void setSchedules(std::vector<Schedule> schedules);

@@ -18,13 +18,13 @@ namespace pipewright {
 
 namespace {
 
-/// One row: its number for a schedule, how it and its difference are written, and which way is better.
+/// One row: its number for a schedule, its format, and which direction is better.
 struct Row {
     QString name, definition;
     std::function<std::optional<double>(const ComparedSchedule&)> value;
     QString (*text)(double);
     QString (*difference)(double now, double reference);
-    int better = -1; ///< -1: less is a gain, +1: more is
+    int better = -1; ///< -1: less is better, +1: more is
 };
 
 QString duration(double value)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The table below compared schedules: one column each, one row per number people compare schedules by, and in
-// every column but the first the signed difference to the first, green where it is a gain.
+// The table of compared schedules: one column each, one row per key number, with signed differences to the first
+// column, green for gains.
 #pragma once
 
 #include "core/predict/predict.h"

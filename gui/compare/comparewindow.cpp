@@ -143,7 +143,7 @@ void CompareWindow::buildOffers()
         connect(button, &QPushButton::clicked, this, run);
         row->addWidget(button);
     };
-    // A few that most people know; the menu has them all.
+    // Well-known families; the menu lists all.
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "v-half"})
         for (std::size_t i = 0; i < families().size(); ++i)
             if (families()[i].name == name)
@@ -160,7 +160,7 @@ void CompareWindow::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     followDocument();
-    // What people most often want to see is what their edits came to.
+    // Start by comparing with the state before the edits.
     if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
         addOpened();
 }
@@ -175,7 +175,7 @@ void CompareWindow::changeEvent(QEvent* event)
 void CompareWindow::followDocument()
 {
     if (!isVisible())
-        return; // copies of a prediction are not free, and nobody looks
+        return; // hidden: avoid copying predictions
     Entry& present = m_entries.front();
     present.design = m_document.design();
     present.name = tr("Present: %1").arg(QString::fromStdString(present.design.name));

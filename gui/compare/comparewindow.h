@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two or more schedules side by side: lanes on one time axis, and a table of what sets them apart. The
-// present schedule comes first and follows the document; beside it stand the state in which the document was
-// opened, kept states, other families at the present settings, and files. Any of them can become the
-// schedule, as one undoable command. What has to be made or read is made on a background thread.
+// Compares schedules: lanes on one time axis, and a table of differences. The current schedule comes first and follows
+// the document; others are the opened state, kept states, other families and files. Any can become the schedule in one
+// undo step. Schedules are made or read in a background thread.
 #pragma once
 
 #include "gui/document/document.h"
@@ -29,13 +28,13 @@ public:
     explicit CompareWindow(Document& document, QWidget* parent = nullptr);
     ~CompareWindow() override;
 
-    /// The state that "before the edits" means: what was opened or made last.
+    /// The state "before the edits": as opened or made last.
     void setOpened(Design design);
     void addKept(); ///< the present state, as it is now
     void addOpened();
     void addFamily(std::size_t family);
     void addFile(const QString& path);
-    void removeCurrent(); ///< all but the present schedule can go
+    void removeCurrent(); ///< not for the current schedule
     void takeCurrent();   ///< makes it the document's schedule
 
     int count() const { return static_cast<int>(m_entries.size()); }
@@ -80,7 +79,7 @@ private:
     CompareLanes* m_lanes;
     QTableWidget* m_table;
     QLabel* m_hint;
-    QWidget* m_offers; ///< what to compare with, while there is nothing yet
+    QWidget* m_offers; ///< offers to compare with, while there is one schedule
     QMenu* m_addMenu;
     QPushButton* m_take;
     QPushButton* m_remove;

@@ -105,7 +105,7 @@ QRectF BubblePanel::plotArea() const
 
 double BubblePanel::xOf(double share) const
 {
-    // The longest bar leaves room for its percentage and the legend.
+    // The longest bar leaves space for its percentage and the legend.
     const QRectF area = plotArea();
     const double part = std::clamp(1.0 - double(legendWidth + 120) / std::max(1, m_plotWidth), 0.3, 0.75);
     return area.left() + share / std::max(m_longest, 0.001) * part * area.width();
@@ -130,7 +130,7 @@ void BubblePanel::paintBars(QPainter& painter, const std::vector<Cause>& causes)
     for (int row = 0; row < rows(); ++row) {
         const double y = whole(area.top() + row * rowHeight + (rowHeight - barHeight) / 2);
         const double bottom = std::max(y + 1 / scale, whole(y + barHeight));
-        // Rounding the running sum instead of each part leaves no gaps between them.
+        // The running sum is rounded, not each part, to avoid gaps.
         double share = 0;
         for (const Cause& cause : causes) {
             const double from = whole(xOf(share));
@@ -168,7 +168,7 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         for (const double share : cause.shares)
             sum += share;
         if (sum == 0 && line >= 1 && &cause == &causes.back())
-            continue; // rare cause, named only when there is some
+            continue; // a rare cause, listed only when present
         const QRectF swatch(area.right() - legendWidth, top + 5 + line * roomiestRow, 12, 12);
         painter.setRenderHint(QPainter::Antialiasing);
         painter.setPen(Qt::NoPen);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where each device's idle time goes: one bar per device, stacked by cause, as a share of the makespan. It
-// follows every move of a drag, so the bars are painted here and not kept as items of a chart.
+// Idle time of each device by cause, as a share of the makespan: one stacked bar per device. Bars are painted directly,
+// not as chart items, since they follow every move of a drag.
 #pragma once
 
 #include "gui/document/document.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Scores every command by matchScore() at each key and sorts stably. O(commands × letters).
 #include "gui/designer/commandpalette.h"
 
 #include "gui/widgets/labels.h"
@@ -66,7 +67,7 @@ int matchScore(const QString& typed, const QString& text)
         return 0;
     if (const int at = static_cast<int>(in.indexOf(wanted)); at >= 0)
         return 1000 - at + (at == 0 || in[at - 1] == QLatin1Char(' ') ? 500 : 0);
-    // Letters in order; those that begin a word count more than those inside one.
+    // Letters in order; the first letters of words score more.
     int score = 0, from = 0;
     for (const QChar letter : wanted) {
         if (letter == QLatin1Char(' '))
@@ -78,7 +79,7 @@ int matchScore(const QString& typed, const QString& text)
         const int inside = static_cast<int>(in.indexOf(letter, from));
         if (inside < 0)
             return -1;
-        const bool next = inside == from && from > 0; // goes on where the last letter was
+        const bool next = inside == from && from > 0; // adjacent to the last letter
         score += next ? 8 : beginning >= 0 ? 10 : 1;
         from = (next ? inside : beginning >= 0 ? beginning : inside) + 1;
     }
@@ -116,13 +117,13 @@ CommandPalette::CommandPalette(const QList<ShortcutList::Group>& groups, QWidget
     connect(m_field, &QLineEdit::textChanged, this, &CommandPalette::filter);
     connect(m_list, &QListWidget::itemClicked, this, &CommandPalette::run);
     filter({});
-    m_field->setFocus(); // a popup that names no focus of its own leaves it, and its shortcuts, behind
+    m_field->setFocus(); // a popup without a focus widget would leave focus and shortcuts to the window
     resize(520, 380);
 }
 
 void CommandPalette::filter(const QString& typed)
 {
-    std::vector<std::pair<int, int>> found; // minus score, command: stable where scores are equal
+    std::vector<std::pair<int, int>> found; // (−score, command): stable for equal scores
     for (int i = 0; i < m_commands.size(); ++i)
         if (const int score =
                 std::max(matchScore(typed, m_commands[i].name),
@@ -136,7 +137,7 @@ void CommandPalette::filter(const QString& typed)
         item->setData(commandRole, command);
         item->setData(groupRole, m_commands[command].group);
         item->setData(keysRole, m_commands[command].keys);
-        // Shown and walked over, but dim and without effect.
+        // Shown and selectable, but dim and without effect.
         item->setData(offRole, !m_commands[command].action || !m_commands[command].action->isEnabled());
     }
     m_list->setCurrentRow(0);
@@ -156,7 +157,7 @@ void CommandPalette::run()
 
 void CommandPalette::paintEvent(QPaintEvent*)
 {
-    // It lies on the window's own surface colour, so its edge has to be drawn.
+    // It has the window's surface colour, so its edge is drawn.
     const Theme& theme = Theme::of(*this);
     QPainter painter(this);
     painter.setPen(theme.dim);

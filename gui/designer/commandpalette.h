@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every command by its name: type some letters of its words, choose with the arrows, Return runs it. Made from
-// the window's own actions at the moment it opens, with their shortcuts beside them, so it knows no command that
-// is not there and misses none that is.
+// Every command by its name: type some letters, choose with the arrows, Return runs it. It lists the window's actions
+// with their shortcuts as they are when it opens.
 #pragma once
 
 #include "gui/designer/shortcuts.h"
@@ -13,8 +12,7 @@ class QListWidget;
 
 namespace pipewright {
 
-/// How well `typed` names `text`: all its letters in order, each word of it at best the beginning of a word of the
-/// text. Higher is better, negative is not at all.
+/// Match score: all typed letters in order, best at the beginning of words. Higher is better, negative is no match.
 int matchScore(const QString& typed, const QString& text);
 
 class CommandPalette : public QDialog {

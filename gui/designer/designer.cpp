@@ -34,7 +34,7 @@ void applyTheme(QApplication& application)
     (dark ? Theme::dark() : Theme::light()).apply(application);
 }
 
-/// Asks about each design that a crashed instance left behind. Recovered ones get a window of their own.
+/// Offers each autosaved design of a crashed instance. Recovered ones open in separate windows.
 void offerRecovery(const QString& folder, const std::function<MainWindow&()>& makeWindow)
 {
     QStringList unreadable;
@@ -60,7 +60,7 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
             window.document().undoStack()->resetClean();
             window.timeline().showAll();
             if (window.autosave())
-                window.autosave()->flush(); // kept again before the old copy goes
+                window.autosave()->flush(); // autosaved again before the old copy is removed
             Autosave::discard(leftover);
         } else if (box.clickedButton() == discard) {
             Autosave::discard(leftover);
@@ -90,7 +90,7 @@ Design exampleDesign()
         choice.cluster = presets.cluster("h200-node", 4);
         return makeDesign(choice);
     } catch (const Error&) {
-        // An installation without its resources still opens on something that can be looked at and dragged.
+        // Without resources the designer opens the default design.
     }
     FamilyParameters parameters;
     Design design;
@@ -102,7 +102,7 @@ Design exampleDesign()
 
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
-    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write, not the end of the work
+    std::signal(SIGXFSZ, SIG_IGN); // reaching a file size limit is an error of that write, not of the process
     ensureRuntimeFolder();
     std::optional<ScreenCheck> screen(std::in_place);
     QApplication application(argc, argv);
@@ -122,7 +122,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     offerRecovery(autosaveFolder, makeWindow);
     std::vector<std::unique_ptr<TraceWindow>> traces;
     for (const std::string& file : files) {
-        if (TraceWindow::opens(QString::fromStdString(file))) { // there is no design to go with it
+        if (TraceWindow::opens(QString::fromStdString(file))) { // imported traces have no design
             traces.push_back(std::make_unique<TraceWindow>());
             traces.back()->open(QString::fromStdString(file));
             traces.back()->show();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The designer as a program: application, look, recovery of lost work, and one window that is never empty.
+// The designer as a program: application, look, recovery after a crash, and the first window.
 #pragma once
 
 #include "core/design/design.h"
@@ -13,8 +13,8 @@ namespace pipewright {
 /// Returns the exit code. Needs a screen (or QT_QPA_PLATFORM=offscreen).
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files);
 
-/// What is shown when nothing was asked for: a model of the presets on four devices under ZB-H1, or, when
-/// there are no presets, the same schedule with costs given by hand.
+/// The default design: a preset model on four devices with ZB-H1, or without presets the same schedule with fixed
+/// costs.
 Design exampleDesign();
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is wrong with the design, worst first, each with its place and the remedy. Stays open beside the
-// window while one repairs, and follows the document. A click on an entry selects the block it names.
+// The design's diagnostics, worst first, each with place and remedy. Stays open beside the window and follows the
+// document. A click on an entry selects the block it names.
 #pragma once
 
 #include "gui/document/document.h"

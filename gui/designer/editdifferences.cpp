@@ -30,8 +30,7 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
     layout->addWidget(m_heading);
     layout->addWidget(m_name);
     layout->addWidget(m_facts);
-    // Edits, undo and redo end with a new index of the stack; a design that is replaced as a whole ends with
-    // its path.
+    // Edits, undo and redo change the stack's index; replacing the whole design changes the path.
     connect(m_document.undoStack(), &QUndoStack::indexChanged, this, &EditDifferences::remember);
     connect(&m_document, &Document::pathChanged, this, [this] {
         if (m_document.undoStack()->count() == 0)
@@ -60,7 +59,7 @@ void EditDifferences::remember()
     if (index == m_lastIndex && index > 0 && stack->index() == stack->undoLimit() && !m_history.empty())
         m_history.erase(m_history.begin());
     if (m_history.size() < index + 1 || stack->count() == stack->index())
-        m_history.resize(index + 1); // a new edit: what could be redone is gone
+        m_history.resize(index + 1); // a new edit discards what could be redone
     m_lastIndex = index;
     m_history[index].reset();
     if (const Prediction* prediction = m_document.prediction())
@@ -89,7 +88,7 @@ void EditDifferences::refresh()
     }
     m_changes.reset();
     if (m_dragging && !m_preview) {
-        // The rows stay where they are: over and over, legal places follow illegal ones.
+        // Rows keep their positions, since legal and illegal places alternate during a drag.
         const QString dash = QStringLiteral("–"), source = tr("Nothing would change, or it cannot be dropped here");
         m_facts->setFacts({{tr("makespan"), dash, source, Tone::Dim},
                            {tr("bubble"), dash, source, Tone::Dim},
@@ -118,7 +117,7 @@ void EditDifferences::refresh()
     const Bytes peak = after->peak - before->peak;
     const std::int64_t transfers = after->transfers - before->transfers;
     const double bubble = after->bubble - before->bubble;
-    // With other blocks than before it is another amount of work: the numbers differ, and none is better.
+    // With different blocks the amount of work differs, so numbers are not comparable.
     const bool comparable = before->complete && after->complete;
     if (comparable)
         m_changes = Changes{makespan, bubble, peak};

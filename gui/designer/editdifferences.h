@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the last edit changed: makespan, bubble, peak memory and transfers against the state before it,
-// or, during a drag, what dropping now would change. Numbers are remembered per position of the undo
-// stack, so undoing and redoing shows each edit's own differences again.
+// Effect of the last edit, or during a drag of dropping now, on makespan, bubble, peak memory and transfers. Numbers
+// are kept per index of the undo stack, so undo and redo show each edit's own differences.
 #pragma once
 
 #include "gui/document/document.h"
@@ -25,8 +24,8 @@ public:
     /// A drag in progress, and its prediction, or null when there is none.
     void setPreview(bool dragging, const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
-    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt when there is
-    /// no edit, or a part of the blocks has no place before or after it: then more or less is neither better nor worse.
+    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt without an
+    /// edit, or when blocks are unplaced before or after it, as the numbers are then not comparable.
     struct Changes {
         double makespan = 0, bubble = 0;
         Bytes peak = 0;
@@ -45,7 +44,7 @@ private:
         std::int64_t transfers = 0;
         bool complete = true; ///< every block has its place
     };
-    Numbers numbersOf(const Prediction& prediction) const; ///< of the present blocks, in whatever order
+    Numbers numbersOf(const Prediction& prediction) const; ///< of the current blocks in any order
     void remember();
     void refresh();
 

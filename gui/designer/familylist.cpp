@@ -25,7 +25,7 @@ constexpr int memoryWidth = 53;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1;
 
-/// Rows without boxes: the present family has the control colour behind it and an accent bar at its left.
+/// Rows without boxes: the current family has the control colour and an accent bar at its left.
 class RowDelegate : public QStyledItemDelegate {
 public:
     using QStyledItemDelegate::QStyledItemDelegate;
@@ -41,12 +41,12 @@ public:
         const bool present = index.siblingAtColumn(Title).data(presentRole).toBool();
         const bool possible = index.flags() & Qt::ItemIsEnabled;
         const bool hovered = option.state & QStyle::State_MouseOver;
-        // The style knows the focus of one cell; the ring goes round the row.
+        // The style marks one cell; the focus ring is drawn around the row.
         const auto* view = qobject_cast<const QAbstractItemView*>(option.widget);
         const bool current = view && view->hasFocus() && view->currentIndex().row() == index.row();
         painter->save();
         if (present || hovered || current) {
-            // One rounded ground under the three cells of a row: each paints its part of the same rectangle.
+            // One rounded background under the three cells of a row; each paints its part.
             const QRect row(0, option.rect.top(),
                             option.widget ? static_cast<const QAbstractScrollArea*>(option.widget)->viewport()->width()
                                           : option.rect.right(),
@@ -176,7 +176,7 @@ void FamilyList::markPresent()
     const Family* present = findFamily(m_document.design().schedule.family);
     for (std::size_t i = 0; i < m_items.size(); ++i)
         m_items[i]->setData(Title, presentRole, present == &families()[i]);
-    m_list->viewport()->update(); // the mark is under all columns, and only one of them changed
+    m_list->viewport()->update(); // the mark spans all columns, but only one of them changed
 }
 
 void FamilyList::switchTo(std::size_t family)

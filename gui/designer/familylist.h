@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The published schedules with the bubble and the memory that each would give for the present parameters.
-// A click or Return switches to a family as one undoable command.
+// The published schedules with their bubble and memory for the current parameters. A click or Return switches to a
+// family in one undo step.
 #pragma once
 
 #include "gui/document/document.h"

@@ -14,8 +14,7 @@ namespace pipewright {
 
 namespace {
 
-/// As the rows of the family list: no box, the present state with the control colour and an accent bar, what was
-/// undone dimmed.
+/// As in the family list: no box, the current state with the control colour and an accent bar, undone edits dimmed.
 class EditDelegate : public QStyledItemDelegate {
 public:
     EditDelegate(const QUndoStack* stack, QObject* parent) : QStyledItemDelegate(parent), m_stack(stack) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The undo stack as a list: every edit by its name, the present state marked, and a click (or the arrow keys)
-// goes to the state after an edit, back or forth.
+// The undo stack as a list of edits by name with the current state marked; a click or the arrow keys go to the state
+// after an edit.
 #pragma once
 
 #include <QDialog>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The arrangement of the window and how its views hear of each other; files and runs are in
-// mainwindowfiles.cpp.
+// Layout of the window and connections between its views; files and runs are in mainwindowfiles.cpp.
 #include "gui/designer/mainwindow.h"
 
 #include "gui/buildingblock/buildingblockpreview.h"
@@ -88,12 +87,12 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     }
     if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
         resize(QSize(1480, 900).boundedTo(screen()->availableSize()
-                                          - QSize(0, 40))); // with its frame; Run stands at its right edge
+                                          - QSize(0, 40))); // with its frame; Run is at the right edge
 }
 
 MainWindow::~MainWindow()
 {
-    // Views outlive the document's members otherwise: it is a member, they are children.
+    // Delete the views first: they are children, while the document is a member.
     for (QObject* child : QList<QObject*>(children())) {
         if (child->isWidgetType())
             delete child;
@@ -131,7 +130,7 @@ QWidget* MainWindow::buildLeft()
     m_tray = new Tray(m_document, column);
     m_families = new FamilyList(m_document, column);
     layout->addWidget(m_tray);
-    m_blockPreview = new BlockPreview(m_document, column);
+    m_blockPreview = new BuildingBlockPreview(m_document, column);
     layout->addWidget(m_families, 1);
     layout->addWidget(m_blockPreview);
     return column;
@@ -155,10 +154,10 @@ QWidget* MainWindow::buildCentre()
     layout->addWidget(m_memory, 2);
     layout->addSpacing(14);
     layout->addWidget(m_bubbles);
-    layout->addStretch(0); // lanes and memory take what room there is, as far as they can use it
+    layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
     m_actions->addView(tr("Overview"), m_minimap);
-    setTabOrder(m_minimap, m_timeline); // as they stand
+    setTabOrder(m_minimap, m_timeline); // in visual order
     return column;
 }
 
@@ -170,7 +169,7 @@ QScrollArea* MainWindow::buildRight()
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
     m_suggestions = new SuggestionList(m_document, column);
-    auto* answers = new QVBoxLayout; // what is wrong and what would help belong together
+    auto* answers = new QVBoxLayout; // diagnostics and suggestions belong together
     answers->setSpacing(12);
     answers->addWidget(m_inspector);
     answers->addWidget(m_suggestions);
@@ -204,7 +203,7 @@ void MainWindow::connectViews()
     on(m_actions->quit, &QWidget::close);
     on(m_actions->place, &MainWindow::placeNext);
     on(m_actions->buildingBlock, &MainWindow::editBlock);
-    connect(m_blockPreview, &BlockPreview::opened, this, &MainWindow::editBlock);
+    connect(m_blockPreview, &BuildingBlockPreview::opened, this, &MainWindow::editBlock);
     on(m_actions->compare, &MainWindow::compare);
     on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
     on(m_actions->experiment, &MainWindow::showExperiment);
@@ -267,10 +266,10 @@ void MainWindow::connectViews()
         m_topBar->runButton()->setEnabled(runs);
         m_actions->place->setEnabled(!complete);
         m_actions->completeRest->setEnabled(!complete);
-        m_numbers->setHint({}); // what it said was of the schedule before
+        m_numbers->setHint({}); // the hint was about the old schedule
         const QString name = QString::fromStdString(m_document.design().name);
         setWindowTitle((name.isEmpty() ? tr("untitled") : name)
-                       + QStringLiteral("[*]")); // the program's name follows by itself
+                       + QStringLiteral("[*]")); // Qt appends the program's name
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
         alignCharts();
@@ -318,7 +317,7 @@ void MainWindow::connectViews()
 void MainWindow::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
-    // A large screen has room for words that a small one has to cut.
+    // Wider on large screens, so that fewer words are elided.
     m_left->setFixedWidth(std::clamp(width() * 18 / 100, leftWidth, widestLeft));
     m_right->setFixedWidth(std::clamp(width() * 20 / 100, rightWidth, widestRight));
 }
@@ -353,13 +352,12 @@ void MainWindow::alignCharts()
 
 void MainWindow::showGap(int device, qint64 start, qint64 end)
 {
-    // Idle time is explained by the block that ends it; behind a device's last block, by the one that all
-    // devices wait for in the end.
+    // Idle time is explained by the block that ends it; after a device's last block, by the block that ends the step.
     const Prediction* prediction = m_document.prediction();
     if (!prediction)
         return;
     std::optional<Block> ends, before;
-    // With a recording laid over, the lanes show measured times, and so did the gap.
+    // With an overlaid recording the lanes, and so the gap, show measured times.
     const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
         const Task& task = prediction->program.tasks[t];

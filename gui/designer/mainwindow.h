@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The designer's window: one Document and the views that listen to it. The window itself only arranges
-// them, keeps the charts on the timeline's axis, shows what a drag would give, and opens and saves files.
+// The designer's window: one Document and its views. The window arranges them, keeps the charts on the timeline's axis,
+// shows the effect of a drag, and opens and saves files.
 #pragma once
 
 #include "gui/designer/recentfiles.h"
@@ -17,8 +17,8 @@ class QScrollArea;
 namespace pipewright {
 
 class Autosave;
-class BlockEditor;
-class BlockPreview;
+class BuildingBlockEditor;
+class BuildingBlockPreview;
 class BubblePanel;
 class CompareWindow;
 class DiagnosticList;
@@ -60,8 +60,11 @@ public:
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
-    BlockPreview& blockPreview() { return *m_blockPreview; }
-    BlockEditor* blockEditor() { return m_blockEditor; } ///< null until it was opened, and so the other windows
+    BuildingBlockPreview& blockPreview() { return *m_blockPreview; }
+    BuildingBlockEditor* buildingBlockEditor()
+    {
+        return m_buildingBlockEditor;
+    } ///< null until it was opened, and so the other windows
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
     ExperimentWindow* experimentWindow() { return m_experiment; }
@@ -83,12 +86,11 @@ public:
 
     /// Opens a design or a recording; false (after telling the user) when it cannot be read.
     bool openFile(const QString& path);
-    /// Another tool's recording, imported into a trace of ours, in a window of its own.
+    /// Imports another tool's recording and opens it in a trace window.
     void openTrace(const QString& path);
     bool saveTo(const QString& path);
     bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
-    /// Session: the file that was open when the last window closed (false: none, or it is gone), and the windows
-    /// that stood beside it.
+    /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
     bool restoreFile();
     void restoreWindows();
     /// Asks what to do with unsaved changes; false when the user wants to stay.
@@ -101,7 +103,7 @@ public Q_SLOTS:
     bool saveAs();
     void run();
     void openOverlay();
-    void showGradients(); ///< of the run that is laid over the design
+    void showGradients(); ///< of the overlaid run
     void calibrateFromOverlay();
     void exportReport();
     void queryOverlay();
@@ -141,11 +143,11 @@ private:
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
     void takeRun(const ChildResult& result, bool calibrate);
-    void findBlock(const QString& text, int direction); ///< the next or previous one whose name begins so
+    void findBlock(const QString& text, int direction); ///< the next or previous block whose name starts with the text
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
     void rememberOpenWindows();
-    void rememberWindow(QWidget* window, const QString& key); ///< its place is kept from session to session
+    void rememberWindow(QWidget* window, const QString& key); ///< its geometry is kept between sessions
     std::string pictureSvg(bool dark, int width) const;
 
     Options m_options;
@@ -158,7 +160,7 @@ private:
     TopBar* m_topBar = nullptr;
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
-    BlockPreview* m_blockPreview = nullptr;
+    BuildingBlockPreview* m_blockPreview = nullptr;
     TimelineView* m_timeline = nullptr;
     Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
@@ -171,8 +173,8 @@ private:
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
-    // Windows beside this one, made when they are first asked for.
-    BlockEditor* m_blockEditor = nullptr;
+    // Other windows, created on first use.
+    BuildingBlockEditor* m_buildingBlockEditor = nullptr;
     CompareWindow* m_compare = nullptr;
     TradeOffWindow* m_tradeOffs = nullptr;
     ExperimentWindow* m_experiment = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The windows beside the main one. Each is made when it is first asked for, keeps its state while hidden and its
-// place from session to session, and changes the document only through the document's undo stack.
+// The other windows. Each is created on first use, keeps its state while hidden and its geometry between sessions, and
+// changes the document only through its undo stack.
 #include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/compare/comparewindow.h"
 #include "gui/designer/commandpalette.h"
@@ -37,11 +37,11 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     window->setObjectName(key);
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
     window->installEventFilter(this);
-    // From each of them the others are as near as from the main window.
+    // The actions that open the other windows work in each of them.
     window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment,
                         m_actions->sharding, m_actions->search, m_actions->model, m_actions->history,
                         m_actions->palette, m_actions->theme});
-    if (window != m_blockEditor) // which has steps of its own
+    if (window != m_buildingBlockEditor) // it has its own undo stack
         window->addActions({m_actions->undo, m_actions->redo});
 }
 
@@ -56,7 +56,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 void MainWindow::rememberOpenWindows()
 {
     QStringList open;
-    for (QWidget* window : std::initializer_list<QWidget*>{m_blockEditor, m_compare, m_tradeOffs, m_experiment,
+    for (QWidget* window : std::initializer_list<QWidget*>{m_buildingBlockEditor, m_compare, m_tradeOffs, m_experiment,
                                                            m_sharding, m_search, m_model, m_history})
         if (window && window->isVisible()) {
             open << window->objectName();
@@ -79,11 +79,11 @@ void MainWindow::restoreWindows()
 
 void MainWindow::editBlock()
 {
-    if (!m_blockEditor) {
-        m_blockEditor = new BlockEditor(m_document, this);
-        rememberWindow(m_blockEditor, QStringLiteral("block"));
+    if (!m_buildingBlockEditor) {
+        m_buildingBlockEditor = new BuildingBlockEditor(m_document, this);
+        rememberWindow(m_buildingBlockEditor, QStringLiteral("block"));
     }
-    bringUp(*m_blockEditor);
+    bringUp(*m_buildingBlockEditor);
 }
 
 void MainWindow::compare()

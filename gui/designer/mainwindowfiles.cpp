@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files and runs: opening, saving, recordings over the design, and the end of the window.
+// Files and runs: opening, saving, overlaid recordings, and closing the window.
 #include "core/base/textfile.h"
 #include "core/exchange/timelinepicture.h"
 #include "gui/designer/mainwindow.h"
@@ -40,7 +40,7 @@ namespace pipewright {
 
 namespace {
 
-/// Reading or evaluating something large shows that it is going on.
+/// Shows the wait cursor during long work.
 class WaitCursor {
 public:
     WaitCursor() { QApplication::setOverrideCursor(Qt::WaitCursor); }
@@ -124,7 +124,7 @@ void MainWindow::newSchedule()
             return;
         const WaitCursor wait;
         m_document.reset(dialog.design());
-        m_document.undoStack()->resetClean(); // it is in no file yet
+        m_document.undoStack()->resetClean(); // not saved to a file yet
         m_timeline->showAll();
     } catch (const Error& error) {
         complain(tr("Cannot make a new schedule"), QString::fromUtf8(error.what()));
@@ -162,7 +162,7 @@ void MainWindow::run()
     connect(&dialog, &RunDialog::runFinished, this,
             [this, &dialog](const ChildResult& result) { takeRun(result, dialog.calibrateWanted()); });
     dialog.exec();
-    m_timeline->setFocus(); // what follows is reading the overlay
+    m_timeline->setFocus(); // the overlay is read next
 }
 
 void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
@@ -171,7 +171,7 @@ void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
         m_document.setOverlay(result.trace);
         if (calibrateToo)
             calibrateFromOverlay();
-        // What the run says stands below what is said of the selection.
+        // The run's results are below those of the selection.
         QTimer::singleShot(0, m_right, [this] { m_right->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
     } catch (const std::exception& error) {
         complain(tr("The recording cannot be laid over this design"), QString::fromUtf8(error.what()));
@@ -188,7 +188,7 @@ void MainWindow::showGradients()
         return;
     }
     const nlohmann::json& check = result["gradient_check"];
-    if (!check.is_object()) { // the run was asked not to check
+    if (!check.is_object()) { // the run did not check gradients
         m_numbers->setGradients({}, true, {});
     } else if (check.value("bit_equal", false)) {
         m_numbers->setGradients(tr("bit-equal ✓"), true,
@@ -303,7 +303,7 @@ bool MainWindow::exportTo(const QString& path)
     try {
         const WaitCursor wait;
         const bool pdf = path.endsWith(QLatin1String(".pdf"), Qt::CaseInsensitive);
-        // Paper is white, whatever the screen is.
+        // Paper is white in both looks.
         const std::string svg = pictureSvg(!pdf && Theme::of(*this).isDark, PictureOptions().width);
         if (pdf)
             svgToPdf(svg, path.toStdString());

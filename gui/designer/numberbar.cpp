@@ -129,7 +129,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
                 .arg(multipleText(metrics.devices[index].peakActivations), source),
             over ? Tone::Bad : Tone::Plain);
     }
-    // So many tokens in the time of a part of their work would be no rate of anything.
+    // With unplaced blocks a token rate is meaningless.
     const double tokens = complete ? tokensPerSecond(design, metrics.makespan) : 0;
     set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
         tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
@@ -173,11 +173,11 @@ void NumberBar::setHint(const QString& text)
 void NumberBar::showRight()
 {
     const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
-    // Its beginning says what it is about; a label alone would cut that off.
-    int room = width() - m_layout->contentsMargins().left() - m_layout->contentsMargins().right();
+    // Elided at the right: a label alone would cut off the beginning.
+    int space = width() - m_layout->contentsMargins().left() - m_layout->contentsMargins().right();
     for (const Item& item : m_items)
-        room -= item.pair->isHidden() ? 0 : item.pair->sizeHint().width();
-    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(60, room)));
+        space -= item.pair->isHidden() ? 0 : item.pair->sizeHint().width();
+    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(60, space)));
     m_right->setToolTip(m_right->text() == text ? QString() : text);
 }
 
@@ -194,7 +194,7 @@ void NumberBar::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange) {
-        // Later, since the labels are given the new style sheet after this widget.
+        // Deferred, as the labels get the new style sheet after this widget.
         QTimer::singleShot(0, this, [this] {
             for (const Item& item : m_items) {
                 setTone(item.value, item.tone);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The numbers at the bottom of the window: what people compare schedules by, each with its unit, its
-// definition and its source as tooltip, and at the right how much was evaluated how fast.
+// The key numbers at the bottom of the window, each with its unit, and its definition and source as tooltip; at the
+// right the evaluation's size and time.
 #pragma once
 
 #include "gui/designer/editdifferences.h"
@@ -19,16 +19,16 @@ class NumberBar : public QWidget {
 public:
     explicit NumberBar(QWidget* parent = nullptr);
 
-    /// `complete`: every block has its place. Until then there is no step whose rates could be told.
+    /// `complete`: every block is placed. Otherwise rates of a step are not shown.
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
                     bool complete = true);
-    /// Beside makespan, bubble and peak, how the last edit or the one under the cursor changes them; nullopt: nothing.
+    /// The changes of makespan, bubble and peak by the last edit or the current drag; nullopt: none.
     void setChanges(const std::optional<EditDifferences::Changes>& changes);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);
-    /// What must not be overlooked, in red; stays until the text is empty.
+    /// A warning in red; stays until the text is empty.
     void setWarning(const QString& name, const QString& text, const QString& source);
-    /// One line about what is under the cursor, in place of the evaluation time while it is not empty.
+    /// One line about the item under the cursor, in place of the evaluation time; empty: none.
     void setHint(const QString& text);
     QString value(const QString& name) const;
     QString change(const QString& name) const; ///< "+2.1 %"; empty where there is none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The designs opened last, newest first, remembered between sessions. Files that are gone are not shown.
+// The designs opened last, newest first, remembered between sessions. Deleted files are not shown.
 #pragma once
 
 #include <QStringList>

@@ -14,8 +14,7 @@ namespace {
 
 constexpr int exitBadInput = 2; // as the commands' (app/command.h)
 
-// Only one application starts, on one thread, so one place for what was said on the way is enough. A message
-// handler is a plain function and has nowhere else to keep it.
+// Static, as a message handler is a plain function; only one application starts, on one thread.
 QtMessageHandler previous = nullptr;
 QString* said = nullptr;
 
@@ -30,7 +29,7 @@ QString triedScreen()
 void collect(QtMsgType type, const QMessageLogContext& context, const QString& text)
 {
     if (type != QtFatalMsg) {
-        // What Qt warns about while it looks for a screen is the reason, should it find none.
+        // Qt's warnings while it looks for a screen are the reason if it finds none.
         if (QLatin1String(context.category).startsWith(QLatin1String("qt.qpa")))
             *said += (said->isEmpty() ? QString() : QStringLiteral("; ")) + text.simplified();
         else if (previous)
@@ -45,7 +44,7 @@ void collect(QtMsgType type, const QMessageLogContext& context, const QString& t
         "log in graphically, use ssh -X, correct the variable, or use a command: pipewright --help"};
     std::fprintf(stderr, "%s\n", toString(diagnostic).c_str());
     std::fflush(stderr);
-    std::_Exit(exitBadInput); // returning would abort, and nothing stands yet that would have to be taken down
+    std::_Exit(exitBadInput); // returning would abort; nothing needs cleaning up yet
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Qt ends the process with abort() when it cannot reach a screen: a DISPLAY that is set but dead, a platform
-// that is not installed. While a ScreenCheck lives, that end becomes a message that says what was tried and
-// what to do, and exit code 2 as for every wrong input.
+// Qt calls abort() when it cannot open a screen: an unreachable DISPLAY, a missing platform plugin. While a ScreenCheck
+// lives, this becomes a message with reason and remedy, and exit code 2 as for other bad input.
 #pragma once
 
 namespace pipewright {
@@ -9,7 +8,7 @@ namespace pipewright {
 class ScreenCheck {
 public:
     ScreenCheck();  ///< create before the QApplication …
-    ~ScreenCheck(); ///< … and let go once it stands
+    ~ScreenCheck(); ///< … and destroy after it
     ScreenCheck(const ScreenCheck&) = delete;
     ScreenCheck& operator=(const ScreenCheck&) = delete;
 };

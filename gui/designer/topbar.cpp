@@ -54,7 +54,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     layout->addWidget(m_title);
     layout->addSpacing(8);
     layout->addWidget(m_state);
-    // It has its place also while it says nothing: the first edit must not move the buttons from under the hand.
+    // Fixed width, so that the first edit does not move the buttons.
     m_state->setFixedWidth(m_state->fontMetrics().horizontalAdvance(tr("edited")) + 2);
     layout->addSpacing(20);
     layout->addWidget(makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu")));
@@ -87,7 +87,7 @@ QToolButton* TopBar::makeButton(QAction* action, const QString& text)
     button->setToolButtonStyle(Qt::ToolButtonTextOnly);
     button->setFixedHeight(buttonHeight);
     button->setFocusPolicy(Qt::TabFocus);
-    // Undo and redo rename themselves after each command; the button keeps one short word.
+    // Undo and redo change their text with each command; the button keeps one word.
     button->setText(text);
     connect(action, &QAction::changed, button, [button, text] { button->setText(text); });
     button->setAccessibleName(text);
@@ -135,7 +135,7 @@ void TopBar::refresh()
     else
         m_validity->setText(tr("✓ No conflicts"));
     const Theme& theme = Theme::of(*this);
-    // The application's sheet sets the text colour of buttons, so this one needs a sheet of its own.
+    // The application's style sheet sets button colours, so this button needs its own.
     m_validity->setStyleSheet(QStringLiteral("color: %1")
                                   .arg((errors > 0                     ? theme.bad
                                         : warnings > 0 || unplaced > 0 ? theme.text
@@ -144,7 +144,7 @@ void TopBar::refresh()
     m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
                            : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
                                                  : QString::fromStdString(toString(diagnostics)));
-    // A recording that an edit has made unfit waits for the edit to be undone.
+    // A recording that no longer fits after an edit returns when the edit is undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
     m_overlay->setText(m_document.overlay()
                            ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
@@ -160,8 +160,8 @@ void TopBar::refresh()
 
 void TopBar::showTitle()
 {
-    const int room = std::clamp(width() / 5, 120, widestTitle);
-    m_title->setText(m_title->fontMetrics().elidedText(m_fullTitle, Qt::ElideMiddle, room));
+    const int space = std::clamp(width() / 5, 120, widestTitle);
+    m_title->setText(m_title->fontMetrics().elidedText(m_fullTitle, Qt::ElideMiddle, space));
 }
 
 bool TopBar::eventFilter(QObject* watched, QEvent* event)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The bar at the top: what is open and whether it was saved, the everyday actions, whether the schedule
-// can run, what is laid over it, and the one primary action. It shows actions of the window and owns none.
+// The bar at the top: the document's name and state, common actions, validity, the overlaid trace, and the primary
+// action. It shows the window's actions and owns none.
 #pragma once
 
 #include "gui/document/document.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the main window can do, as actions with their shortcuts, and the menus that list them. The list of shortcuts
-// and the command palette are made from these and from the actions that views register. Other windows (trace, building
-// block, model) define their own keys, which are not listed.
+// The main window's actions with their shortcuts, and its menus. The list of shortcuts and the command palette are made
+// from these and from the actions that views register. Other windows (trace, building block, model) define their own
+// keys, which are not listed.
 #pragma once
 
 #include "gui/designer/shortcuts.h"
@@ -57,7 +57,7 @@ public:
     QMenu* recentMenu;
     QMenu* fileMenu;
     QMenu* scheduleMenu; ///< editing: the families are beside it in the window
-    QMenu* exploreMenu;  ///< other schedules than the present one, and what they would give
+    QMenu* exploreMenu;  ///< alternatives to the current schedule and their results
     QMenu* overlayMenu;
     QMenu* viewMenu;
     QMenu* allMenu; ///< all of the above, for the menu button

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment as a child process: `pipewright experiment`. It reports every update and every
-// finished run as a JSON line; a cancel interrupts it, and what it has finished by then stays.
+// An experiment as a child process: `pipewright experiment`. It reports every update and every finished run as a JSON
+// line; a cancel interrupts it and keeps the finished runs.
 #pragma once
 
 #include "executor/experiment/experiment.h"
@@ -16,7 +16,7 @@ struct ExperimentRequest {
     int updates = 300, seeds = 1;
     QString optimizer; ///< "sgd", "adamw", …
     double learningRate = 0, momentum = 0;
-    QString data; ///< empty: what the program takes by itself
+    QString data; ///< empty: the program's default
 
     QStringList arguments() const;
 };

@@ -74,7 +74,7 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
 
     connect(&m_process, &ExperimentProcess::progressed, this, &ExperimentWindow::takeProgress);
     connect(&m_process, &ExperimentProcess::runFinished, this, [this](ExperimentRun run) {
-        // The curve is known from the updates; the rest comes with the end of the run.
+        // The curve is known from updates; the other results come with the end of the run.
         const auto& curves = m_plot->curves();
         if (run.design < curves.size() && run.seed >= 1 && run.seed <= curves[run.design].seeds.size())
             run.losses = curves[run.design].seeds[run.seed - 1];
@@ -167,8 +167,7 @@ QWidget* ExperimentWindow::makeSettings()
     connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
     connect(m_policies, &QListWidget::currentRowChanged, this, &ExperimentWindow::refreshLesson);
     connect(m_optimizer, &QComboBox::currentIndexChanged, this, [this](int index) {
-        m_rate->setValue(
-            optimizers[index].values == 1 ? 0.03 : 0.001); // where the sequential run of the small GPT learns well
+        m_rate->setValue(optimizers[index].values == 1 ? 0.03 : 0.001); // suits the sequential run of the small GPT
         refreshPolicies();
     });
     connect(m_stageCount, &QSpinBox::valueChanged, this, &ExperimentWindow::refreshPolicies);
@@ -291,7 +290,7 @@ void ExperimentWindow::refreshPolicies()
         } catch (const Error& error) {
             why = QString::fromStdString(toString(error.diagnostics().front()));
         }
-        // A policy that cannot be trained with these settings keeps its place and says why; it cannot be ticked.
+        // An untrainable policy stays in the list with the reason and cannot be checked.
         item->setFlags(why.isEmpty() ? item->flags() | Qt::ItemIsUserCheckable
                                      : item->flags() & ~Qt::ItemIsUserCheckable);
         if (!why.isEmpty())
@@ -339,7 +338,7 @@ void ExperimentWindow::refreshLesson()
                       .arg(name));
         return;
     }
-    // The current row's stage, else the stalest.
+    // The current row's stage, else the one with the largest staleness.
     std::size_t chosen = 0;
     for (std::size_t i = 1; i < lessons.size(); ++i)
         if (lessons[i].weights.staleness > lessons[chosen].weights.staleness)

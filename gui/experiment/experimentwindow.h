@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Weight policies trained on the same data from the same weights, and what each of them costs. Policies are ticked in
-// a list; their loss curves grow while a child process trains, with the time left and Cancel, and the sequential run
-// is always among them. Beside it, for the policy that is current in the list: staleness and copies per stage, and the
-// learning rate that it bears. Results are saved as CSV, picture or SQLite.
+// Trains weight policies on the same data from the same initial weights and compares them. Policies are checked in a
+// list; a child process trains them and the sequential reference, with live loss curves, remaining time and Cancel. For
+// the selected policy: staleness and copies per stage, and its largest stable learning rate. Results are saved as CSV,
+// picture or SQLite.
 #pragma once
 
 #include "core/predict/policydesigns.h"
@@ -66,7 +66,7 @@ private:
     QWidget* makeTraining();
     QWidget* makeLesson();
     PolicyComparison comparison() const;
-    void refreshPolicies(); ///< which can be ticked with these settings, and why not
+    void refreshPolicies(); ///< which can be checked with these settings, and why not
     void refreshDocument(); ///< the design's own row
     void refreshLesson();
     void refreshResults();
@@ -91,7 +91,7 @@ private:
     LossPlot* m_plot;
     ValueTable *m_results, *m_stages;
     StabilityPlot* m_stability;
-    bool m_made = false; ///< the palette changes while a window is being made
+    bool m_made = false; ///< false during construction, when the palette changes
     bool m_filling = false;
 };
 

@@ -128,7 +128,7 @@ void LossPlot::paintEvent(QPaintEvent*)
         painter.drawText(plot, Qt::AlignCenter, tr("Start, and the curves grow here."));
         return;
     }
-    high = std::min(high, 2 * start); // a curve that ran away is cut off: the others are what there is to see
+    high = std::min(high, 2 * start); // diverging curves are cut off, so that the others stay readable
     const double step = roundStep(high - low);
     low = std::floor(low / step) * step;
     high = std::ceil(high / step) * step;
@@ -172,7 +172,7 @@ void LossPlot::paintEvent(QPaintEvent*)
         painter.drawPath(path);
         labels.push_back({std::isfinite(end) ? y(end) : plot.top(), i});
     }
-    // Names at the ends, moved apart where curves end close together.
+    // Labels at the ends, separated where curves end close together.
     std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) { return a.y < b.y; });
     double below = plot.top() - labelHeight;
     for (Label& label : labels)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Loss against updates, a curve per design, as they come in: the mean over the seeds so far, smoothed by a moving
-// average that the caption names. Curves differ by colour, dashes and their names at their ends; the sequential
-// reference is thick and in the colour of text. A repaint costs at most two points per pixel and curve.
+// Live loss curves, one per design: the mean over the seeds so far, smoothed by a moving average named in the caption.
+// Curves differ by colour, dashes and labels at their ends; the sequential reference is thick and in the text colour. A
+// repaint costs at most two points per pixel and curve.
 #pragma once
 
 #include "core/exchange/losspicture.h"
@@ -16,12 +16,12 @@ class LossPlot : public QWidget {
 public:
     explicit LossPlot(QWidget* parent = nullptr);
 
-    /// `updates`: how many there will be, the width of the plot.
+    /// `updates`: their total number, the width of the plot.
     void begin(int updates);
     void setCurves(const std::vector<LossSeries>& curves);
     void append(std::size_t curve, const std::string& name, bool reference, std::uint64_t seed, double loss);
     const std::vector<LossSeries>& curves() const { return m_curves; }
-    /// The emphasised one; -1: none.
+    /// The highlighted curve; -1: none.
     void setCurrent(int curve);
     QSize sizeHint() const override { return {640, 320}; }
 

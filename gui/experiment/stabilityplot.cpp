@@ -90,7 +90,7 @@ void StabilityPlot::paintEvent(QPaintEvent*)
     line(&Point::plain, QPen(theme.dim, 1.5, Qt::DashLine));
     if (m_steps > 0)
         line(&Point::predicted, QPen(theme.accent, 2));
-    // A legend in the upper corner, where no line comes: limits fall with momentum.
+    // The legend is in the upper corner, free of lines, since limits fall with momentum.
     double top = plot.top() + 12;
     const auto entry = [&](const QString& text, const QPen& pen) {
         painter.setPen(pen);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How large a learning rate old weights bear, against momentum: gradients of weights `staleness` updates old, with
-// prediction and without, on one weight and w^2 / 2. The present momentum and learning rate are a cross in it. Where
-// the two lines cross, prediction turns from a loss into a gain.
+// The largest stable learning rate against momentum for gradients of weights `staleness` updates old, with and without
+// prediction, for one weight and the loss w² / 2. A cross marks the current momentum and learning rate. Prediction
+// helps beyond the crossing of the two lines.
 #pragma once
 
 #include <QWidget>
@@ -16,7 +16,7 @@ class StabilityPlot : public QWidget {
 public:
     explicit StabilityPlot(QWidget* parent = nullptr);
 
-    /// `steps`: how far the policy predicts; 0: it does not, and its own line is the one without prediction.
+    /// `steps`: how far the policy predicts; 0: no prediction.
     void setPolicy(int staleness, int steps);
     void setPresent(double momentum, double learningRate);
     QSize sizeHint() const override { return {480, 280}; }

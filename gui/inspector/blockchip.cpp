@@ -78,10 +78,9 @@ void BlockChip::paintEvent(QPaintEvent*)
     paintBlockFill(painter, rect, m_block.op, *this);
     painter.setPen(theme.ink);
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
-    // In the tray blocks of all stages lie side by side; elsewhere words beside the chip tell the stage.
+    // The tray mixes blocks of all stages; elsewhere text beside the chip names the stage.
     QString text = m_draggable ? blockText(m_block) : chipText(m_block);
-    if (painter.fontMetrics().horizontalAdvance(text)
-        > rect.width() - 4) { // a number of many digits stands below its letter
+    if (painter.fontMetrics().horizontalAdvance(text) > rect.width() - 4) { // a long number goes below its letter
         text.insert(1, QLatin1Char('\n'));
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));
     }
@@ -126,7 +125,7 @@ void BlockChip::keyPressEvent(QKeyEvent* event)
         event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_Space;
     if (m_draggable && places) {
         Q_EMIT activated(m_block);
-    } else if (event->key() == Qt::Key_F10 && event->modifiers() & Qt::ShiftModifier) { // as the menu key
+    } else if (event->key() == Qt::Key_F10 && event->modifiers() & Qt::ShiftModifier) { // like the menu key
         QContextMenuEvent menu(QContextMenuEvent::Keyboard, rect().center(), mapToGlobal(rect().center()));
         QApplication::sendEvent(this, &menu);
     } else {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One block as a chip: the fill and texture of its operation, and its letter and microbatch. In the tray
-// it can be dragged (mime type application/x-pipewright-block, payload toString(block)); Return or Space
-// places it without a mouse.
+// One block as a chip: fill and texture of its operation, letter and microbatch. In the tray it can be dragged (MIME
+// type application/x-pipewright-block, payload toString(block)) or placed by Return or Space.
 #pragma once
 
 #include "core/schedule/block.h"
@@ -25,7 +24,7 @@ public:
     void setDraggable(bool draggable);
     QSize sizeHint() const override;
 
-    /// What a drag of this chip carries, of type blockMimeType; the caller owns it.
+    /// The data of a drag, of type blockMimeType; the caller owns it.
     QMimeData* mimeData() const;
 
 Q_SIGNALS:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks back along the latest dependency of each start. O(chain length) after finding the block.
 #include "gui/inspector/blockexplanation.h"
 
 #include "gui/document/document.h"
@@ -13,10 +14,10 @@ namespace pipewright {
 
 namespace {
 
-/// The dependency that decides when a task starts, other than its place in its device's order.
+/// The latest dependency of a task, apart from its device's order.
 struct LatestInput {
     TaskId after = none;   ///< none: a pin, or nothing
-    Nanoseconds ready = 0; ///< when it lets the task start
+    Nanoseconds ready = 0; ///< when the task may start
     bool pin = false;
 };
 
@@ -62,7 +63,7 @@ QString labelOnDevice(const Design& design, const Program& program, TaskId task)
     return tr("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
 }
 
-/// How the awaited block came to end so late, and what part of the whole chain is transfer.
+/// Text about the chain before the awaited block and its share of transfer time.
 QString chainBehind(const Design& design, const Prediction& prediction, const Block& block)
 {
     const std::vector<WaitLink> chain = waitingChain(prediction, block);
@@ -111,8 +112,8 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     return text + chainBehind(design, prediction, program.tasks[answers.task].block());
 }
 
-/// Frees follow the instruction of last use, so those between the block and the next compute are its own
-/// and of transfers that it waited for.
+/// Frees follow the last use, so those between the block and the next compute belong to it and to transfers that it
+/// waited for.
 Bytes freedAfter(const Program& program, TaskId task)
 {
     const auto& instructions = program.devices[program.tasks[task].device].instructions;
@@ -173,7 +174,7 @@ std::optional<Block> lastBlock(const Prediction& prediction)
     return last == none ? std::nullopt : std::optional(prediction.program.tasks[last].block());
 }
 
-std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block)
+std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction& prediction, const Block& block)
 {
     const Program& program = prediction.program;
     const Timeline& timeline = prediction.timeline;

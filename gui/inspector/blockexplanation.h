@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Answers about one block of a prediction: what its device waited for before it, what it frees, whom it
-// feeds. Everything is read off the Program's dependencies and the Timeline; nothing is estimated.
-// O(tasks) to find the block, then O(its neighbours).
+// Explains one block of a prediction: what delayed its start, what it frees, and its transfers. All of it follows from
+// the Program's dependencies and the Timeline. O(tasks) to find the block, then O(its neighbours).
 #pragma once
 
 #include "core/design/design.h"
@@ -27,27 +26,27 @@ struct BlockAnswers {
     TaskId task = none;
     Nanoseconds start = 0, duration = 0;
     Nanoseconds idleBefore = 0;    ///< of its device, since the block before it (or the beginning)
-    std::optional<Block> waitsFor; ///< the block whose result came last, when that is why it starts then
+    std::optional<Block> waitsFor; ///< the block whose result determines its start; none: no such block
     Bytes freed = 0;               ///< bytes released on the device right after it
     std::vector<Feed> feeds;
     QString why; ///< one sentence, or two
 };
 
-/// One step back along what made a block start when it did.
+/// One step back along the critical path to a block's start.
 struct WaitLink {
     Block block;
     int device = -1;
-    bool byOrder = false;     ///< it stood before on the same device; otherwise its result was awaited
-    Nanoseconds transfer = 0; ///< time its result was on the way
+    bool byOrder = false;     ///< previous on the same device; otherwise a data dependency
+    Nanoseconds transfer = 0; ///< transfer time of its result
     bool operator==(const WaitLink&) const = default;
 };
-/// From the block that `block` waited for, back to what that one waited for, at most `links` of them; ends
-/// where a block starts for no such reason (the beginning of the step, a pin).
+/// The chain of blocks that `block` waited for, at most `links` long; ends at a block without one (start of the step, a
+/// pin).
 std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links = 4);
 /// The block that ends last on any device.
 std::optional<Block> lastBlock(const Prediction& prediction);
 
 /// Nothing when the block is not in the prediction.
-std::optional<BlockAnswers> explain(const Design& design, const Prediction& prediction, const Block& block);
+std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction& prediction, const Block& block);
 
 } // namespace pipewright

@@ -27,23 +27,22 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
       m_title(new Paragraph(this)), m_place(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)),
       m_fields(new QWidget(this)),
       m_position(new NumberField(tr("Position in lane"),
-                                 tr("Place in its device's order, 1 is first: the numeric twin of dragging; other "
+                                 tr("Position in its device's order, 1 is first, as by dragging; other "
                                     "selected blocks of the device go along"),
                                  m_fields)),
       m_positionOf(makeCaption({}, TextSize::Small, m_fields)), m_along(new QComboBox(m_fields)),
-      m_device(new NumberField(
-          tr("Device of the stage"),
-          tr("The whole stage goes to this device: the numeric twin of dragging a block to another lane"), m_fields)),
+      m_device(new NumberField(tr("Device of the stage"),
+                               tr("Moves the whole stage to this device, as by dragging a block to another lane"),
+                               m_fields)),
       m_warmUp(new NumberField(
           tr("Warm-up of the device"),
-          tr("Forwards before the device's first backward: the numeric twin of dragging the edge of its warm-up"),
-          m_fields)),
+          tr("Forwards before the device's first backward, as by dragging the edge of its warm-up"), m_fields)),
       m_pin(new TimeField(tr("Earliest start"),
                           tr("The block will not start before this time, for example 12.5ms; empty removes the pin"),
                           m_fields)),
       m_sendCaption(makeCaption({}, TextSize::Normal, m_fields)),
       m_send(new NumberField(tr("Place among the transfers of its device"),
-                             tr("Of all that its device sends and receives, 1 is issued first: the numeric twin of "
+                             tr("Of all that its device sends and receives, 1 is issued first, as by "
                                 "dragging in the transfer sub-lane "
                                 "(Y shows it); U goes to the block's next transfer"),
                              m_fields)),
@@ -92,7 +91,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
     connect(times, &TimeFields::checked, this, &Inspector::report);
     connect(&m_timeline, &TimelineView::transferSelected, this, &Inspector::refreshSend);
-    // What the timeline does for the position, and perhaps later, it refuses itself.
+    // Edits that the timeline makes for these fields are refused by the timeline.
     connect(&m_timeline, &TimelineView::editRefused, this, [this](const QString& why) {
         if (!m_position->hasFocus())
             return;
@@ -208,7 +207,7 @@ void Inspector::refresh()
 
     std::optional<BlockAnswers> answers;
     if (m_document.prediction())
-        answers = explain(design, *m_document.prediction(), *m_block);
+        answers = explainBlock(design, *m_document.prediction(), *m_block);
     if (!answers) {
         m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
         m_whyHeading->setText(tr("Not running"));
@@ -322,7 +321,7 @@ void Inspector::applyPosition()
             faults = m_document.placeBlock(*m_block, wanted);
     } else if (wanted == now.index) {
         return;
-    } else if (m_timeline.selectedBlocks().size() > 1) { // the selected ones go along, as they do in a drag
+    } else if (m_timeline.selectedBlocks().size() > 1) { // all selected blocks move, as in a drag
         m_timeline.moveSelection(wanted - now.index);
         return refreshPlace();
     } else if (static_cast<Along>(m_along->currentIndex()) == Along::Microbatch) {
@@ -332,7 +331,7 @@ void Inspector::applyPosition()
         m_timeline.exchange(*m_block, Block(schedule.order[now.device][wanted]));
         return refreshPlace();
     } else {
-        // moveBlock() puts it before the block that is at the index now, and the block itself still counts.
+        // moveBlock() inserts before the block at that index, with the moved block still counted.
         faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
     }
     if (hasErrors(faults))
@@ -402,7 +401,7 @@ void Inspector::applyPin(std::optional<Nanoseconds> wanted)
     if (!m_block)
         return;
     const Diagnostics faults = m_document.pin(*m_block, wanted.value_or(0));
-    refreshPin(); // the time may be the one that was there, written in another way
+    refreshPin(); // the same time may be written differently
     report(faults);
 }
 

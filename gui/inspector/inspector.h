@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The selected block: what it is, when it runs and why then, what it frees and feeds, and fields that are the
-// numeric twins of dragging: its position in the lane, alone, with its microbatch or in exchange, or where to place it
-// from the tray; its stage's device, that device's warm-up, its earliest start, the place of a transfer in its device's
-// order. Below, how its lane stands and which times are in sight and measured.
+// The selected block: its times with their reasons, what it frees, its transfers, and fields for every edit by
+// dragging: position in the lane (alone, with its microbatch, or in exchange) or place from the tray, its stage's
+// device, that device's warm-up, earliest start, and order of transfers. Below, fields of its lane and of the visible
+// and measured range.
 #pragma once
 
 #include "gui/document/document.h"
@@ -26,8 +26,7 @@ class Inspector : public QWidget {
 public:
     explicit Inspector(TimelineView& timeline, QWidget* parent = nullptr); ///< of the timeline's document
     QString why() const;
-    /// Idle time behind the last block of a device, which no block of its own explains. Shown until the
-    /// selection or the design changes.
+    /// Explains idle time after a device's last block. Shown until the selection or the design changes.
     void explainTail(int device, Nanoseconds start, Nanoseconds end);
     const FactList& facts() const { return *m_facts; }
 
@@ -45,7 +44,7 @@ private:
     void applySend();
     void refreshSend();
     bool isInTray() const;
-    void report(const Diagnostics& diagnostics); ///< none: there is nothing wrong any more
+    void report(const Diagnostics& diagnostics); ///< none: clears the message
 
     TimelineView& m_timeline;
     Document& m_document;
@@ -57,8 +56,8 @@ private:
     QWidget* m_fields;
     NumberField* m_position;
     QLabel* m_positionOf;
-    std::vector<QWidget*> m_ofPlaced; ///< what a block in the tray has not
-    QComboBox* m_along;               ///< what goes along when the position changes
+    std::vector<QWidget*> m_ofPlaced; ///< hidden for blocks in the tray
+    QComboBox* m_along;               ///< which blocks move with the position
     NumberField* m_device;            ///< of the block's stage
     NumberField* m_warmUp;            ///< of that device
     TimeField* m_pin;

@@ -15,13 +15,12 @@ namespace pipewright {
 LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
     : QWidget(parent), m_timeline(timeline), m_caption(makeCaption({}, TextSize::Normal, this)),
       m_row(new NumberField(tr("Row of the lane"),
-                            tr("From the top, 1 is first; pinned lanes stay above the others: the numeric twin of "
+                            tr("From the top, 1 is first; pinned lanes stay above the others; as by "
                                "dragging the lane's label"),
                             this)),
-      m_height(new NumberField(
-          tr("Height of the lane"),
-          tr("Pixels, with the transfers that it shows: the numeric twin of dragging the line below the lane's label"),
-          this)),
+      m_height(new NumberField(tr("Height of the lane"),
+                               tr("Pixels, with its shown transfers, as by dragging the line below the lane's label"),
+                               this)),
       m_all(new QCheckBox(tr("all"), this))
 {
     m_row->setPrefix(tr("row "));
@@ -44,7 +43,7 @@ LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
     connect(m_row, &QSpinBox::valueChanged, this,
             [this](int row) { m_timeline.setLaneRow(m_timeline.chosenLane(), row - 1); });
     connect(m_height, &QSpinBox::valueChanged, this, &LaneFields::applyHeight);
-    // The view takes up a selection or a design first: it was there before this.
+    // The view, connected earlier, handles selection and design changes first.
     connect(&m_timeline, &TimelineView::lanesChanged, this, &LaneFields::refresh);
     connect(&m_timeline.document(), &Document::selectionChanged, this, &LaneFields::refresh);
     connect(&m_timeline.document(), &Document::designChanged, this, &LaneFields::refresh);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two fields of one lane, the numeric twins of dragging its label and the line below it: its row from the top
-// and its height, or that of all lanes. It is the lane that keys act on: the one whose label was pressed last, or else
-// the selected block's. How lanes stand belongs to the view and not to the design, so nothing of it is an undo step.
+// Two fields of a lane, as by dragging its label and the line below it: its row and its height, or that of all lanes.
+// The lane is the one whose label was pressed last, else the selected block's. Both belong to the view, not the design,
+// so they are no undo steps.
 #pragma once
 
 #include <QWidget>

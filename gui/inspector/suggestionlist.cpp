@@ -18,9 +18,9 @@ namespace pipewright {
 
 namespace {
 
-// Stepping through blocks with a key held down should not start a search per block.
+// Avoids a search per block while a key is held down.
 constexpr int delayMilliseconds = 80;
-// Less than this is not worth a switch of the whole schedule.
+// Smaller gains are not worth a switch of family.
 constexpr double leastFamilyGain = 0.001;
 
 /// "+1 ×", "−0.5 ×".
@@ -173,7 +173,7 @@ void SuggestionList::rebuild()
         }
     }
 
-    // The one that is pressed may be among them: it goes when its event is over.
+    // Deleted later, as the pressed button may be among them.
     for (QWidget* frame : m_frames) {
         frame->hide();
         frame->deleteLater();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What would help the selected block: a card per suggested edit with its predicted gain and a button that
-// makes it, as one undo step. The search runs on a background thread, starts over when the design or the
-// selection changes, and shows nothing until it has an answer, so it never holds up a click. A switch of
-// family that would shorten the step is offered last, from the estimates that the family list has anyway.
+// Suggested edits for the selected block: a card each with the predicted gain and a button that applies it in one undo
+// step. The search runs in a background thread and restarts when the design or selection changes. A switch of family
+// that shortens the step is offered last, from the family list's estimates.
 #pragma once
 
 #include "core/predict/suggestions.h"
@@ -40,11 +39,11 @@ public:
 
     /// Estimates of all families for the present design, by index into families(); absent ones do not count.
     void setEstimates(const std::vector<std::optional<FamilyEstimate>>& estimates);
-    void take(std::size_t card); ///< what the button of a card does
+    void take(std::size_t card); ///< applies a card's edit
 
 Q_SIGNALS:
     void familyChosen(std::size_t family);
-    void searched(); ///< the answer to the latest change is shown
+    void searched(); ///< the result for the latest change is shown
 
 protected:
     void changeEvent(QEvent* event) override;

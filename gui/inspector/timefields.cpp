@@ -33,7 +33,7 @@ void addFields(QGridLayout& grid, int row, const QString& caption, TimeField* fi
     grid.addWidget(second, row, 2);
 }
 
-/// Why a stretch of time cannot be; none when it can.
+/// Faults of a range of time; empty when it is valid.
 Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nanoseconds end)
 {
     const std::string where = name.toStdString();
@@ -53,18 +53,18 @@ Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nano
 TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     : QWidget(parent), m_timeline(timeline), m_range(new QWidget(this))
 {
-    const QString sight =
-        tr("The time that the timeline shows: the numeric twin of dragging in the overview; empty shows everything");
-    m_sightFrom = new TimeField(tr("Start of what is in sight"), sight, this);
-    m_sightTo = new TimeField(tr("End of what is in sight"), sight, this);
-    const QString range = tr("The measured range: the numeric twin of dragging on the ruler, for example 12.5ms; empty "
+    const QString visible =
+        tr("The time that the timeline shows, as by dragging in the overview; empty shows everything");
+    m_visibleFrom = new TimeField(tr("Start of the visible range"), visible, this);
+    m_visibleTo = new TimeField(tr("End of the visible range"), visible, this);
+    const QString range = tr("The measured range, as by dragging on the ruler, for example 12.5ms; empty "
                              "removes it (R measures, Shift+R comes here)");
     m_from = new TimeField(tr("Start of the measured range"), range, m_range);
     m_to = new TimeField(tr("End of the measured range"), range, m_range);
     m_length = new TimeField(tr("Length of the measured range"), range, m_range);
 
     auto* always = new QWidget(this);
-    addFields(*gridOf(always), 0, tr("in sight"), m_sightFrom, m_sightTo);
+    addFields(*gridOf(always), 0, tr("visible"), m_visibleFrom, m_visibleTo);
     QGridLayout* rows = gridOf(m_range);
     addFields(*rows, 0, tr("measured"), m_from, m_to);
     addFields(*rows, 1, tr("its length"), nullptr, m_length);
@@ -74,11 +74,11 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     layout->addWidget(always);
     layout->addWidget(m_range);
 
-    for (TimeField* field : {m_sightFrom, m_sightTo, m_from, m_to, m_length})
+    for (TimeField* field : {m_visibleFrom, m_visibleTo, m_from, m_to, m_length})
         connect(field, &TimeField::refused, this, &TimeFields::checked);
-    connect(m_sightFrom, &TimeField::entered, this,
+    connect(m_visibleFrom, &TimeField::entered, this,
             [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.sight().second); });
-    connect(m_sightTo, &TimeField::entered, this,
+    connect(m_visibleTo, &TimeField::entered, this,
             [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.sight().first, time); });
     connect(m_from, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) {
         if (const auto range = m_timeline.range())
@@ -105,8 +105,8 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
 void TimeFields::refreshSight()
 {
     const auto [from, to] = m_timeline.sight();
-    m_sightFrom->setTime(from);
-    m_sightTo->setTime(to);
+    m_visibleFrom->setTime(from);
+    m_visibleTo->setTime(to);
 }
 
 void TimeFields::refreshRange()
@@ -123,7 +123,7 @@ void TimeFields::showBetween(std::optional<Nanoseconds> from, std::optional<Nano
     Diagnostics faults;
     if (!from || !to)
         m_timeline.showAll();
-    else if (faults = faultsOf(tr("in sight"), *from, *to, m_timeline.total()); faults.empty())
+    else if (faults = faultsOf(tr("visible range"), *from, *to, m_timeline.total()); faults.empty())
         m_timeline.showRange(*from, *to);
     refreshSight();
     Q_EMIT checked(faults);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fields of time: from when to when the timeline shows, the numeric twin of dragging in it or in the overview, and,
-// while there is one, the range that is measured on the ruler: its ends and its length. Nothing of it is an undo step.
+// Fields of the timeline's visible range, as by dragging in it or in the overview, and of the range measured on the
+// ruler, if any. None is an undo step.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -22,7 +22,7 @@ public:
     explicit TimeFields(TimelineView& timeline, QWidget* parent = nullptr);
 
 Q_SIGNALS:
-    /// What was entered is taken or taken back (no diagnostics), or says why not.
+    /// The result of an entry: no diagnostics when accepted or reverted.
     void checked(const pipewright::Diagnostics& faults);
 
 private:
@@ -32,7 +32,7 @@ private:
     void measureBetween(std::optional<Nanoseconds> from, std::optional<Nanoseconds> to);
 
     TimelineView& m_timeline;
-    TimeField *m_sightFrom, *m_sightTo;
+    TimeField *m_visibleFrom, *m_visibleTo;
     TimeField *m_from, *m_to, *m_length; ///< of the range
     QWidget* m_range;                    ///< the rows that only a range has
 };

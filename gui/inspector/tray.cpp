@@ -21,7 +21,7 @@ Tray::Tray(Document& document, QWidget* parent)
     m_count->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     m_complete->setToolTip(tr("Places every unplaced block in the style of the placed ones: as the family that they "
                               "begin, or with as many microbatches "
-                              "under way as they have (Ctrl+P)"));
+                              "in flight as they have (Ctrl+P)"));
 
     auto* chips = new QGridLayout(m_chipArea);
     chips->setContentsMargins(0, 0, 0, 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The tray: blocks that a complete schedule has and this one does not place. Chips can be dragged into
-// the timeline; N (or Return on a chip) places at the first legal position. Shows a few rows of chips
-// and says how many more there are, so its cost does not grow with the number of unplaced blocks.
+// The tray of unplaced blocks. Chips can be dragged into the timeline; N (or Return on a chip) places one at the first
+// legal position. Shows a few rows of chips and the number of others, so its cost is constant.
 #pragma once
 
 #include "gui/document/document.h"
@@ -21,9 +20,9 @@ class Tray : public QWidget {
 public:
     explicit Tray(Document& document, QWidget* parent = nullptr);
 
-    /// Places the first unplaced block that can go anywhere. Returns what forbade it.
+    /// Places the first unplaced block with a legal position. Returns why not.
     Diagnostics placeNext();
-    /// Places every unplaced block in the style of the placed ones, as one undo command; or none, and says why.
+    /// Places every unplaced block in the style of the placed ones in one undo step; or none, with the reason.
     Diagnostics placeAll();
 
 Q_SIGNALS:
@@ -31,7 +30,7 @@ Q_SIGNALS:
 
 private:
     void refresh();
-    void place(Block block); ///< by value: the chip that names it shows another one then
+    void place(Block block); ///< by value, as the chip is reused
 
     static constexpr int columns = 3;
     static constexpr int shownChips = 9;

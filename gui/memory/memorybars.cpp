@@ -16,7 +16,7 @@ namespace pipewright {
 namespace {
 
 constexpr int rowHeight = 28, greatestRow = 140;
-constexpr int mostInLittleRoom = 300;
+constexpr int compactHeight = 300;
 constexpr int legendHeight = 26;
 constexpr int nameWidth = 76, labelWidth = 170;
 
@@ -45,7 +45,7 @@ void MemoryBars::setDevices(std::vector<DeviceMemory> devices, std::vector<QStri
 {
     m_devices = std::move(devices);
     m_names = std::move(names);
-    setMinimumHeight(std::min(sizeHint().height(), mostInLittleRoom));
+    setMinimumHeight(std::min(sizeHint().height(), compactHeight));
     setMaximumHeight(legendHeight + std::max(1, static_cast<int>(m_devices.size())) * greatestRow);
     updateGeometry();
     refresh();
@@ -67,7 +67,7 @@ void MemoryBars::refresh()
     m_most = 1;
     for (const DeviceMemory& device : m_devices) {
         m_most = std::max(m_most, double(device.peak));
-        // A limit far beyond everything would squeeze the bars to nothing.
+        // A limit far above all peaks is not drawn to scale.
         if (double(device.limit) < 3 * double(device.peak))
             m_most = std::max(m_most, double(device.limit));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What fills every device at its fullest moment: one bar per device, stacked by what it is, with the device's
-// limit as a red mark, and the numbers behind it.
+// Memory of every device at its peak: one bar per device, stacked by kind, with the limit as a red mark and the numbers
+// after it.
 #pragma once
 
 #include "core/predict/stagememory.h"

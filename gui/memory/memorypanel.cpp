@@ -20,7 +20,7 @@ constexpr int top = 18;
 constexpr int bottom = 6;
 constexpr int captionLeft = 18;
 
-/// A label that stands free takes the size of its text.
+/// Sets the text of a free-floating label and resizes it.
 void setWords(QLabel* label, const QString& text)
 {
     if (label->text() == text)
@@ -101,7 +101,7 @@ void MemoryPanel::changeEvent(QEvent* event)
 {
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange)
-        QTimer::singleShot(0, this, &MemoryPanel::refresh); // its labels are given the new style sheet after it
+        QTimer::singleShot(0, this, &MemoryPanel::refresh); // its labels get the new style sheet after it
 }
 
 void MemoryPanel::refresh()
@@ -120,7 +120,7 @@ QRectF MemoryPanel::plotArea() const
 
 bool MemoryPanel::showsLimit() const
 {
-    // A limit far above everything would leave the curve no height.
+    // A limit far above the peak would flatten the curve.
     return m_limit > 0 && m_limit < 8 * std::max<Bytes>(1, m_curve.peak().bytes);
 }
 
@@ -155,15 +155,14 @@ void MemoryPanel::paintCurves(QPainter& painter)
         painter.fillRect(rect, color);
         ++m_rectangles;
     };
-    // On whole device pixels: what a fraction of a pixel would blur is drawn crisp, and a curve's columns are
-    // those of the lanes above.
+    // Aligned to device pixels, for crisp lines and columns equal to those of the lanes above.
     const auto line = [scale](double y) { return std::round(y * scale) / scale; };
     const double ground = line(yOf(static_cast<double>(m_persistent)));
     fill(QRectF(area.left(), ground, area.width(), area.bottom() - ground), theme.persistent);
     const auto curve = [&](const StepCurve& steps, const QColor& color, const QColor* below, double thickness) {
         const double half = 0.5 / scale * m_axis.nsPerPixel,
                      thick = std::max(1.0, std::round(thickness * scale)) / scale;
-        // Neighbours that look alike are one: a steady schedule's memory comes back to the same values.
+        // Equal neighbouring columns are merged.
         struct Run {
             double left, right, upper, lower;
         };
@@ -182,8 +181,7 @@ void MemoryPanel::paintCurves(QPainter& painter)
         if (runs.empty())
             return;
         if (below) {
-            // All have one part of what is below the curve; a tall rectangle of one pixel's width costs as much as a
-            // wide one.
+            // The part common to all columns is one rectangle; narrow ones cost as much as a wide one.
             double common = runs.front().lower;
             for (const Run& run : runs)
                 common = std::max(common, run.lower);
@@ -196,8 +194,7 @@ void MemoryPanel::paintCurves(QPainter& painter)
         for (const Run& run : runs)
             fill(QRectF(run.left, run.upper, run.right - run.left, run.lower - run.upper), color);
     };
-    // Opaque, as it looks on the window: a rectangle that has to be mixed with what is below costs many times
-    // one that is not.
+    // Opaque colours, mixed beforehand: blending costs many times as much.
     const QColor under = theme.background;
     const auto share = static_cast<float>(theme.chartFill.alphaF());
     const auto mixed = [share](float top, float bottom) { return share * top + (1 - share) * bottom; };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of one device over time, on the timeline's x axis: weights and optimizer state as the ground,
-// live activations above it, the device's limit as a red line, the measured curve over the prediction.
-// Shows the device of the selected block, or the fullest one. It follows every move of a drag and of the axis,
-// so the curves are painted as one rectangle per column of pixels.
+// Memory of one device over time on the timeline's axis: persistent bytes, live activations above them, the limit as a
+// red line, the measured curve over the prediction. Shows the selected block's device, or the fullest one. Painted as
+// one rectangle per pixel column, since it follows every move of a drag.
 #pragma once
 
 #include "gui/document/document.h"
@@ -21,8 +20,8 @@ class MemoryPanel : public QWidget {
 public:
     explicit MemoryPanel(QWidget* parent = nullptr);
 
-    /// What to show; `prediction` and `overlay` may be null. The device's curves are copied, since the axis
-    /// may change while the document is between two predictions.
+    /// What to show; `prediction` and `overlay` may be null. The device's curves are copied, since the axis may change
+    /// while the document is between two predictions.
     void showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay, int device);
     void setAxis(const TimeAxis& axis);
     int device() const { return m_device; }

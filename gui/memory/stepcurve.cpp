@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t run = 64;
 
-/// The first sample from `begin` on that is not before `time`, found by steps that grow: it is usually near.
+/// The first sample from `begin` on at or after `time`, by exponential search, as it is usually near.
 std::size_t firstFrom(const std::vector<MemorySample>& samples, std::size_t begin, double time)
 {
     std::size_t step = 1, low = begin, high = begin;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A step function, as memory over time is, looked at through a window of pixels: for every column of pixels
-// its lowest and highest value and the one it leaves with, which is all that can be seen of it. Extremes of
-// runs of samples are kept, so a window costs its pixels and not the samples in it. Building is O(samples).
+// A step function, such as memory over time, sampled per pixel column: its minimum, maximum and last value. Extremes of
+// runs of samples are precomputed, so a window costs O(pixels). Building is O(samples).
 #pragma once
 
 #include "core/program/program.h"

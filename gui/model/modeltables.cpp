@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the tables of the model window say about the present design.
+// Fills the tables of the model window from the current design.
 #include "core/base/rates.h"
 #include "core/predict/stagememory.h"
 #include "gui/memory/memorybars.h"

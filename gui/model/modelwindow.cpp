@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window and its edits; what its tables say is in modeltables.cpp.
+// The window and its edits; its tables are filled in modeltables.cpp.
 #include "gui/model/modelwindow.h"
 
 #include "core/base/rates.h"
@@ -142,7 +142,7 @@ QWidget* ModelWindow::buildStages()
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
     layout->addLayout(header);
-    // In a large window each grows as far as it shows more by it.
+    // Extra space goes to the parts that can use it.
     layout->addWidget(m_partition, 1);
     layout->addWidget(hint);
     layout->addWidget(m_stages, 3);
@@ -159,7 +159,7 @@ QWidget* ModelWindow::buildDevices()
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
-    layout->addWidget(m_mapping); // above the table, which is mostly lower than the page
+    layout->addWidget(m_mapping); // above the table, which is usually shorter than the page
     layout->addWidget(m_devices, 1);
     return page;
 }
@@ -288,7 +288,7 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
         if (partition.size() < 2)
             throw Error("stage 0", "there is no other stage to give layers to or take them from", "");
         const auto own = static_cast<std::size_t>(stage);
-        // The last stage trades with the one before it, the others with the next.
+        // The last stage exchanges layers with the one before it, others with the next.
         const bool last = own + 1 == partition.size();
         const int change = wanted - partition[own];
         const std::vector<int> moved = withBorderMoved(partition, last ? own - 1 : own, last ? -change : change);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The premises of a schedule, to be read and changed: the layers and how they are cut into stages, the devices,
-// the links, and what fills the memory of every device. Every change is one undoable command of the document;
-// costs follow it as core/design/redesign.h says. While a border is dragged the step that it would give is
-// predicted, nothing more.
+// The inputs of a schedule: layers and their partition into stages, devices, links, and the memory of every device by
+// kind. Every change is one undo step; costs follow by core/design/redesign.h. Dragging a border only predicts the
+// resulting step.
 #pragma once
 
 #include "gui/document/document.h"
@@ -38,7 +37,7 @@ public:
 
     void setLayersOfStage(int stage, const QString& text);
     void setDeviceValue(int device, int column, const QString& text);
-    /// Where the CUDA backend runs it; the list is of all devices or of none, so the first number places them all.
+    /// The GPU of a device; the list is for all devices or none, so the first entry fills it.
     void setGpu(int device, const QString& text);
     void setMultiprocessors(int device, const QString& text);
     void setLinkValue(int row, int column, const QString& text);
@@ -61,7 +60,7 @@ private:
     void describeMapping();
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
-    /// Makes the edit, or shows why not; the tables show the document again either way.
+    /// Makes the edit or shows why not, then refreshes the tables.
     template<typename Make>
     void commit(const QString& what, Make make);
 

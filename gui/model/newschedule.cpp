@@ -77,7 +77,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     makePanel(this);
     m_worker.setMaxThreadCount(1);
     m_buttons->button(QDialogButtonBox::Ok)->setText(tr("Create"));
-    // The box polished its button when it made it, before there was anything special about it.
+    // The box styled its button before this property was set.
     m_buttons->button(QDialogButtonBox::Ok)->setProperty("primary", true);
     m_buttons->button(QDialogButtonBox::Ok)->style()->polish(m_buttons->button(QDialogButtonBox::Ok));
 
@@ -227,7 +227,7 @@ void NewScheduleDialog::takeFamily()
         m_pieces->setEnabled(family->cutsSequences);
         for (QWidget* field : {static_cast<QWidget*>(m_layout), static_cast<QWidget*>(m_workers)})
             m_form->setRowVisible(field, family->dataParallel);
-        for (QWidget* field : {m_chunks, m_group, m_pieces}) // which these families never have
+        for (QWidget* field : {m_chunks, m_group, m_pieces}) // not used by these families
             m_form->setRowVisible(field, !family->dataParallel);
         const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
         if (!family->cutsSequences)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Asks for model, cluster and family, and shows while one is choosing what the schedule would give. The
-// design is made on a background thread at every change; OK is possible once the newest one is there and
-// right, and accepting hands over exactly the design that was previewed.
+// Asks for model, cluster and family and previews the schedule. The design is made in a background thread at every
+// change; OK is enabled when the latest one is valid, and returns exactly the previewed design.
 #pragma once
 
 #include "core/base/diagnostic.h"

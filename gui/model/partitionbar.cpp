@@ -21,7 +21,7 @@ namespace pipewright {
 namespace {
 
 constexpr double reach = 7;
-constexpr double leastShare = 0.006; ///< of the width, so that a layer without work can be seen and pointed at
+constexpr double leastShare = 0.006; ///< of the width, so that layers without work stay visible
 
 } // namespace
 
@@ -136,7 +136,7 @@ void PartitionBar::mouseMoveEvent(QMouseEvent* event)
         setCursor(borderAt(event->position().x()) >= 0 ? Qt::SplitHCursor : Qt::ArrowCursor);
         return;
     }
-    // The border goes to the edge between layers that is nearest to the cursor.
+    // The border snaps to the nearest edge between layers.
     std::size_t edge = 0;
     for (std::size_t i = 0; i < m_edges.size(); ++i)
         if (std::abs(xOfLayer(i) - event->position().x()) < std::abs(xOfLayer(edge) - event->position().x()))
@@ -188,7 +188,7 @@ bool PartitionBar::event(QEvent* event)
         if (help->pos().x() < xOfLayer(i) || help->pos().x() >= xOfLayer(i + 1) || help->pos().y() > barHeight())
             continue;
         const Layer& layer = m_layers[i];
-        double typical = 0; // of a transformer layer, to say how heavy the ends are
+        double typical = 0; // a transformer layer's work, for comparison with the ends
         for (std::size_t other = 0; other < m_layers.size(); ++other)
             if (isBlock(m_layers[other].kind))
                 typical = std::max(typical, weightOf(other));

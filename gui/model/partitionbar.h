@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model's layers in a row, cut into stages: every layer as wide as its work (or its parameters), embedding
-// and head told apart, and a handle on every border between two stages. Dragging one moves layers from stage to
-// stage; release emits moved() once, Escape restores exactly. By key: arrows choose a border, Alt with the
-// arrows moves it by one layer.
+// The model's layers in a row, cut into stages: each layer as wide as its work (or its parameters), embedding and head
+// in their own colours, and a handle on every border. Dragging one moves layers between stages; release emits moved()
+// once, Escape restores. Arrows select a border, Alt with arrows moves it by one layer.
 #pragma once
 
 #include "core/design/design.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What can run here, as `pipewright devices --json` says it: per backend whether it is available, and the
-// reason when it is not. Asked of a child process, so that probing a driver cannot harm the designer.
+// The available backends, from `pipewright devices --json`, with the reason for those that are not. A child process
+// probes drivers, so that a crash there does not harm the designer.
 #pragma once
 
 #include "core/design/design.h"
@@ -22,10 +22,10 @@ struct BackendChoice {
     std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors and architecture
 };
 
-/// The choice as it is for this design: off, with the reason, where its devices cannot have the GPUs that it names.
+/// The choice for this design: unavailable, with the reason, when the named GPUs cannot be used.
 BackendChoice forDesign(BackendChoice choice, const Design& design);
 
-/// Nothing understandable gives the host backend alone, which is in every build.
+/// Invalid input gives the host backend alone, which is in every build.
 std::vector<BackendChoice> parseBackends(const QByteArray& json);
 
 class BackendQuery : public QObject {

@@ -58,7 +58,7 @@ void ChildProcess::cancel()
         return;
     m_cancelled = true;
     if (const qint64 pid = m_process.processId(); pid > 0)
-        ::kill(static_cast<pid_t>(pid), SIGINT); // the child closes its files and ends by itself
+        ::kill(static_cast<pid_t>(pid), SIGINT); // the child closes its files and exits
     m_grace.start();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The same binary as a child process, so that a crash or a hang of an executor can never take the designer down.
-// What it prints on standard error comes line by line; a cancel interrupts it and, after a grace time, kills it.
+// The same binary as a child process, so that a crash or hang of an executor does not affect the designer. Standard
+// error is read by line; a cancel interrupts it and kills it after a grace period.
 #pragma once
 
 #include <QObject>

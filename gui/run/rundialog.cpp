@@ -193,12 +193,12 @@ void RunDialog::takeBackends(const std::vector<BackendChoice>& found)
             m_backend->setCurrentIndex(static_cast<int>(i));
             m_run->setEnabled(true);
             if (!focusWidget() || focusWidget() == m_cancel)
-                m_run->setFocus(); // it could not take it before
+                m_run->setFocus(); // it could not take the focus before
             break;
         }
     }
     m_backendNote->setText(notes.join(QLatin1Char('\n')));
-    // A form gives wrapped text the height of its first text; this one came later and is longer.
+    // A form keeps the height of a label's first text; this text came later and is longer.
     m_backendNote->setMinimumHeight(m_backendNote->heightForWidth(std::max(runFieldWidth, m_backendNote->width())));
     adjustSize();
 }
@@ -219,7 +219,7 @@ void RunDialog::startRun()
     try {
         if (!QDir().mkpath(m_traceFolder))
             throw Error(m_traceFolder.toStdString(), "cannot create the folder for traces");
-        // Runs are numbered, so that people can speak of them.
+        // Runs are numbered for reference.
         const QDir folder(m_traceFolder);
         int number = 1;
         while (folder.exists(QStringLiteral("run %1.db").arg(number)))

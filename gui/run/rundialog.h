@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs the design for real: where, how many steps and with what data; then progress, an estimate of the
-// time left, the loss as it falls, and Cancel. The work happens in a child process (runprocess.h). When it
-// is done the window lays the trace over the design.
+// Runs the design: asks for backend, steps and data, then shows progress, remaining time, loss and Cancel. The run is a
+// child process (runprocess.h). Afterwards the window overlays the trace on the design.
 #pragma once
 
 #include "core/design/design.h"

@@ -77,7 +77,7 @@ void RunProcess::takeLine(const QByteArray& line)
 {
     if (auto progress = parseProgress(line)) {
         const double seconds = static_cast<double>(m_clock.elapsed()) / 1000;
-        // The run's own estimate knows how long a step takes; without one, time so far is extrapolated.
+        // Without the run's own estimate, extrapolate the elapsed time.
         if (progress->secondsLeft < 0 && progress->share > 0.01)
             progress->secondsLeft = seconds / progress->share * (1 - progress->share);
         Q_EMIT progressed(*progress);
@@ -106,7 +106,7 @@ void RunProcess::end(const ChildEnd& child)
         result.reason = child.code == 0 ? tr("The run ended without a report.")
                                         : tr("The run failed (exit code %1).").arg(child.code);
     } else {
-        // Exit code 1 with a report is a finding, such as gradients that differ: the trace is still good.
+        // Exit code 1 with a report is a finding, such as differing gradients; the trace is valid.
         result.kind = ChildResult::Done;
         if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
             result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();

@@ -73,7 +73,7 @@ void SearchCurve::paintEvent(QPaintEvent*)
     const auto x = [&](double s) { return plot.left() + plot.width() * s / seconds; };
     const auto y = [&](Nanoseconds v) { return plot.bottom() - plot.height() * (static_cast<double>(v) - low) / span; };
 
-    QPainterPath best, bound, room;
+    QPainterPath best, bound, gap;
     for (std::size_t i = 0; i < m_points.size(); ++i) {
         const Point& point = m_points[i];
         const double from = x(point.seconds), until = i + 1 < m_points.size() ? x(m_points[i + 1].seconds) : x(seconds);
@@ -83,11 +83,11 @@ void SearchCurve::paintEvent(QPaintEvent*)
         };
         if (point.best > 0) {
             step(best, point.best);
-            room.addRect(QRectF(QPointF(from, y(point.best)), QPointF(until, y(point.bound))));
+            gap.addRect(QRectF(QPointF(from, y(point.best)), QPointF(until, y(point.bound))));
         }
         step(bound, point.bound);
     }
-    painter.fillPath(room, QBrush(theme.idle, Qt::BDiagPattern));
+    painter.fillPath(gap, QBrush(theme.idle, Qt::BDiagPattern));
     painter.setBrush(Qt::NoBrush);
     if (m_present > 0) {
         painter.setPen(QPen(theme.dim, 1, Qt::DotLine));
@@ -98,7 +98,7 @@ void SearchCurve::paintEvent(QPaintEvent*)
     painter.setPen(QPen(theme.accent, 2));
     painter.drawPath(best);
 
-    // Labels at the right end; they give way to each other, the bound downwards.
+    // Labels at the right end, separated, the bound downwards.
     const int height = painter.fontMetrics().height();
     struct Label {
         double y;

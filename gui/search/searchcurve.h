@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A search as it goes: the best time found so far falls in steps, the lower bound lies below, and the hatched
-// room between them is what is not known yet. One point per change, so it stays small however long it runs.
+// Progress of a search: the best time so far, the lower bound, and the hatched gap between them. One point per change,
+// so the data stays small.
 #pragma once
 
 #include "core/base/units.h"

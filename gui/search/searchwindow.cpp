@@ -370,7 +370,7 @@ void SearchWindow::keep()
         m_document.replaceDesign(m_found->design, tr("Take the order that was found"));
 }
 
-/// The present schedule above, what was found below it, and the numbers of both.
+/// Shows the current schedule above the result, with the numbers of both.
 void SearchWindow::refreshFound()
 {
     if (!isVisible())

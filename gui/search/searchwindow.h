@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The search for a better order, beside the design: what may move and within which memory, the best time and the
-// bound as they come, Cancel, and the schedule found next to the present one with every difference before it
-// is kept, as one undoable command. The search runs in the background and never touches the document.
+// Search for a better order: options for movable blocks and memory, best time and bound during the search, Cancel, and
+// a comparison of the result with the current schedule before it is kept in one undo step. Runs in the background and
+// does not touch the document.
 #pragma once
 
 #include "core/search/search.h"
@@ -33,14 +33,14 @@ class SearchWindow : public QDialog {
     Q_OBJECT
 
 public:
-    /// `selectedBlocks` is asked when a search starts.
+    /// `selectedBlocks` is called when a search starts.
     SearchWindow(Document& document, std::function<std::vector<Block>()> selectedBlocks, QWidget* parent = nullptr);
     ~SearchWindow() override;
 
     enum class Scope { Everything, Selected, Unplaced };
     void setScope(Scope scope);
     void start();
-    void cancel(); ///< the best so far comes back
+    void cancel(); ///< keeps the best so far
     void keep();   ///< the schedule found becomes the design's
     bool isRunning() const { return m_running; }
     /// Null until a search ended with a schedule.

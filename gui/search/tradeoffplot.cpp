@@ -18,7 +18,7 @@ namespace {
 
 constexpr int leftMargin = 64, topMargin = 16, rightMargin = 24, bottomMargin = 44;
 constexpr double radius = 4.5;
-constexpr double reach = 12; ///< pixels from a point at which it is meant
+constexpr double reach = 12; ///< pixels within which a point is hit
 
 /// The smallest of 1, 2, 5 x 10^n that is at least `least`.
 double roundStep(double least)
@@ -101,7 +101,7 @@ void TradeOffPlot::refresh()
             front.emplace_back(memoryOf(m_points[i]), m_points[i].bubble);
     std::sort(front.begin(), front.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
     if (!front.empty()) {
-        // A step: with this much memory no smaller bubble is to be had until the next point.
+        // The front as steps: the bubble is constant up to the next point.
         std::vector<QPointF> steps{{front.front().x(), m_mostBubble}};
         for (const QPointF& point : front) {
             steps.emplace_back(point.x(), steps.back().y());
@@ -156,7 +156,7 @@ void TradeOffPlot::paint(QPainter& painter) const
     for (double memory = 0; memory <= m_mostMemory; memory += memoryStep) {
         const double x = m_chart->xOf(memory);
         painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
-        // The first one starts at its tick: centred it would run into the bubble's own zero.
+        // The first label starts at its tick, to avoid the bubble axis's zero.
         const QRectF below(memory == 0 ? x : x - 46, plot.bottom() + 6, 92, 16);
         painter.drawText(below, (memory == 0 ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignTop, memoryText(memory));
     }
@@ -248,7 +248,7 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
     case Qt::Key_Up: direction = -1; break;
     default: return QWidget::keyPressEvent(event);
     }
-    // From point to point by memory, as they stand from left to right.
+    // Points in order of memory, left to right.
     std::vector<int> order;
     for (int i = 0; i < static_cast<int>(m_points.size()); ++i)
         if (m_points[i].possible)

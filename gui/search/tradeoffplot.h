@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Peak memory (to the right) against bubble (upwards) as one point per schedule, the Pareto front joined by a
-// line of steps, the memory of the device as a red line, the present schedule as a ring. The point under the
-// cursor or chosen by the arrow keys is named; a click or Return takes it.
+// Peak memory (x) against bubble (y), one point per schedule: the Pareto front as a step line, the device memory as a
+// red line, the current schedule as a ring. The point under the cursor or selected by arrow keys is labelled; a click
+// or Return takes it.
 #pragma once
 
 #include "core/search/tradeoffs.h"
@@ -20,7 +20,7 @@ class TradeOffPlot : public QWidget {
 public:
     explicit TradeOffPlot(QWidget* parent = nullptr);
 
-    /// Points come in as they are worked out; those that are not possible are not drawn.
+    /// The evaluated points so far; impossible ones are not drawn.
     void setPoints(const std::vector<TradeOff>& points);
     /// The schedule in the timeline, as a point; `limit` is the least memory of a device (0: not known).
     void setPresent(std::optional<TradeOff> present, Bytes limit);

@@ -117,7 +117,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
 
 TradeOffWindow::~TradeOffWindow()
 {
-    // Work under way ends soon, into an inbox that nobody reads; the program waits for it at its own end.
+    // Running work ends soon and its results are dropped; the program waits for it at exit.
     m_search.request_stop();
     m_making.request_stop();
     const std::lock_guard lock(m_inbox->mutex);
@@ -126,7 +126,7 @@ TradeOffWindow::~TradeOffWindow()
 
 void TradeOffWindow::Inbox::post(std::function<void(TradeOffWindow&)> deliver)
 {
-    const std::lock_guard lock(mutex); // the window cannot go while a message is put into its queue
+    const std::lock_guard lock(mutex); // keeps the window alive while a message is queued
     if (window)
         QMetaObject::invokeMethod(
             window, [to = window, deliver = std::move(deliver)] { deliver(*to); }, Qt::QueuedConnection);
@@ -144,7 +144,7 @@ void TradeOffWindow::changeEvent(QEvent* event)
 {
     QDialog::changeEvent(event);
     if (event->type() == QEvent::PaletteChange)
-        refreshList(); // its rows hold colours of their own
+        refreshList(); // its rows hold colours
 }
 
 bool TradeOffWindow::isStale() const
@@ -265,7 +265,7 @@ void TradeOffWindow::refreshList()
             m_list->setCurrentItem(row);
     }
     m_list->setSortingEnabled(true);
-    m_list->header()->setSortIndicatorShown(false); // it would lie over the captions
+    m_list->header()->setSortIndicatorShown(false); // it would cover the captions
 }
 
 void TradeOffWindow::refreshPresent()

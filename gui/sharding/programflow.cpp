@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Builds one row per instruction and paints the visible ones. O(instructions) to build, O(visible rows) to paint.
 #include "gui/sharding/programflow.h"
 
 #include "gui/widgets/theme.h"
@@ -18,8 +19,8 @@ namespace pipewright {
 
 namespace {
 
-constexpr int margin = 12, costWidth = 92, barShare = 34; // the last in percent of the width
-constexpr int indent = 22;                                // of what connects two computations
+constexpr int margin = 12, costWidth = 92, barShare = 34; // barShare in percent of the width
+constexpr int indent = 22;                                // of collectives between computations
 
 } // namespace
 
@@ -135,7 +136,7 @@ void ProgramFlow::paintRow(QPainter& painter, const Row& row, const QRect& area,
                                     Theme::controlRadius);
         }
     }
-    // The line that the flow follows, with a knot at every computation and a ring at what connects them.
+    // The flow's line, with a dot at every computation and a ring at every collective.
     const double x = margin + 4.5, y = area.center().y() + 0.5;
     painter.setPen(QPen(theme.hairline, 1));
     painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom() + 1));
@@ -165,7 +166,7 @@ void ProgramFlow::paintBar(QPainter& painter, const Row& row, const QRectF& bar)
 {
     const Theme& theme = Theme::of(*this);
     const auto count = row.shares.size();
-    // Every second device is paler, and numbered where there is room.
+    // Every second device is paler; numbers where they fit.
     const auto fillOf = [&theme](std::size_t device) { return theme.fill(Op::F, static_cast<int>(device % 2)); };
     painter.setPen(Qt::NoPen);
     if (row.relation.kind == sharding::RelationKind::Gather) {

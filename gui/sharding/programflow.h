@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A synthesised program as a flow from top to bottom: every computation with what its devices then hold of the
-// result, drawn as a bar: split by their shares (pieces), one full line per device (whole everywhere), or one
-// hatched line per device (a sum that is still apart). Collectives stand between the computations they connect.
-// Paints the visible rows only. By key: arrows, Page Up and Down, Home and End choose a row.
+// A synthesised program as a flow from top to bottom. Every computation has a bar for the state of its result on the
+// devices: split by shares (pieces), one full line per device (whole), or one hatched line per device (partial sums).
+// Collectives stand between the computations that they connect. Paints visible rows only. Arrows, Page Up and Down,
+// Home and End select a row.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -26,7 +26,7 @@ public:
     int rows() const { return static_cast<int>(m_rows.size()); }
     int currentRow() const { return m_current; }
     void setCurrentRow(int row);
-    QString rowText(int row) const; ///< all that the row draws, for tooltips and assistive technology
+    QString rowText(int row) const; ///< the row as text, for tooltips and screen readers
 
 Q_SIGNALS:
     void currentChanged(int row);

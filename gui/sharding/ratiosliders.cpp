@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One slider and one percent field per device. O(devices) per change.
 #include "gui/sharding/ratiosliders.h"
 
 #include "gui/widgets/fields.h"
@@ -45,10 +46,10 @@ void RatioSliders::setDevices(const std::vector<QString>& names, const std::vect
         slider->setAccessibleName(tr("Share of device %1, %2").arg(d).arg(names[d]));
         grid->addWidget(makeCaption(tr("%1  %2").arg(d).arg(names[d]), TextSize::Small, this), row, 0);
         grid->addWidget(slider, row, 1);
-        grid->addWidget(m_fields.emplace_back(
-                            new ShareField(tr("Percent of device %1").arg(d),
-                                           tr("The numeric twin of the slider; the others keep their ratio"), this)),
-                        row, 2);
+        grid->addWidget(
+            m_fields.emplace_back(new ShareField(tr("Percent of device %1").arg(d),
+                                                 tr("Sets the slider as a number; the others keep their ratio"), this)),
+            row, 2);
         m_sliders.push_back(slider);
         connect(slider, &QSlider::valueChanged, this, [this, d](int value) {
             take(d, static_cast<double>(value) / steps);

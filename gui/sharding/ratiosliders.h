@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The devices' shares of a stage as sliders that always add up to the whole: moving one takes from, or gives to,
-// the others in proportion, and so does the field beside it. With several segments they move all of them alike.
+// The devices' shares of a stage as sliders that always sum to 1: moving one, or editing its field, scales the others
+// in proportion. With several segments all are set alike.
 #pragma once
 
 #include <QWidget>
@@ -25,7 +25,7 @@ public:
     QSlider* slider(int device) const { return m_sliders[device]; }
 
 Q_SIGNALS:
-    void changed(); ///< by a person
+    void changed(); ///< by the user
 
 private:
     void take(std::size_t device, double share);

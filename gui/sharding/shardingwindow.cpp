@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Synthesis and the alternatives run on a worker thread; a generation counter drops results that a newer request has
+// overtaken. Moving a slider only re-evaluates costs, O(instructions).
 #include "gui/sharding/shardingwindow.h"
 
 #include "core/base/rates.h"
@@ -25,7 +27,7 @@ namespace pipewright {
 namespace {
 
 enum MemberColumn { Name, Rate, Memory, MemberColumns };
-enum WayColumn { Way, Step, Longer, WayColumns };
+enum StrategyColumn { Strategy, Step, Longer, StrategyColumns };
 constexpr int runnersShown = 6;
 constexpr auto longestSearch = std::chrono::seconds(20);
 
@@ -44,12 +46,12 @@ QString firstLine(const Error& error)
 
 ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_stage(new QComboBox(this)),
-      m_members(new QTableWidget(0, MemberColumns, this)), m_ways(new QTreeWidget(this)),
+      m_members(new QTableWidget(0, MemberColumns, this)), m_strategies(new QTreeWidget(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_prediction(makeNumber({}, TextSize::Normal, this)),
-      m_start(new QPushButton(tr("Share out"), this)), m_apply(new QPushButton(tr("Use for this device"), this)),
+      m_start(new QPushButton(tr("Shard"), this)), m_apply(new QPushButton(tr("Use for this device"), this)),
       m_best(new QPushButton(tr("Best shares"), this)), m_flow(new ProgramFlow(this)), m_sliders(new RatioSliders(this))
 {
-    setWindowTitle(tr("A stage shared among devices"));
+    setWindowTitle(tr("Sharding"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
     m_worker.setMaxThreadCount(1);
@@ -61,11 +63,11 @@ ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
     });
     connect(m_start, &QPushButton::clicked, this, &ShardingWindow::start);
     connect(m_apply, &QPushButton::clicked, this, &ShardingWindow::apply);
-    connect(m_best, &QPushButton::clicked, this, [this] { showWay(m_way); });
+    connect(m_best, &QPushButton::clicked, this, [this] { showStrategy(m_strategy); });
     connect(m_sliders, &RatioSliders::changed, this, &ShardingWindow::showShares);
-    connect(m_ways, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
+    connect(m_strategies, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
         if (item)
-            showWay(m_ways->indexOfTopLevelItem(item));
+            showStrategy(m_strategies->indexOfTopLevelItem(item));
     });
     connect(&m_document, &Document::designChanged, this, &ShardingWindow::refreshStages);
     refreshStages();
@@ -100,8 +102,8 @@ void ShardingWindow::build()
     left->setSpacing(8);
     left->addWidget(makeHeading(tr("Program"), this));
     left->addWidget(m_flow, 1);
-    left->addWidget(makeCaption(tr("Bar: split = pieces by share; full lines = whole on every device; hatched = a sum "
-                                   "still apart. In colour: devices exchange."),
+    left->addWidget(makeCaption(tr("Bar: split = pieces by share; full lines = whole on every device; hatched = "
+                                   "partial sums. In colour: collectives."),
                                 TextSize::Small, this));
     auto* right = new QVBoxLayout;
     right->setSpacing(8);
@@ -114,7 +116,7 @@ void ShardingWindow::build()
     beside->addWidget(m_best);
     right->addLayout(beside);
     right->addSpacing(8);
-    right->addLayout(buildWays(), 1);
+    right->addLayout(buildStrategies(), 1);
     auto* middle = new QHBoxLayout;
     middle->setSpacing(20);
     middle->addLayout(left, 3);
@@ -166,19 +168,19 @@ QVBoxLayout* ShardingWindow::buildMembers()
     return layout;
 }
 
-QVBoxLayout* ShardingWindow::buildWays()
+QVBoxLayout* ShardingWindow::buildStrategies()
 {
-    m_ways->setAccessibleName(tr("Other programs and what they cost"));
-    m_ways->setHeaderLabels({tr("program"), tr("step"), tr("longer")});
-    m_ways->setRootIsDecorated(false);
-    m_ways->setUniformRowHeights(true);
-    m_ways->setFrameShape(QFrame::NoFrame);
-    m_ways->header()->setStretchLastSection(false);
-    m_ways->header()->setSectionResizeMode(Way, QHeaderView::Stretch);
+    m_strategies->setAccessibleName(tr("Other programs and what they cost"));
+    m_strategies->setHeaderLabels({tr("program"), tr("step"), tr("longer")});
+    m_strategies->setRootIsDecorated(false);
+    m_strategies->setUniformRowHeights(true);
+    m_strategies->setFrameShape(QFrame::NoFrame);
+    m_strategies->header()->setStretchLastSection(false);
+    m_strategies->header()->setSectionResizeMode(Strategy, QHeaderView::Stretch);
     auto* layout = new QVBoxLayout;
     layout->setSpacing(8);
     layout->addWidget(makeHeading(tr("Why this program"), this));
-    layout->addWidget(m_ways, 1);
+    layout->addWidget(m_strategies, 1);
     return layout;
 }
 
@@ -224,7 +226,7 @@ void ShardingWindow::refreshStages()
     refreshMembers();
 }
 
-/// A single device begins as two, of which one is half as fast.
+/// A single device starts as a group of two, one of them half as fast.
 void ShardingWindow::refreshMembers()
 {
     m_members->setRowCount(0);
@@ -282,17 +284,17 @@ Cluster ShardingWindow::group() const
     }
     group.name = tr("%1 devices").arg(group.devices.size()).toStdString();
     if (group.devices.size() != before.size())
-        group.linkOfPair.clear(), group.collectives.clear(); // measured for as many as there were
+        group.linkOfPair.clear(), group.collectives.clear(); // measured for another number of devices
     return group;
 }
 
 void ShardingWindow::start()
 {
     const int generation = ++m_generation;
-    m_stop.request_stop(); // nobody waits for the one before
+    m_stop.request_stop(); // its result is no longer needed
     m_stop = std::stop_source();
     m_found.reset();
-    m_ways->clear();
+    m_strategies->clear();
     m_flow->clear();
     m_prediction->clear();
     m_sliders->setDevices({}, {});
@@ -331,12 +333,12 @@ void ShardingWindow::start()
             sharding::PlanOptions options;
             options.maxExpansions = 100'000;
             options.deadline = {std::chrono::steady_clock::now() + longestSearch, stop};
-            found->ways.push_back(
+            found->strategies.push_back(
                 {tr("this one").toStdString(), shared.plan.program, shared.plan.ratios, shared.plan.cost, true});
             for (auto list : {runnersUp(shared.graph, shared.machine, shared.plan, options, runnersShown),
-                              commonWays(shared.graph, shared.machine, options)})
-                for (sharding::Alternative& way : list)
-                    found->ways.push_back(std::move(way));
+                              commonStrategies(shared.graph, shared.machine, options)})
+                for (sharding::Alternative& strategy : list)
+                    found->strategies.push_back(std::move(strategy));
         } catch (const Error& error) {
             wrong = firstLine(error);
         }
@@ -358,12 +360,12 @@ void ShardingWindow::settle(std::shared_ptr<const Found> found)
 {
     m_found = std::move(found);
     const sharding::ShardingPlan& plan = m_found->stage.plan;
-    for (const sharding::Alternative& way : m_found->ways) {
-        auto* item = new QTreeWidgetItem(m_ways);
-        item->setText(Way, QString::fromStdString(way.name));
-        item->setToolTip(Way, item->text(Way));
-        item->setText(Step, secondsText(way.cost));
-        item->setText(Longer, way.fits ? signedPercent(way.cost / plan.cost - 1) : tr("does not fit"));
+    for (const sharding::Alternative& strategy : m_found->strategies) {
+        auto* item = new QTreeWidgetItem(m_strategies);
+        item->setText(Strategy, QString::fromStdString(strategy.name));
+        item->setToolTip(Strategy, item->text(Strategy));
+        item->setText(Step, secondsText(strategy.cost));
+        item->setText(Longer, strategy.fits ? signedPercent(strategy.cost / plan.cost - 1) : tr("does not fit"));
         for (const int column : {Step, Longer})
             item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }
@@ -371,7 +373,7 @@ void ShardingWindow::settle(std::shared_ptr<const Found> found)
     for (int row = 0; row < m_members->rowCount(); ++row)
         names.push_back(m_members->item(row, Name)->text());
     m_sliders->setDevices(names, plan.ratios.front());
-    m_ways->setCurrentItem(m_ways->topLevelItem(0));
+    m_strategies->setCurrentItem(m_strategies->topLevelItem(0));
     const QString states = QLocale(QLocale::English).toString(qlonglong(plan.expansions));
     end(plan.proved ? tr("%1 a microbatch, proved best at these shares · %2 states").arg(secondsText(plan.cost), states)
                     : tr("%1 a microbatch, at most %2 above the best · %3 states")
@@ -388,12 +390,12 @@ void ShardingWindow::end(const QString& state, bool bad)
     Q_EMIT finished();
 }
 
-void ShardingWindow::showWay(int way)
+void ShardingWindow::showStrategy(int strategy)
 {
-    if (!m_found || way < 0 || way >= static_cast<int>(m_found->ways.size()))
+    if (!m_found || strategy < 0 || strategy >= static_cast<int>(m_found->strategies.size()))
         return;
-    m_way = way;
-    m_sliders->setShares(m_found->ways[way].ratios.front());
+    m_strategy = strategy;
+    m_sliders->setShares(m_found->strategies[strategy].ratios.front());
     showShares();
 }
 
@@ -403,13 +405,13 @@ void ShardingWindow::showShares()
     if (!m_found)
         return;
     const sharding::SharedStage& stage = m_found->stage;
-    const sharding::Alternative& way = m_found->ways[m_way];
-    const sharding::Ratios ratios(way.ratios.size(), m_sliders->shares());
-    const double cost = costOf(way.program, stage.machine, ratios);
-    m_flow->setProgram(way.program, stage.graph, stage.machine, ratios);
+    const sharding::Alternative& strategy = m_found->strategies[m_strategy];
+    const sharding::Ratios ratios(strategy.ratios.size(), m_sliders->shares());
+    const double cost = costOf(strategy.program, stage.machine, ratios);
+    m_flow->setProgram(strategy.program, stage.graph, stage.machine, ratios);
     QString text = tr("%1 a microbatch, best %2 (%3)")
                        .arg(secondsText(cost), secondsText(stage.plan.cost), signedPercent(cost / stage.plan.cost - 1));
-    const std::vector<double> bytes = memoryOf(way.program, ratios);
+    const std::vector<double> bytes = memoryOf(strategy.program, ratios);
     for (const int d : devicesOverfull(bytes, stage.machine))
         text += tr("; device %1 needs %2").arg(d).arg(sizeText(static_cast<Bytes>(bytes[d])));
     m_prediction->setText(text);
@@ -447,7 +449,7 @@ void ShardingWindow::apply()
                     end(wrong.isEmpty() ? tr("the design changed meanwhile; try again") : wrong, true);
                     return;
                 }
-                m_document.replaceDesign(changed, tr("Share device %1").arg(lane));
+                m_document.replaceDesign(changed, tr("Shard device %1").arg(lane));
                 end(base.costs.source.compare(0, 7, "formula") == 0
                         ? tr("device %1 is a group now; its stages cost what their programs do").arg(lane)
                         : tr("device %1 is a group now; costs that were given or measured stay").arg(lane),

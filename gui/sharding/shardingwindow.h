@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One stage shared out among a group of mixed devices: the synthesised program as a flow, the shares as sliders
-// with the step time that they give beside the optimum, and why this program: the others and what they cost. The
-// group itself is edited here too and becomes a lane of the cluster as one undoable command. Synthesis runs in the
-// background and never touches the document.
+// Sharding: one stage on a group of unequal devices. Shows the synthesised program as a flow, the shares as sliders
+// with their step time beside the optimum, and the alternative programs with their costs. The group is edited here and
+// becomes a device of the cluster in one undo step. Synthesis runs in the background and does not touch the document.
 #pragma once
 
 #include "gui/document/document.h"
@@ -37,52 +36,52 @@ public:
     explicit ShardingWindow(Document& document, QWidget* parent = nullptr);
     ~ShardingWindow() override;
 
-    void start(); ///< synthesises the stage chosen on the members listed
+    void start(); ///< synthesises the chosen stage on the listed members
     bool isRunning() const { return m_running; }
     QString state() const;
-    QString prediction() const; ///< what stands beside the sliders
-    /// The members listed become the stage's device. Nothing happens while they are not readable.
+    QString prediction() const; ///< the text beside the sliders
+    /// Makes the listed members the stage's device; does nothing while a field is invalid.
     void apply();
 
     QComboBox* stageBox() const { return m_stage; }
     QTableWidget* members() const { return m_members; }
-    QTreeWidget* ways() const { return m_ways; }
+    QTreeWidget* strategies() const { return m_strategies; }
     QPushButton* applyButton() const { return m_apply; }
     RatioSliders& sliders() { return *m_sliders; }
     ProgramFlow& flow() { return *m_flow; }
 
 Q_SIGNALS:
-    void finished(); ///< a synthesis came to its end, or was refused
+    void finished(); ///< a synthesis ended or was refused
     void applied();
 
 protected:
     void showEvent(QShowEvent* event) override;
 
 private:
-    struct Found { ///< the first way is the plan
+    struct Found { ///< the first strategy is the plan
         sharding::SharedStage stage;
-        std::vector<sharding::Alternative> ways;
+        std::vector<sharding::Alternative> strategies;
     };
     void build();
     QVBoxLayout* buildMembers();
-    QVBoxLayout* buildWays();
-    int device() const;    ///< that holds the stage chosen; -1: none
+    QVBoxLayout* buildStrategies();
+    int device() const;    ///< that holds the chosen stage; -1: none
     Cluster group() const; ///< as listed; throws Error
     void refreshStages();
     void refreshMembers();
     void addMember(const DeviceSpec& device);
     void settle(std::shared_ptr<const Found> found);
     void end(const QString& state, bool bad);
-    void showWay(int way);
+    void showStrategy(int strategy);
     void showShares();
 
     Document& m_document;
     std::shared_ptr<const Found> m_found;
     bool m_running = false;
-    int m_way = 0;
+    int m_strategy = 0;
     QComboBox* m_stage;
     QTableWidget* m_members;
-    QTreeWidget* m_ways;
+    QTreeWidget* m_strategies;
     QLabel* m_state;
     QLabel* m_prediction;
     QPushButton* m_start;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Fills one row of pixels per track from findVisible() and repeats it; text on slices wide enough. O(pixels) per track.
 #include "gui/trace/activitypainter.h"
 
 #include "core/exchange/pytorchaction.h"
@@ -25,7 +26,7 @@ std::string withoutPrefix(const std::string& name)
     return name.rfind(actionPrefix, 0) == 0 ? name.substr(actionPrefix.size()) : name;
 }
 
-/// The block that a range of a pipeline stands for: "PP:0F3" as PyTorch writes it, "F0.3" as we do.
+/// The block of a range's name: "PP:0F3" in PyTorch's notation, "F0.3" in Pipewright's.
 std::optional<Block> blockOf(std::string_view name)
 {
     if (name.rfind(actionPrefix, 0) == 0) {
@@ -103,7 +104,7 @@ QRgb ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
         if (const auto block = blockOf(text)) {
             colour = m_theme.fill(block->op).rgb();
         } else {
-            // By its beginning, so that the variants of a kernel look alike.
+            // By prefix, so that variants of a kernel have the same colour.
             constexpr Op looks[] = {Op::F, Op::I, Op::W, Op::B, Op::R};
             const std::size_t hash =
                 std::hash<std::string_view>{}(std::string_view(text).substr(0, text.find_first_of("<(")));
@@ -125,8 +126,8 @@ std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, cons
     findVisible(track, from, to, width, m_visible);
     if (m_visible.empty() || ground.empty())
         return 0;
-    // All rows of a track are alike: its colours go into one line of pixels, which is repeated. A rectangle for
-    // each slice would cost ten times as much, and so would blending the strip with what lies beneath.
+    // All pixel rows of a track are equal: one row is computed and repeated. A rectangle per slice, or blending with
+    // the background, would cost ten times as much.
     if (m_strip.width() != width || m_strip.height() != height)
         m_strip = QImage(width, height, QImage::Format_RGB32);
     auto* line = reinterpret_cast<QRgb*>(m_strip.scanLine(0));
@@ -141,7 +142,7 @@ std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, cons
         QRgb fill = colour(track.kind[visible.slice], id);
         if (!dimOthers.empty() && (id >= dimOthers.size() || !dimOthers[id]))
             fill = pale(fill, m_theme.lane);
-        // A hair of ground between neighbours that are wide enough to be told apart.
+        // One pixel of background between neighbours that are wide enough.
         std::fill(line + left, line + (right - left > 3 ? right - 1 : right), fill);
         if (visible.count == 1 && (right - left) / m_scale >= leastForText)
             m_texts.push_back({left / m_scale, (right - left) / m_scale, id});
@@ -154,10 +155,10 @@ std::size_t ActivityPainter::track(QPainter& painter, const TimeAxis& axis, cons
     painter.setPen(m_theme.ink);
     const double baseline = std::round(area.top() + (area.height() + m_capitals) / 2);
     for (const Text& text : m_texts) {
-        const auto room = static_cast<qsizetype>((text.width - 8) / m_letter);
+        const auto fits = static_cast<qsizetype>((text.width - 8) / m_letter);
         const QString& whole = name(text.name);
         painter.drawText(QPointF(area.left() + text.left + 4, baseline),
-                         whole.size() <= room ? whole : whole.left(room - 1) + QChar(0x2026));
+                         whole.size() <= fits ? whole : whole.left(fits - 1) + QChar(0x2026));
     }
     return m_visible.size();
 }
@@ -171,7 +172,7 @@ void ActivityPainter::counter(QPainter& painter, const TimeAxis& axis, const QRe
     const double least = std::min(0.0, *std::min_element(counter.value.begin(), counter.value.end()));
     const double span = most > least ? most - least : 1;
     const auto y = [&](double value) { return area.bottom() - (area.height() - 14) * (value - least) / span; };
-    // The highest of what falls into a pixel, so that no peak is lost.
+    // The maximum per pixel, so that no peak is lost.
     QPainterPath path;
     const auto from = static_cast<Nanoseconds>(axis.start);
     auto i = static_cast<std::size_t>(std::upper_bound(counter.time.begin(), counter.time.end(), from)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paints the tracks and counters of an imported trace: what each pixel shows comes from the track's index, so a
-// paint costs pixels and not slices. Slices of one name have one colour throughout; the blocks of a pipeline
-// (ranges named PP:…) have the colours that they have in the designer.
+// Paints the tracks and counters of an imported trace. Each pixel's content comes from the track's index, so painting
+// costs O(pixels). Slices of one name have one colour; pipeline blocks (ranges named PP:…) have the designer's colours.
 #pragma once
 
 #include "gui/widgets/theme.h"
@@ -24,15 +23,14 @@ public:
     /// Keeps references.
     ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
 
-    /// One track in a strip of the plot; returns how many stretches of pixels it has. `ground`: one row of what lies
-    /// beneath (TimelinePainter::groundRow). `dimOthers`: those whose name is not marked in it are pale (a search);
-    /// empty: none.
+    /// One track in a strip of the plot; returns the number of painted stretches. `ground`: one row of the background
+    /// (TimelinePainter::groundRow). `dimOthers`: per name, unmarked ones are pale (a search); empty: none.
     std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
                       std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
     QRgb colour(ActivityKind kind, std::uint32_t name) const;
     const QString&
-    name(std::uint32_t id) const; ///< as it stands on a slice: blocks without "PP:", functions without their scope
+    name(std::uint32_t id) const; ///< the label of a slice: blocks without "PP:", functions without scope
     bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
 
 private:
@@ -46,9 +44,9 @@ private:
     QFont m_font;
     double m_letter = 7;                  ///< width of one; the font is monospaced
     double m_capitals = 9;                ///< height of one
-    mutable std::vector<QString> m_names; ///< by id, as they are asked for
-    mutable std::vector<QRgb> m_colours;  ///< by name; 0: not asked for yet
-    mutable QImage m_strip;               ///< the track that is being painted
+    mutable std::vector<QString> m_names; ///< by id, filled on demand
+    mutable std::vector<QRgb> m_colours;  ///< by name, filled on demand; 0: not yet
+    mutable QImage m_strip;               ///< the current track
     mutable std::vector<Text> m_texts;    ///< and what is written on it
     mutable std::vector<VisibleSlice> m_visible;
 };

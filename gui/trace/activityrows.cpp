@@ -11,7 +11,7 @@ namespace pipewright {
 
 namespace {
 
-/// Streams of a device stand together, threads of a process likewise. Devices come first.
+/// Streams are grouped by device, threads by process. Devices come first.
 using GroupKey = std::tuple<bool, int, std::int64_t>;
 
 GroupKey keyOf(const TraceLane& lane)
@@ -40,7 +40,7 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
     struct Group {
         QString name;
         std::vector<Row> rows;
-        std::vector<std::pair<std::int64_t, std::int64_t>> sort; ///< as the trace says, then by number
+        std::vector<std::pair<std::int64_t, std::int64_t>> sort; ///< by the trace's order, then by number
     };
     std::map<GroupKey, Group> groups;
     for (std::size_t first = 0; first < trace.tracks.size();) {
@@ -117,7 +117,7 @@ std::optional<std::size_t> ActivityRows::at(int y) const
 {
     if (y < 0 || y >= m_height)
         return std::nullopt;
-    // Hidden rows have no height: the last that begins at or above y is the one.
+    // Hidden rows have no height, so the last row that begins at or above y is wanted.
     const auto next =
         std::upper_bound(m_rows.begin(), m_rows.end(), y, [](int height, const Row& row) { return height < row.top; });
     auto row = static_cast<std::size_t>(next - m_rows.begin()) - 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the lanes of an imported trace stand under one another: a heading per device and per process, below it its
-// streams or threads, each as high as its slices are nested, and its counters. Groups and lanes fold. No pixel
-// across is known here, and nothing is painted.
+// The vertical layout of an imported trace: a heading per device and process, below it its streams or threads, each as
+// high as its nesting, and its counters. Groups and lanes fold. No horizontal coordinates, no painting.
 #pragma once
 
 #include "traces/store/activitystore.h"
@@ -39,7 +38,7 @@ public:
     std::optional<std::size_t> at(int y) const;
     /// The track of a lane at a height, an index into StoredActivities::tracks.
     std::optional<std::size_t> trackAt(int y) const;
-    /// Top of a track; nothing when it is folded away.
+    /// Top of a track; nothing when it is folded.
     std::optional<int> topOf(std::size_t track) const;
     std::optional<std::size_t> rowOf(std::size_t track) const;
 

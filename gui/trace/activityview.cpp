@@ -236,8 +236,8 @@ void ActivityView::mouseDoubleClickEvent(QMouseEvent* event)
         return;
     select(slice);
     const Track& track = m_trace->tracks[slice->track];
-    const Nanoseconds start = track.start[slice->slice], end = track.end[slice->slice], room = (end - start) / 4;
-    showRange(std::max<Nanoseconds>(0, start - room), end + room);
+    const Nanoseconds start = track.start[slice->slice], end = track.end[slice->slice], margin = (end - start) / 4;
+    showRange(std::max<Nanoseconds>(0, start - margin), end + margin);
 }
 
 void ActivityView::keyPressEvent(QKeyEvent* event)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An imported trace to look at: lanes of devices, streams and threads under a time ruler, at any size. Zoom, pan and
-// keys are those of the timeline; a click selects a slice, arrows lead from a launch to what it launched and along
-// those of the trace, a drag over the ruler measures. The trace is shared and never changed.
+// View of an imported trace: lanes of devices, streams and threads under a time ruler. Zoom, pan and keys as in the
+// timeline; a click selects a slice, arrows lead from a launch to its kernel and along the trace's flows, a drag over
+// the ruler measures. The trace is shared and read-only.
 #pragma once
 
 #include "gui/trace/activitypainter.h"
@@ -38,31 +38,31 @@ public:
     void zoomBy(double factor, double anchorX);
     void panBy(double pixels);
     void toggleRow(std::size_t row);         ///< folds or unfolds
-    void revealDevice(int rank, int device); ///< scrolls its lanes into sight
+    void revealDevice(int rank, int device); ///< scrolls its lanes into view
 
     std::optional<SliceId> selection() const { return m_selected; }
     void select(std::optional<SliceId> slice, bool reveal = false);
     void selectNeighbour(int direction);   ///< the next or previous slice of the track
-    void followCorrelation(int direction); ///< from a launch to what it launched or along an arrow (1), and back (-1)
+    void followCorrelation(int direction); ///< from a launch to its kernel or along a flow (1), or back (-1)
     /// The next (or previous) slice in time, from the selection on, whose name contains the text; false: there is none.
     bool find(const QString& text, int direction);
     /// Slices with other names are pale; empty: none are.
     void highlight(const QString& text);
 
-    /// What is measured; without one, what is in sight.
+    /// The measured range; none: the visible range counts.
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const { return m_range; }
     void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
-    std::pair<Nanoseconds, Nanoseconds> window() const; ///< of time in sight
+    std::pair<Nanoseconds, Nanoseconds> window() const; ///< the visible range
 
     std::optional<SliceId> sliceAt(QPoint position) const; ///< in viewport coordinates
-    QRectF rectOf(SliceId slice) const;                    ///< in viewport coordinates; empty when folded away
+    QRectF rectOf(SliceId slice) const;                    ///< in viewport coordinates; empty when folded
     QString describe(SliceId slice) const;                 ///< "sgemm, kernel, 4.2 ms from 12 ms on, stream 7 of GPU 0"
 
     QSize sizeHint() const override { return {1000, 600}; }
 
 Q_SIGNALS:
     void selectionChanged();
-    void windowChanged(); ///< time in sight, or the measured range
+    void windowChanged(); ///< the visible or the measured range
     void hovered(const QString& text);
 
 protected:
@@ -97,7 +97,7 @@ private:
     std::shared_ptr<const StoredActivities> m_trace;
     ActivityRows m_rows;
     std::unique_ptr<ActivityPainter> m_painter;
-    std::unique_ptr<class TimelinePainter> m_grounds; ///< of the look and scale last painted in
+    std::unique_ptr<class TimelinePainter> m_grounds; ///< for the look and scale of the last paint
     Nanoseconds m_total = 0;
     TimeAxis m_axis;
     std::optional<SliceId> m_selected;

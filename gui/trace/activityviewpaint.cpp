@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What ActivityView draws: the rows in sight, the selection with what it launched, and the measured range.
+// Painting of ActivityView: the visible rows, the selection with its launches, and the measured range.
 #include "gui/timeline/timelinepainter.h"
 #include "gui/trace/activityview.h"
 #include "gui/widgets/arrows.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The slices of an ActivityView: where they are, which is selected, what it is joined with, and how others are found.
+// Slices of an ActivityView: hit testing, selection, correlation and search.
 #include "gui/timeline/timelinepainter.h"
 #include "gui/trace/activityview.h"
 #include "gui/widgets/words.h"
@@ -19,7 +19,7 @@ std::optional<SliceId> ActivityView::sliceAt(QPoint position) const
     if (!index)
         return std::nullopt;
     const Track& track = m_trace->tracks[*index];
-    // What the pixel shows: its longest slice, with a pixel of mercy for the thin ones.
+    // The pixel's longest slice, within one more pixel for thin ones.
     for (const double reach : {0.5, 2.0}) {
         const auto from = static_cast<Nanoseconds>(std::floor(m_axis.timeAt(position.x() + 0.5 - reach)));
         const auto to = static_cast<Nanoseconds>(std::ceil(m_axis.timeAt(position.x() + 0.5 + reach)));
@@ -192,7 +192,7 @@ bool ActivityView::find(const QString& text, int direction)
     if (text.isEmpty())
         return false;
     const std::vector<bool> named = namesWith(text);
-    // By start, then track: every one comes once on the way through.
+    // By start, then track: a total order that visits every slice once.
     const auto keyOf = [&](SliceId s) { return std::pair(m_trace->tracks[s.track].start[s.slice], s.track); };
     std::optional<SliceId> best;
     for (std::size_t t = 0; t < m_trace->tracks.size(); ++t) {

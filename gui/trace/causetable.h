@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What made the measured step as long as it is, largest share of the makespan's error first. Choosing a row chooses the
+// Causes of the measured step's difference, largest share of the makespan's error first. Selecting a row selects the
 // blocks that the cause changed.
 #pragma once
 
@@ -14,7 +14,7 @@ class CauseTable : public QTreeWidget {
 
 public:
     explicit CauseTable(Document& document, QWidget* parent = nullptr);
-    /// The blocks of a row: a cause's own, or those whose values a link carried. In time order of the measured step.
+    /// The blocks of a row's cause, or whose values a link carried, in order of measured start.
     std::vector<Block> blocksOf(int row) const;
 
 Q_SIGNALS:

@@ -58,7 +58,7 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
     setUniformRowHeights(true);
     setFrameShape(QFrame::NoFrame);
     setIndentation(14);
-    // A single click goes to the gap: nothing else can be done with one.
+    // A single click goes to the gap.
     connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
         if (!item)
             return;
@@ -84,7 +84,7 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
     clear();
     const Theme& theme = Theme::of(*this);
     const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
-    // Where no rank has several devices the rank says enough; the column is narrow.
+    // With one device per rank the rank is enough; the column is narrow.
     std::map<int, int> devicesOf;
     for (const DeviceTime& device : times.devices)
         ++devicesOf[device.rank];

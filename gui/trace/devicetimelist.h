@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the devices of an imported trace spent a stretch of time: one row per device with the share of every cause, the
-// one that holds up the others marked, and below each its longest gaps, each a jump into the trace. Below the devices
-// stand the links between them, slowest first.
+// Time by cause of the devices of an imported trace: one row per device with shares, the straggler marked, and below it
+// its longest gaps, which link into the trace. Then the links between devices, slowest first.
 #pragma once
 
 #include "traces/analysis/devicetime.h"

@@ -18,7 +18,7 @@ ErrorTableModel::ErrorTableModel(Document& document, QObject* parent)
 
 const Comparison* ErrorTableModel::comparison() const
 {
-    // Rows name tasks of the program, which is gone when the design cannot run.
+    // Rows refer to tasks of the program, which does not exist when the design cannot run.
     return m_document.overlay() && m_document.prediction() ? &m_document.overlay()->comparison : nullptr;
 }
 
@@ -108,7 +108,7 @@ ErrorTable::ErrorTable(Document& document, QWidget* parent)
     verticalHeader()->hide();
     verticalHeader()->setDefaultSectionSize(22);
     verticalHeader()->setMinimumSectionSize(18);
-    // As wide as what is in sight needs; what is left goes to the number that the rows are sorted by.
+    // As wide as visible cells need; the rest goes to the sorted column.
     horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     horizontalHeader()->setSectionResizeMode(ErrorTableModel::ContributionColumn, QHeaderView::Stretch);
     horizontalHeader()->setResizeContentsPrecision(0);

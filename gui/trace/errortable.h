@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks by how much they made the measured step differ from the prediction, largest first, as a table
-// model over the overlay's comparison: nothing is copied, a row is read when it is painted.
+// Blocks by their difference from the prediction, largest first, as a table model over the overlay's comparison,
+// without copies.
 #pragma once
 
 #include "gui/document/document.h"

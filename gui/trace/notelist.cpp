@@ -19,7 +19,7 @@ NoteList::NoteList(std::function<TraceNote()> stretch, QWidget* parent)
     : QWidget(parent), m_stretch(std::move(stretch)), m_field(new QLineEdit(this)), m_list(new QListWidget(this)),
       m_remove(new QPushButton(tr("Remove"), this))
 {
-    m_field->setPlaceholderText(tr("Note on the measured stretch, or on what is in sight"));
+    m_field->setPlaceholderText(tr("Note on the measured or the visible range"));
     m_field->setAccessibleName(tr("New note"));
     m_list->setAccessibleName(tr("Notes"));
     m_list->setFrameShape(QFrame::NoFrame);
@@ -56,7 +56,7 @@ void NoteList::setTrace(const QString& trace)
         try {
             m_notes = readNotes(trace.toStdString());
         } catch (const Error& error) {
-            m_field->setEnabled(false); // a new note would replace what could not be read
+            m_field->setEnabled(false); // a new note would overwrite the unreadable file
             Q_EMIT failed(QString::fromUtf8(error.what()));
         }
     }

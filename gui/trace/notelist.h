@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The notes beside a trace (traces/store/notes.h): listed, chosen, written about the stretch that is measured or in
-// sight, and taken away again. Every change is in the file at once.
+// The notes of a trace (traces/store/notes.h): lists, adds for the measured or visible range, and removes. Every change
+// is saved at once.
 #pragma once
 
 #include "traces/store/notes.h"
@@ -19,7 +19,7 @@ class NoteList : public QWidget {
     Q_OBJECT
 
 public:
-    /// `stretch`: what a new note is about; its text is not looked at.
+    /// `stretch`: the range of a new note; its text is ignored.
     explicit NoteList(std::function<TraceNote()> stretch, QWidget* parent = nullptr);
 
     /// Reads the notes of a trace; an empty name: none, and none can be written.

@@ -45,7 +45,7 @@ bool isNumber(const QueryValue& value)
     return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
 }
 
-/// A first question for a table: its rows, or what takes longest in it, by name where numbers stand for names.
+/// An initial query for a table: its rows, or the longest entries, with names joined in.
 QString questionFor(const TableShape& table)
 {
     const auto has = [&](const std::string& column) {
@@ -113,7 +113,7 @@ QueryWindow::QueryWindow(QWidget* parent)
     resize(1040, 640);
 }
 
-/// Where a statement is written, a plain Return is a new line.
+/// In the statement field a plain Return is a new line.
 void QueryWindow::keyPressEvent(QKeyEvent* event)
 {
     if (event->modifiers().testFlag(Qt::ControlModifier)
@@ -267,7 +267,7 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     }
     m_rows->horizontalHeader()->setResizeContentsPrecision(50);
     m_rows->resizeColumnsToContents();
-    constexpr int widest = 360; // a name of a kernel would push everything else out of sight
+    constexpr int widest = 360; // kernel names would hide the other columns
     for (int c = 0; c < m_rows->columnCount(); ++c)
         m_rows->setColumnWidth(c, std::min(widest, m_rows->columnWidth(c)));
     m_state->setText(result.cut ? tr("the first %1 rows, %2 ms; a LIMIT or a narrower question shows others")

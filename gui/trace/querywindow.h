@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// SQL over an open trace: its tables and columns at the left, the statement above, the rows below. A statement runs in
-// the background and can be stopped; nothing can be changed by one (traces/store/query.h).
+// SQL over an open trace: its tables and columns at the left, the statement above, the rows below. Statements run in
+// the background, can be stopped, and are read-only (traces/store/query.h).
 #pragma once
 
 #include "traces/store/query.h"

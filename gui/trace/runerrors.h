@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prediction against the recorded run that is laid over it: which of its steps, what made it longer or shorter in one
-// sentence, the summary in four lines, and below the causes, the blocks that made the difference, and the notes people
-// made.
+// Prediction against the overlaid run: the step, a verdict in one sentence, a summary in four lines, then causes,
+// blocks by error, and notes.
 #pragma once
 
 #include "gui/document/document.h"
@@ -35,7 +34,7 @@ public:
     QComboBox* stepPicker() const { return m_step; }
     const FactList& facts() const { return *m_facts; }
     QString verdict() const;
-    /// What a new note is about: the range that is measured in the timeline, or else what is in sight.
+    /// The range of a new note: the measured range of the timeline, else the visible one.
     void setStretch(std::function<std::pair<Nanoseconds, Nanoseconds>()> stretch) { m_stretch = std::move(stretch); }
 
 Q_SIGNALS:

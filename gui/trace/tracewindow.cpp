@@ -43,7 +43,7 @@ namespace pipewright {
 
 namespace {
 
-/// Where the import of a file is kept: the same file, unchanged, has the same place.
+/// The cache path of a file's import; the same for an unchanged file.
 QString cacheOf(const QString& path, const QString& folder)
 {
     const QFileInfo file(path);
@@ -92,7 +92,7 @@ TraceWindow::TraceWindow(QWidget* parent)
 {
     setWindowTitle(tr("Trace"));
     makePanel(this);
-    m_worker.setMaxThreadCount(2); // adding up must not wait for an opening that was cancelled
+    m_worker.setMaxThreadCount(2); // summing must not wait for a cancelled opening
     m_later.setSingleShot(true);
     m_later.setInterval(60);
     build();
@@ -202,7 +202,7 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
     connect(add(tr("Whole"), tr("Show all of the trace (0)")), &QPushButton::clicked, m_view, &ActivityView::showAll);
     connect(add(tr("SQL…"), tr("Ask the trace with SQL (Ctrl+Shift+Q)")), &QPushButton::clicked, this,
             &TraceWindow::showQuery);
-    connect(add(tr("Picture…"), tr("What is in sight, as PNG (Ctrl+E)")), &QPushButton::clicked, this,
+    connect(add(tr("Picture…"), tr("The visible range as PNG (Ctrl+E)")), &QPushButton::clicked, this,
             &TraceWindow::exportPicture);
     connect(add(tr("Report…"), tr("All of it as one HTML page: pictures, numbers, causes, notes (Ctrl+Shift+E)")),
             &QPushButton::clicked, this, &TraceWindow::exportReport);
@@ -224,7 +224,7 @@ void TraceWindow::addShortcuts()
     on(Qt::CTRL | Qt::SHIFT | Qt::Key_E, [this] { exportReport(); });
     on(Qt::CTRL | Qt::SHIFT | Qt::Key_Q, [this] { showQuery(); });
     on(QKeySequence::Close, [this] { close(); });
-    if (parentWidget()) // beside a designer it has the designer's own action
+    if (parentWidget()) // beside a designer, its action is used
         return;
     on(Qt::CTRL | Qt::Key_T, [this] {
         const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
@@ -281,7 +281,7 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             const bool foreign = isForeignTrace(path);
             if (foreign && !holdsActivities(cache))
                 importTraces({path}, cache, true, progress.part(0, 0.9));
-            releaseFreedMemory(); // importing takes several times what looking takes
+            releaseFreedMemory(); // importing needs several times the memory of viewing
             const std::string& store = foreign ? cache : path;
             Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};
             opened.trace =
@@ -425,7 +425,7 @@ void TraceWindow::changeEvent(QEvent* event)
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange) {
         showSelection();
-        m_timesOf.reset(); // its colours are the theme's
+        m_timesOf.reset(); // its colours depend on the theme
         if (m_opened.trace)
             m_later.start();
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A recording of another tool, opened: its lanes, what its devices' time went to and which of them holds up the others,
-// what is selected, and what the stretch in sight or measured adds up to, by name and by lane. Steps are picked from a
-// list; stretches carry notes. Opening and adding up happen in the background; opening shows how far it is and can be
-// cancelled. What the import had to leave out is said in the window.
+// An imported trace: its lanes, the devices' time by cause with the straggler, the selection, and totals of the visible
+// or measured range by name and lane. Steps are chosen from a list; ranges carry notes. Opening and summing run in the
+// background; opening shows progress and can be cancelled. Records skipped by the import are reported.
 #pragma once
 
 #include "traces/analysis/activitysummary.h"
@@ -40,13 +39,13 @@ public:
     explicit TraceWindow(QWidget* parent = nullptr);
     ~TraceWindow() override;
 
-    /// Whether a file is one for this window: another tool's trace, imported already or not.
+    /// True for another tool's trace, imported already or not.
     static bool opens(const QString& path);
-    /// In the background; opened() or failed() follows. What is not imported yet is imported into `cacheFolder` first
-    /// and found there the next time.
+    /// In the background; opened() or failed() follows. A file that is not imported yet is imported into `cacheFolder`,
+    /// where it is reused.
     void open(const QString& path, const QString& cacheFolder = {});
     void cancel();
-    bool exportTo(const QString& path); ///< .png of what is in sight; false (after saying so) when it cannot be written
+    bool exportTo(const QString& path); ///< .png of the visible range; false after reporting a failure
 
     /// A report of the whole trace as one HTML page, in the background; reported() follows.
     void reportTo(const QString& path);
@@ -64,7 +63,7 @@ public:
     FactList& facts() { return *m_facts; }
     QPushButton* cancelButton() const { return m_cancel; }
     QString state() const;
-    bool isSummed() const { return !m_summing; } ///< the tables are those of what is in sight
+    bool isSummed() const { return !m_summing; } ///< the tables match the visible range
 
 Q_SIGNALS:
     void opened();
@@ -78,7 +77,7 @@ protected:
 private:
     void build();
     QWidget* buildSide();
-    /// What the worker read: the trace, the file that holds it, and who launched what.
+    /// The worker's result: the trace, its file, and the launches.
     struct Opened {
         QString path, store;
         std::shared_ptr<const StoredActivities> trace;
@@ -91,10 +90,10 @@ private:
     void showTimes(const DeviceTimes& times);
     std::pair<Nanoseconds, Nanoseconds> explained() const; ///< the measured range, or else all of the trace
     void showSelection();
-    void sumUp(); ///< of what is in sight or measured
+    void sumUp(); ///< of the visible or measured range
     void fill(const ActivitySummary& summary);
     void findNext(int direction);
-    QString besideTrace(const QString& suffix) const; ///< a name for what is exported
+    QString besideTrace(const QString& suffix) const; ///< a file name for exports
     void exportPicture();
     void exportReport();
 
@@ -105,13 +104,13 @@ private:
     NoteList* m_notes;
     QueryWindow* m_query = nullptr;
     Opened m_opened;
-    std::optional<std::pair<Nanoseconds, Nanoseconds>> m_timesOf; ///< what the devices' times are shown of
+    std::optional<std::pair<Nanoseconds, Nanoseconds>> m_timesOf; ///< the range of the shown device times
     QLineEdit* m_search;
     QProgressBar* m_progress;
     QPushButton* m_cancel;
     QLabel* m_title;
     QLabel* m_state;
-    QString m_size; ///< of the trace, in words; the state while nothing else is to be said
+    QString m_size; ///< of the trace, in words; shown when there is no other state
     QLabel* m_report;
     QLabel* m_stretch;
     FactList* m_facts;
@@ -121,7 +120,7 @@ private:
     ActivitySummary m_summary;
     std::vector<TraceStep> m_steps;
     bool m_summing = false;
-    QTimer m_later; ///< a zoom is many small steps; they are added up once
+    QTimer m_later; ///< delays summing until zooming pauses
     QThreadPool m_worker;
     std::atomic<int> m_opening{0}, m_request{0};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What stands beside the lanes of a TraceWindow: where the time went, the selection, and the sums.
+// The side panels of a TraceWindow: time by cause, selection, and totals.
 #include "gui/trace/tracewindow.h"
 
 #include "gui/trace/activityview.h"
@@ -23,7 +23,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::size_t mostNames = 500; ///< longer tables tell nobody more
+constexpr std::size_t mostNames = 500; ///< longer tables are of no use
 
 class ActivityRow : public QTreeWidgetItem {
 public:
@@ -151,10 +151,10 @@ void TraceWindow::sumUp()
 {
     const int request = ++m_request;
     const auto [from, to] = m_view->range().value_or(m_view->window());
-    // The devices' times are of what is measured, not of what is in sight: looking closer changes no reason.
+    // The devices' times are of the measured range, independent of zoom.
     const auto whole = explained();
     const bool times = m_timesOf != whole && m_opened.launches;
-    // The view keeps its trace until the next one; the copy of the pointer keeps it until this is done.
+    // The shared pointer keeps the trace until this work ends.
     m_worker.start([this, request, trace = m_view->sharedTrace(), launches = m_opened.launches, from = from, to = to,
                     whole, times] {
         const auto stopped = [&] { return m_request != request; };
@@ -191,7 +191,7 @@ void TraceWindow::fill(const ActivitySummary& summary)
     m_stretch->setText(
         m_view->range()
             ? tr("the measured %1").arg(durationText(summary.to - summary.from))
-            : tr("the %1 in sight; drag over the ruler to measure less").arg(durationText(summary.to - summary.from)));
+            : tr("the visible %1; drag over the ruler to measure less").arg(durationText(summary.to - summary.from)));
     for (QTreeWidget* table : {m_names, m_lanes}) {
         table->setSortingEnabled(false);
         table->clear();
@@ -222,7 +222,7 @@ void TraceWindow::fill(const ActivitySummary& summary)
     m_names->setSortingEnabled(true);
     m_names->sortByColumn(2, Qt::DescendingOrder);
     for (QTreeWidget* table : {m_names, m_lanes})
-        table->header()->setSortIndicatorShown(false); // it would lie over the captions
+        table->header()->setSortIndicatorShown(false); // it would cover the captions
     m_lanes->setSortingEnabled(true);
     m_lanes->sortByColumn(3, Qt::DescendingOrder);
     m_summing = false;

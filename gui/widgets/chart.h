@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The only file that knows Qt Charts (deprecated upstream since 6.10, slow past a few points per pixel).
-// A Chart is a bare plot: no legend, no title, no axis text; its plot area is set to the pixel, and what else
-// there is to see is painted over it. For what stands still: replacing a series costs milliseconds, so what
-// follows a drag (MemoryPanel, BubblePanel) paints itself.
+// A Chart is a bare plot without legend, title and axis text; its plot area is set to the pixel, and captions are
+// painted over it. For static content: replacing a series costs milliseconds, so panels that follow a drag
+// (MemoryPanel, BubblePanel) paint themselves.
 #pragma once
 
 #include <QColor>

@@ -40,7 +40,7 @@ void FactList::setFacts(const std::vector<Fact>& facts)
         const bool used = i < facts.size();
         m_rows[i].name->setVisible(used);
         m_rows[i].value->setVisible(used);
-        // Every label that is told something has its panel laid out anew, and a drag tells it at every move.
+        // Setting a label's text causes a new layout, which is too slow at every move of a drag.
         if (!used || (i < before.size() && before[i] == facts[i]))
             continue;
         const Fact& fact = facts[i];
@@ -69,7 +69,7 @@ void FactList::changeEvent(QEvent* event)
     QWidget::changeEvent(event);
     if (event->type() != QEvent::PaletteChange)
         return;
-    // Later, since the labels are given the new style sheet after this widget.
+    // Deferred, as the labels get the new style sheet after this widget.
     QTimer::singleShot(0, this, [this] {
         for (std::size_t i = 0; i < m_facts.size(); ++i)
             setTone(m_rows[i].value, m_facts[i].tone);

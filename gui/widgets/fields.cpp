@@ -10,14 +10,14 @@
 namespace pipewright {
 namespace {
 
-constexpr int twinWidth = 92;
+constexpr int fieldWidth = 92;
 constexpr qsizetype longestExact = 10; // characters that fit
 
 /// "18.522 ms", the exact one with the space of the rounded ones.
 QString fieldText(Nanoseconds time)
 {
     if (time == 0)
-        return QStringLiteral("0 ms"); // exactly 0 ns, which nobody would say
+        return QStringLiteral("0 ms"); // instead of 0 ns
     QString text = QString::fromStdString(exactDuration(time));
     const auto unit = std::find_if(text.cbegin(), text.cend(), [](QChar c) { return c.isLetter(); });
     text.insert(unit - text.cbegin(), QLatin1Char(' '));
@@ -29,12 +29,12 @@ void setUp(QAbstractSpinBox& field, const QString& name, const QString& tip)
     field.setFont(Theme::numbers(TextSize::Small));
     field.setKeyboardTracking(false);
     field.setButtonSymbols(QAbstractSpinBox::NoButtons);
-    field.setFixedWidth(twinWidth);
+    field.setFixedWidth(fieldWidth);
     field.setAccessibleName(name);
     field.setToolTip(tip);
 }
 
-/// Escape takes back what is typed and not taken yet; true when there was something.
+/// Escape reverts an unfinished entry; true when there was one.
 template<typename Spin>
 bool takesBack(Spin& field, const QLineEdit& edit, QKeyEvent& event)
 {
@@ -79,7 +79,7 @@ void ShareField::keyPressEvent(QKeyEvent* event)
 TimeField::TimeField(const QString& name, const QString& tip, QWidget* parent) : QLineEdit(parent)
 {
     setFont(Theme::numbers(TextSize::Small));
-    setFixedWidth(twinWidth);
+    setFixedWidth(fieldWidth);
     setAccessibleName(name);
     setToolTip(tip);
     connect(this, &QLineEdit::editingFinished, this, &TimeField::finish);
@@ -90,7 +90,7 @@ void TimeField::setTime(std::optional<Nanoseconds> time)
     m_shown = time ? fieldText(*time) : QString();
     if (text() != m_shown)
         setText(m_shown);
-    setCursorPosition(0); // what stands in front counts most
+    setCursorPosition(0); // show the leading digits
 }
 
 void TimeField::keyPressEvent(QKeyEvent* event)
@@ -115,7 +115,7 @@ void TimeField::finish()
             time = parseDuration(typed.toStdString(), accessibleName().toStdString());
     } catch (const Error& error) {
         if (!hasFocus())
-            setText(m_shown); // nobody is there any more to put it right
+            setText(m_shown); // the user has left the field
         Q_EMIT refused(error.diagnostics());
         return;
     }

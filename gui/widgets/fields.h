@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The fields that are numeric twins of drags. All take what is typed when it is finished (Return, Tab, an arrow key)
-// and not before; Escape puts back what stood there.
+// Number fields for edits that can also be made by dragging. An entry takes effect when finished (Return, Tab, an arrow
+// key); Escape reverts it.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -46,7 +46,7 @@ public:
 
 Q_SIGNALS:
     void entered(std::optional<pipewright::Nanoseconds> time); ///< none: the field was emptied
-    void refused(const pipewright::Diagnostics& why);          ///< none: what was wrong is taken back
+    void refused(const pipewright::Diagnostics& why);          ///< none: the invalid entry was reverted
 
 protected:
     void keyPressEvent(QKeyEvent* event) override;

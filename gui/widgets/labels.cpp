@@ -9,8 +9,8 @@ namespace pipewright {
 
 namespace {
 
-/// Its text can be selected while the cursor is over it. A label that can always lays out a whole document at every
-/// change and at every look at its size: a sixth of a frame while a drag changes all numbers of the window.
+/// Its text is selectable only under the cursor. A selectable label lays out a document at every change and size query,
+/// which takes a sixth of a frame during a drag.
 class NumberLabel : public QLabel {
 public:
     using QLabel::QLabel;
@@ -83,8 +83,8 @@ QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
 
 void setTone(QLabel* label, Tone tone)
 {
-    // Good and bad borrow roles that a label has no other use for; everything else is in the palette already.
-    // The application's look, not the label's: while the look is being switched, the label still has the old one.
+    // Good and bad use palette roles that labels do not need otherwise. The application's palette: during a theme
+    // change the label still has the old one.
     const Theme& theme = Theme::of(QApplication::palette());
     QPalette palette;
     switch (tone) {

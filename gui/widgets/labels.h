@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The few kinds of text a panel is made of, so that every panel sets them alike: headings in small dim
-// capitals, captions in the dim colour, numbers in the monospaced face. Colours come from palette roles,
-// so labels follow a change of theme without being told.
+// The text styles of panels: headings in small dim capitals, captions in the dim colour, numbers in a monospaced font.
+// Colours come from palette roles, so labels follow theme changes automatically.
 #pragma once
 
 #include "gui/widgets/theme.h"
@@ -15,8 +14,7 @@ class QFrame;
 
 namespace pipewright {
 
-/// A label that may wrap, and remembers how high it is at a width: whenever any label of a panel changes, the layout
-/// asks all that wrap, and each lays out its text to tell.
+/// A wrapping label that caches its height for a width, as the layout asks every wrapping label whenever one changes.
 class Paragraph : public QLabel {
 public:
     using QLabel::QLabel;

@@ -10,7 +10,7 @@ class QPagedPaintDevice;
 
 namespace pipewright {
 
-/// Writes whole or not at all. Throws Error when the file cannot be written, see core/base/outputfile.h.
+/// Atomic. Throws Error when the file cannot be written, see core/base/outputfile.h.
 void writePng(const QImage& image, const std::string& path, bool overwrite);
 /// The same; throws Error also when the SVG cannot be read or its size is beyond 16384 pixels a side.
 void svgToPng(const std::string& svg, const std::string& path, bool overwrite = true);

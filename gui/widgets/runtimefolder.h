@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Qt wants a private folder per login session and complains where nobody made one (containers, services,
-// plain ssh). This makes the one that Qt would fall back to, before Qt asks.
+// Qt needs a private runtime folder and warns where there is none (containers, services, plain ssh). This creates Qt's
+// fallback folder beforehand.
 #pragma once
 
 namespace pipewright {

@@ -101,7 +101,7 @@ QString name(const QColor& color)
     return color.name(color.alpha() < 255 ? QColor::HexArgb : QColor::HexRgb);
 }
 
-// Only what the palette cannot say: radii, hairlines, flat controls. Colours come from the tokens.
+// What the palette cannot express: radii, hairlines, flat controls. Colours come from the tokens.
 QString styleSheet(const Theme& theme)
 {
     const QColor hover = theme.isDark ? theme.control.lighter(118) : theme.control.darker(104);
@@ -202,7 +202,7 @@ const Theme& Theme::of(const QPalette& palette)
 
 const Theme& Theme::of(const QWidget&)
 {
-    // While the theme changes a widget is told before those in it: their own palettes are still the old ones then.
+    // During a theme change a widget is updated before its children, whose palettes are still old.
     return of(QApplication::palette());
 }
 

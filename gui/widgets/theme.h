@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The one table of colours, fonts and sizes per look, dark and light; those of the operations are the pictures'
-// (core/exchange/picturetheme.h). No other file of the window spells a colour. A widget asks Theme::of(*this) whenever
-// it paints and repaints on QEvent::PaletteChange, so the look is switched at run time by Theme::apply() alone, and
-// nothing has to be told which one is in force.
+// (core/exchange/picturetheme.h). No other file of the window names a colour. Widgets call Theme::of(*this) when
+// painting and repaint on QEvent::PaletteChange, so Theme::apply() alone switches the look at run time.
 #pragma once
 
 #include <QColor>
@@ -27,7 +26,7 @@ struct Theme {
     QColor background; ///< first surface: behind the lanes and charts
     QColor panel;      ///< second surface: side panels, bars, dialogs
     QColor control;    ///< buttons, selected rows and cards on a panel
-    QColor lane;       ///< a lane's own ground, barely above the background
+    QColor lane;       ///< a lane's background, slightly lighter
     QColor hairline;   ///< every line that separates
     QColor text, dim;  ///< words and numbers; headings and captions
     QColor accent;     ///< selection, focus, the one primary action
@@ -43,7 +42,7 @@ struct Theme {
     std::array<QColor, opCount> fills; ///< by Op
 
     const QColor& fill(Op op) const { return fills[indexOf(op)]; }
-    /// Every second stage of a device is paler, so that the chunks of a device can be told apart.
+    /// Every second stage of a device is paler, to distinguish its chunks.
     QColor fill(Op op, int chunk) const;
 
     static constexpr int blockRadius = 3;
@@ -51,8 +50,8 @@ struct Theme {
 
     static const Theme& dark();
     static const Theme& light();
-    /// The look that a palette belongs to: dark when its window is darker than its text. Also how the
-    /// system's preference is read at start (Qt 6.4 has no colour scheme hint).
+    /// The look that a palette belongs to: dark when its window is darker than its text. Also how the system's
+    /// preference is read at start (Qt 6.4 has no colour scheme hint).
     static const Theme& of(const QPalette& palette);
     static const Theme& of(const QWidget& widget);
 

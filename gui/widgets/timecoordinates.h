@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Time <-> pixels, as pure functions. A TimeAxis says which time lies at a plot's left edge and how much
-// time one pixel shows; everything that shares time (lanes, memory, bubbles) computes x with the same
-// axis and so lines up to the pixel. Times become doubles only relative to the axis' start; a double
-// holds whole nanoseconds exactly for 104 days, longer than any duration that units.h reads.
+// Time <-> pixels, as pure functions. A TimeAxis says which time lies at a plot's left edge and how much time one pixel
+// shows; lanes, memory and bubbles compute x with the same axis and so align to the pixel. Times become doubles only
+// relative to the axis' start; a double holds whole nanoseconds exactly for 104 days, longer than any duration that
+// units.h reads.
 #pragma once
 
 #include "core/base/units.h"
@@ -38,8 +38,8 @@ inline TimeAxis fitted(TimeAxis axis, double from, double to, int marginPixels =
     return axis;
 }
 
-/// Keeps the view over [0, total]: no zooming out beyond a fitted whole, no scrolling past either end
-/// by more than the margin.
+/// Keeps the view over [0, total]: no zooming out beyond a fitted whole, no scrolling past either end by more than the
+/// margin.
 inline TimeAxis clamped(TimeAxis axis, double total, int marginPixels = 0)
 {
     const TimeAxis whole = fitted(axis, 0, total, marginPixels);
@@ -81,9 +81,9 @@ inline double tickStep(const TimeAxis& axis, double minPixels)
     return 10 * decade;
 }
 
-/// The pixel columns [first, last) that [start, end) covers on the axis' grid of `scale` device pixels per
-/// pixel, in device pixels; at least one column, so that nothing vanishes. Neighbouring intervals that
-/// share a time share the column boundary.
+/// The pixel columns [first, last) that [start, end) covers on the axis' grid of `scale` device pixels per pixel, in
+/// device pixels; at least one column, so that nothing vanishes. Neighbouring intervals that share a time share the
+/// column boundary.
 ///
 /// Asked for every block of every frame, hence without the library call that std::floor is on older processors.
 inline std::pair<int, int> columns(const TimeAxis& axis, double start, double end, double scale = 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table of values with units, some of which can be edited in place: F2, Return or a double click begins,
-// Return commits, Escape takes back. The table only reports the wanted text; its owner reads it, changes the
-// document, and sets the rows anew.
+// A table of values with units, some of which can be edited in place: F2, Return or a double click begins, Return
+// commits, Escape takes back. The table only reports the entered text; its owner parses it, changes the document, and
+// refreshes the rows.
 #pragma once
 
 #include <QTableWidget>

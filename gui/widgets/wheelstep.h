@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a turn of the wheel or a swipe means over lanes and time, in every view alike: Ctrl zooms at the cursor, Shift
+// The meaning of wheel and swipe events over lanes and time, equal in all views: Ctrl zooms at the cursor, Shift
 // or a sideways movement pans, else the lanes scroll.
 #pragma once
 

@@ -60,7 +60,7 @@ QString percentText(double share)
 
 QString multipleText(double value)
 {
-    // Big ones need no decimals, and have no room for them.
+    // Large values are shown without decimals.
     return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral(" ×");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the panels write things: one way to name a block, to write a share, and to write a difference.
-// Units always, differences signed (with a real minus sign), no trailing noise. Pure functions.
+// Text formats of the panels: names of blocks, shares, differences. Always with units; differences are signed (with a
+// real minus sign). Pure functions.
 #pragma once
 
 #include "core/design/design.h"

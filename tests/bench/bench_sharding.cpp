@@ -87,7 +87,7 @@ void measured(benchmark::State& state, const TensorGraph& graph)
     cluster.link = {"wire", 200'000, 5e5};
     const Machine machine = machineOf(cluster);
     const ShardingPlan plan = planSharding(graph, machine);
-    const auto others = commonWays(graph, machine, {});
+    const auto others = commonStrategies(graph, machine, {});
     const LeafValues leaves = randomLeaves(graph, 1);
     std::vector<MeasuredStrategy> ways;
     for (auto _ : state)

@@ -29,8 +29,8 @@ class BlockEditsTest : public QObject {
 private Q_SLOTS:
     void everyFormIsOfAFamilyAndHasNoConflict()
     {
-        QVERIFY(blockForms().size() >= 10);
-        for (const BlockForm& form : blockForms()) {
+        QVERIFY(publishedBlocks().size() >= 10);
+        for (const PublishedBlock& form : publishedBlocks()) {
             QVERIFY(findFamily(form.family));
             QCOMPARE(form.title, findFamily(form.family)->title);
             for (int p = 1; p <= 9; ++p) {
@@ -72,7 +72,7 @@ private Q_SLOTS:
         std::mt19937 random(7);
         int faulty = 0, good = 0;
         for (int round = 0; round < 600; ++round) {
-            const auto& form = blockForms()[random() % blockForms().size()];
+            const auto& form = publishedBlocks()[random() % publishedBlocks().size()];
             BuildingBlock block = *blockOfFamily(form.family, 1 + int(random() % 5), 4);
             for (unsigned edits = random() % 3; edits > 0; --edits) {
                 const int pass = int(random() % block.passes.size());
@@ -89,7 +89,7 @@ private Q_SLOTS:
 
     void theFirstFreeStartHasItsDataAndMeetsNothing()
     {
-        for (const BlockForm& form : blockForms()) {
+        for (const PublishedBlock& form : publishedBlocks()) {
             const BuildingBlock block = *blockOfFamily(form.family, 4, 8);
             for (int pass = 0; pass < int(block.passes.size()); ++pass) {
                 const int start = firstFreeStart(block, pass);

@@ -466,9 +466,9 @@ private slots:
         row("0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n",
             "s.csv:1: error: cell 6 (0WAIT_SEND_F0): there is no 0SEND_F0 to wait for");
         row("0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,1WAIT_REDUCE_GRAD\n",
-            "s.csv:1: error: cell 6 (0REDUCE_GRAD): 1REDUCE_GRAD is still under way");
+            "s.csv:1: error: cell 6 (0REDUCE_GRAD): 1REDUCE_GRAD is still in flight");
         row("0F0,1F0,1B0,1REDUCE_GRAD,0WAIT_REDUCE_GRAD,0B0\n",
-            "s.csv:1: error: cell 5 (0WAIT_REDUCE_GRAD): this reduction is not under way");
+            "s.csv:1: error: cell 5 (0WAIT_REDUCE_GRAD): this reduction is not in flight");
         row("0F0,1F0,1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0B0,0REDUCE_GRAD\n",
             "s.csv:1: error: cell 7 (0REDUCE_GRAD): is never waited for");
         row("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_"

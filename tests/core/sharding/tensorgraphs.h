@@ -123,9 +123,9 @@ public:
                 m_order.push_back(t);
         }
         for (const int node : m_order) {
-            auto& ways = m_ways.emplace_back();
+            auto& strategies = m_strategies.emplace_back();
             for (const Triple& triple : theory.triplesOf(node))
-                ways.push_back({&triple, priceOf(triple.charges)});
+                strategies.push_back({&triple, priceOf(triple.charges)});
         }
     }
     double cheapest() { return from(0, Held(tensors(), 0)); }
@@ -137,7 +137,7 @@ private:
         Bits from, to;
         double price;
     };
-    struct Way {
+    struct Strategy {
         const Triple* triple;
         double price;
     };
@@ -170,9 +170,9 @@ private:
             return known->second;
         double best = std::numeric_limits<double>::infinity();
         const int node = m_order[position];
-        for (const Way& way : m_ways[position]) {
-            const Bits result = bit(node, way.triple->result);
-            supply(node, *way.triple, 0, held, way.price, [&](const Held& supplied, double cost) {
+        for (const Strategy& strategy : m_strategies[position]) {
+            const Bits result = bit(node, strategy.triple->result);
+            supply(node, *strategy.triple, 0, held, strategy.price, [&](const Held& supplied, double cost) {
                 Held next = supplied;
                 next[node] |= result;
                 best = std::min(best, cost + from(position + 1, std::move(next)));
@@ -243,7 +243,7 @@ private:
 
     const Theory& m_theory;
     std::vector<int> m_order;
-    std::vector<std::vector<Way>> m_ways; ///< per position
+    std::vector<std::vector<Strategy>> m_strategies; ///< per position
     std::vector<std::vector<Relation>> m_relations;
     std::vector<std::vector<PricedStep>> m_steps;
     std::vector<std::map<Bits, std::map<Bits, double>>> m_reached;

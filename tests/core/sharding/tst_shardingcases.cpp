@@ -149,7 +149,7 @@ private Q_SLOTS:
         PlanOptions even;
         even.ratios = {{0.5, 0.5}};
         COMPARE_SECONDS(planSharding(graph, machine, even).cost, 576.0);
-        COMPARE_SECONDS(commonWays(graph, machine, {}).back().cost, 416.0);
+        COMPARE_SECONDS(commonStrategies(graph, machine, {}).back().cost, 416.0);
     }
 
     void twoLayersWithoutReductionSplitsAreDataParallel()

@@ -488,7 +488,7 @@ private Q_SLOTS:
         const SingleRun single = runSingle(model.graph, leaves);
         runAndCompare(Theory(model.graph, machine, plan.ratios), plan.program, leaves, single);
         int compared = 0;
-        for (const Alternative& way : commonWays(model.graph, machine, {})) {
+        for (const Alternative& way : commonStrategies(model.graph, machine, {})) {
             runAndCompare(Theory(model.graph, machine, way.ratios), way.program, leaves, single);
             // By more than the tenth that prediction and measurement may differ by.
             QVERIFY2(

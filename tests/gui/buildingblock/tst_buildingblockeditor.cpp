@@ -24,16 +24,16 @@ namespace {
 
 struct Fixture {
     Document document;
-    std::unique_ptr<BlockEditor> editor;
+    std::unique_ptr<BuildingBlockEditor> editor;
 
     explicit Fixture(const char* family = "zb-h1")
     {
         document.reset(pipewright::testing::design(family));
-        editor = std::make_unique<BlockEditor>(document);
+        editor = std::make_unique<BuildingBlockEditor>(document);
         editor->show();
         (void)QTest::qWaitForWindowActive(editor.get());
     }
-    BlockGrid& grid() { return editor->grid(); }
+    BuildingBlockGrid& grid() { return editor->grid(); }
     int pass(Op op, int stage)
     {
         const BuildingBlock& block = grid().shown();
@@ -75,7 +75,7 @@ struct Fixture {
 
 } // namespace
 
-class TestBlockEditor : public QObject {
+class TestBuildingBlockEditor : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
@@ -171,7 +171,7 @@ private Q_SLOTS:
     void theLastStageOfADeviceStays()
     {
         Fixture fixture;
-        QSignalSpy refused(&fixture.grid(), &BlockGrid::refused);
+        QSignalSpy refused(&fixture.grid(), &BuildingBlockGrid::refused);
         fixture.grid().selectPass(fixture.pass(Op::F, 2));
         QTest::keyClick(&fixture.grid(), Qt::Key_Down, Qt::AltModifier);
         QCOMPARE(refused.count(), 1);
@@ -227,12 +227,12 @@ private Q_SLOTS:
     {
         Document document;
         document.reset(pipewright::testing::design("v-half"));
-        BlockPreview preview(document);
+        BuildingBlockPreview preview(document);
         preview.resize(220, 130);
         preview.show();
         QCOMPARE(preview.caption().left(11), QStringLiteral("interval 6 "));
         QVERIFY(preview.caption().endsWith(QStringLiteral("bound 3.0 ×")));
-        QSignalSpy opened(&preview, &BlockPreview::opened);
+        QSignalSpy opened(&preview, &BuildingBlockPreview::opened);
         QWidget* picture = nullptr;
         for (QWidget* child : preview.findChildren<QWidget*>())
             if (child->accessibleName() == QLatin1String("Edit the building block"))
@@ -248,5 +248,5 @@ private Q_SLOTS:
     }
 };
 
-PIPEWRIGHT_TEST(TestBlockEditor, QApplication)
+PIPEWRIGHT_TEST(TestBuildingBlockEditor, QApplication)
 #include "tst_buildingblockeditor.moc"

@@ -78,7 +78,7 @@ private Q_SLOTS:
             QTest::keyClick(window, key, modifiers);
         };
         press(Qt::Key_B, Qt::ControlModifier);
-        QVERIFY(fixture.window->blockEditor() && fixture.window->blockEditor()->isVisible());
+        QVERIFY(fixture.window->buildingBlockEditor() && fixture.window->buildingBlockEditor()->isVisible());
         press(Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
         QVERIFY(fixture.window->compareWindow() && fixture.window->compareWindow()->isVisible());
         press(Qt::Key_T, Qt::ControlModifier | Qt::ShiftModifier);
@@ -102,7 +102,7 @@ private Q_SLOTS:
         QTest::keyClick(fixture.window->modelWindow(), Qt::Key_H, Qt::ControlModifier);
         QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
         fixture.window->windowActions().buildingBlock->trigger();
-        QVERIFY(!fixture.window->blockEditor()->actions().contains(fixture.window->windowActions().undo));
+        QVERIFY(!fixture.window->buildingBlockEditor()->actions().contains(fixture.window->windowActions().undo));
     }
 
     void shortcutsAreUniqueAndEveryActionHasATip()

@@ -130,7 +130,7 @@ private Q_SLOTS:
         const Design design = twoDevices();
         const Prediction prediction = predict(design);
         // F1.0 waits for F0.0 (1 ms) and the way (0.5 ms).
-        const auto answers = explain(design, prediction, {Op::F, 1, 0, 0});
+        const auto answers = explainBlock(design, prediction, {Op::F, 1, 0, 0});
         QVERIFY(answers);
         QCOMPARE(answers->start, Nanoseconds(1'500'000));
         QCOMPARE(answers->idleBefore, Nanoseconds(1'500'000));
@@ -143,29 +143,29 @@ private Q_SLOTS:
     {
         const Design design = twoDevices();
         const Prediction prediction = predict(design);
-        const auto answers = explain(design, prediction, {Op::B, 1, 0, 0});
+        const auto answers = explainBlock(design, prediction, {Op::B, 1, 0, 0});
         QVERIFY(answers);
         QCOMPARE(answers->idleBefore, Nanoseconds(0));
         QVERIFY(!answers->waitsFor);
         QVERIFY2(answers->why.contains(QLatin1String("F1.0")), qPrintable(answers->why));
-        QVERIFY(!explain(design, prediction, {Op::W, 1, 0, 0}));
+        QVERIFY(!explainBlock(design, prediction, {Op::W, 1, 0, 0}));
     }
 
     void resultsThatTravelAreListedWithTheirDevice()
     {
         const Design design = twoDevices();
         const Prediction prediction = predict(design);
-        const auto forward = explain(design, prediction, {Op::F, 0, 0, 0});
+        const auto forward = explainBlock(design, prediction, {Op::F, 0, 0, 0});
         QCOMPARE(forward->feeds.size(), std::size_t(1));
         QCOMPARE(forward->feeds[0].device, 1);
-        QVERIFY(explain(design, prediction, {Op::B, 0, 1, 0})->feeds.empty());
+        QVERIFY(explainBlock(design, prediction, {Op::B, 0, 1, 0})->feeds.empty());
     }
 
     void pinsAreNamedAsTheCause()
     {
         Design design = twoDevices();
         design.schedule.pins.push_back({{Op::F, 0, 1, 0}, 5'000'000});
-        const auto answers = explain(design, predict(design), {Op::F, 0, 1, 0});
+        const auto answers = explainBlock(design, predict(design), {Op::F, 0, 1, 0});
         QCOMPARE(answers->idleBefore, Nanoseconds(4'000'000));
         QVERIFY2(answers->why.contains(QLatin1String("pinned")), qPrintable(answers->why));
     }

@@ -79,7 +79,7 @@ private Q_SLOTS:
         QVERIFY(f.window->flow().rows() > 4);
         for (int row = 0; row < f.window->flow().rows(); ++row)
             QVERIFY(!f.window->flow().rowText(row).isEmpty());
-        QVERIFY(f.window->ways()->topLevelItemCount() >= 3);
+        QVERIFY(f.window->strategies()->topLevelItemCount() >= 3);
         QVERIFY(f.window->prediction().contains(QStringLiteral("best")));
         // The half as fast member, listed second, gets the smaller part.
         const std::vector<double> shares = f.window->sliders().shares();
@@ -118,9 +118,9 @@ private Q_SLOTS:
     {
         Fixture f(smallDesign());
         QVERIFY(f.ended);
-        const int last = f.window->ways()->topLevelItemCount() - 1;
+        const int last = f.window->strategies()->topLevelItemCount() - 1;
         const QString best = f.window->prediction();
-        f.window->ways()->setCurrentItem(f.window->ways()->topLevelItem(last));
+        f.window->strategies()->setCurrentItem(f.window->strategies()->topLevelItem(last));
         QVERIFY(f.window->flow().rows() > 0);
         QVERIFY(f.window->prediction() != best);
     }

@@ -271,9 +271,9 @@ private Q_SLOTS:
         QTest::keyClick(from, Qt::Key_Return);
         QVERIFY(!stage.view->range() && !from->isVisible());
         // By key: over what is in sight, which has fields of its own; then to the fields.
-        auto* begin = inspector.named<QLineEdit>("Start of what is in sight");
+        auto* begin = inspector.named<QLineEdit>("Start of the visible range");
         type(begin, "20ms");
-        type(inspector.named<QLineEdit>("End of what is in sight"), "60ms");
+        type(inspector.named<QLineEdit>("End of the visible range"), "60ms");
         QCOMPARE(stage.view->sight(), between(40, 120));
         stage.view->action(QStringLiteral("measureByNumbers"))->trigger();
         QCOMPARE(range(), between(40, 120));
