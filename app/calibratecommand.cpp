@@ -73,7 +73,7 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
     const auto change = [](Nanoseconds from, Nanoseconds to) {
         return from == to ? formatDuration(to) : fmt::format("{} -> {}", formatDuration(from), formatDuration(to));
     };
-    Table table({"stage", "forward", "input gradient", "weight gradient", "full backward", "update"});
+    TextTable table({"stage", "forward", "input gradient", "weight gradient", "full backward", "update"});
     for (std::size_t stage = 0; stage < after.costs.stages.size(); ++stage) {
         const StageCosts& a = before.costs.stages[stage];
         const StageCosts& b = after.costs.stages[stage];

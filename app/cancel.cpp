@@ -7,7 +7,7 @@ namespace pipewright::app {
 
 namespace {
 
-// A signal handler can reach nothing else than what has a fixed address.
+// A signal handler can only reach objects of static lifetime.
 std::atomic<bool> cancelRequested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 

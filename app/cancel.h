@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a person ends long work: the first Ctrl-C (or a terminate signal) asks it to end, a second one ends the process
-// as usual.
+// Cancellation of long work: the first Ctrl-C (or terminate signal) requests its end, a second one ends the process.
 #pragma once
 
 #include <atomic>

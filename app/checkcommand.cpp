@@ -65,7 +65,7 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::
 
 void addCheckCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("check", "Says what is wrong with a design: dependencies, duplicates, memory, deadlock");
+    Command command = line.add("check", "Checks a design: dependencies, duplicates, memory, deadlock");
     const auto options = std::make_shared<CheckOptions>(command);
     command.onCall([options, &exitCode] {
         const LocatedDesign located = readLocatedDesign(options->file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The commands of the program: each function adds one to the command line, with its options and what runs
-// when it is called. A command returns by leaving an exit code in `exitCode`, or throws: Error for bad input
-// (2), Finding for a design or comparison that is at fault (1).
+// The commands of the program: each function adds one to the command line, with its options and what runs when it is
+// called. A command returns by leaving an exit code in `exitCode`, or throws: Error for bad input (2), Finding for a
+// design or comparison that is at fault (1).
 #pragma once
 
 #include "app/commandline.h"
@@ -21,7 +21,7 @@ inline constexpr int exitSuccess = 0;
 inline constexpr int exitFinding = 1;
 inline constexpr int exitBadInput = 2;
 
-/// What was asked for was looked at, and is at fault.
+/// The input was examined and found faulty.
 class Finding : public Error {
 public:
     using Error::Error;

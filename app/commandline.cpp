@@ -117,7 +117,7 @@ CommandLine::Outcome CommandLine::parse(int argc, char** argv)
     try {
         m_app->parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        // Help and version are errors to the parser and success to a person.
+        // Help and version are errors of the parser, but successful outcomes.
         return m_app->exit(error) == 0 ? Outcome::Informed : Outcome::BadUsage;
     }
     return m_app->get_subcommands().empty() ? Outcome::NoCommand : Outcome::Called;

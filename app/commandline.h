@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The command line: commands, their options, and what runs when one is called. Only commandline.cpp knows the library
-// that parses it (CLI11), whose headers take longer to compile than a command does.
+// The command line: commands, their options, and what runs when one is called. Only commandline.cpp includes the parser
+// (CLI11), whose headers take longer to compile than a command.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class CommandOption {
 public:
     explicit CommandOption(CLI::Option* option = nullptr) : m_option(option) {}
     CommandOption& required();
-    CommandOption& typeName(const std::string& name); ///< what stands for its value in the help
+    CommandOption& typeName(const std::string& name); ///< the placeholder of its value in the help
     CommandOption& delimiter(char separator);         ///< between several values in one word
     CommandOption& range(int least, int most);
     bool given() const;
@@ -29,7 +29,7 @@ private:
     CLI::Option* m_option;
 };
 
-/// A command, or a group of its options. A handle: copies are the same command, which its CommandLine owns.
+/// A command, or a group of its options. A handle: copies refer to the same command, owned by its CommandLine.
 class Command {
 public:
     explicit Command(CLI::App* app) : m_app(app) {}
@@ -56,12 +56,12 @@ public:
     CommandLine(const std::string& program, const std::string& meaning, const std::string& version);
     ~CommandLine();
 
-    Command withoutCommand(); ///< takes what is given when no command is called
+    Command withoutCommand(); ///< takes the arguments when no command is called
     Command add(const std::string& name, const std::string& meaning);
     std::vector<std::string> commandNames() const;
 
     enum class Outcome { Called, NoCommand, Informed, BadUsage };
-    /// Runs the command that is called. Informed and BadUsage: the help, the version or the mistake has been printed.
+    /// Runs the called command. Informed and BadUsage: help, version or the fault has been printed.
     Outcome parse(int argc, char** argv);
 
 private:

@@ -62,7 +62,7 @@ void print(const Program& program, const Comparison& comparison, const std::stri
 {
     fmt::print("{}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
                formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
-    Table devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
+    TextTable devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
         devices.addRow({std::to_string(device), formatDuration(d.predictedBusy), formatDuration(d.measuredBusy),
@@ -79,7 +79,7 @@ void print(const Program& program, const Comparison& comparison, const std::stri
         return;
     fmt::print("\nblocks furthest from their prediction:\n");
     constexpr std::size_t shown = 5;
-    Table blocks({"block", "device", "duration error", "measured - predicted"});
+    TextTable blocks({"block", "device", "duration error", "measured - predicted"});
     for (std::size_t i = 0; i < std::min(shown, comparison.blocks.size()); ++i) {
         const Comparison::BlockError& block = comparison.blocks[i];
         blocks.addRow({program.label(block.task), std::to_string(program.tasks[block.task].device),
@@ -89,7 +89,7 @@ void print(const Program& program, const Comparison& comparison, const std::stri
     blocks.print();
 }
 
-/// The measured timeline; a trace of another program is a comparison that failed, not a bad file.
+/// The measured timeline; a trace of another program is a finding, not bad input.
 StepChoice::Chosen measuredStep(const TraceReader& trace, const Program& program, const StepChoice& step)
 {
     try {
@@ -112,7 +112,7 @@ int compareFiles(const CompareOptions& options)
 {
     if (!options.picture.empty())
         checkPictureName(options.picture, options.force);
-    (void)options.step.number(); // a word that is no step is bad usage, not a finding
+    (void)options.step.number(); // an invalid step is bad usage, not a finding
     const LocatedDesign located = readLocatedDesign(options.file);
     const TraceReader trace(options.trace);
     const Prediction prediction = predictOrFind(located);
@@ -132,7 +132,7 @@ int compareFiles(const CompareOptions& options)
         printJson(object);
     } else {
         print(prediction.program, comparison, chosen.name);
-        fmt::print("\nwhat the difference comes from (more: pipewright explain):\n");
+        fmt::print("\ncauses of the difference (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
         printCauses(prediction.program, explanation, causesShown);
         app::print(lengths);

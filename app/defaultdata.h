@@ -7,8 +7,8 @@
 
 namespace pipewright::app {
 
-/// What a model is trained on when nobody says: text that every build from source has, the program's own; else, and
-/// for classifiers, nothing, which stands for what is built in.
+/// The default training data: in builds from source the program's own text; else, and for classifiers, empty, which
+/// means the built-in data.
 std::string defaultData(const Design& design);
 
 } // namespace pipewright::app

@@ -17,7 +17,7 @@ bool isSet(const char* variable)
 
 } // namespace
 
-// Qt ends the process when it finds no screen, so that is looked at before.
+// Qt aborts without a screen, so that is checked first.
 int openDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
     if (!isSet("DISPLAY") && !isSet("WAYLAND_DISPLAY") && !isSet("QT_QPA_PLATFORM"))

@@ -51,10 +51,10 @@ HostDevice lookAtHost()
     return host;
 }
 
-/// A design that was named, held against the GPUs of this machine.
+/// The named design, matched against the GPUs of this machine.
 struct Mapping {
     LocatedDesign located;
-    Diagnostics diagnostics; ///< why its devices cannot have the GPUs that it names
+    Diagnostics diagnostics; ///< why its devices cannot use the named GPUs
 };
 
 std::optional<Mapping> mappingOf(const std::string& file, const CudaStatus& cuda)
@@ -116,9 +116,9 @@ void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<M
                host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
     printCuda(cuda);
     if (mapping && !cuda.table)
-        fmt::print("           {}: without a GPU here, it was not looked at\n", mapping->located.source);
+        fmt::print("           {}: not checked, as there is no GPU here\n", mapping->located.source);
     else if (mapping && !hasErrors(mapping->diagnostics))
-        fmt::print("           {}: its {} devices have their place here\n", mapping->located.source,
+        fmt::print("           {}: its {} devices fit here\n", mapping->located.source,
                    mapping->located.design.schedule.devices());
     const std::string whyNoMpi = whyNoRanks();
     fmt::print("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
@@ -140,10 +140,10 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
 
 void addDevicesCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("devices", "What can run here, and the reason for what cannot");
+    Command command = line.add("devices", "Lists the backends that can run here, and why others cannot");
     const auto json = std::make_shared<bool>(false);
     const auto file = std::make_shared<std::string>();
-    command.option("file", *file, "a design: also says whether its devices can have the GPUs that it names")
+    command.option("file", *file, "a design: also check whether its devices can use the GPUs that it names")
         .typeName("FILE");
     command.flag("--json", *json, "print one JSON object");
     command.onCall([json, file, &exitCode] {

@@ -79,7 +79,7 @@ Json toJson(const DeviceTimes& times)
 void print(const DeviceTimes& times)
 {
     const Nanoseconds whole = times.to - times.from;
-    Table table(
+    TextTable table(
         {"device", "computing", "communication", "copies", "host gap", "launching", "waiting", "communication hidden"});
     for (const DeviceTime& device : times.devices) {
         std::vector<std::string> cells{device.name};
@@ -91,9 +91,9 @@ void print(const DeviceTimes& times)
     }
     table.print();
     if (!times.links.empty()) {
-        // What moves begins when the last of those concerned has come; until then the others wait for it.
+        // A transfer's own time begins when the last participant arrives.
         fmt::print("\n");
-        Table links({"moved", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"});
+        TextTable links({"moved", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"});
         for (const LinkTime& link : times.links)
             links.addRow({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
                           fmt::format("{:.2f}", link.slowness()), formatDuration(link.excess),
@@ -125,7 +125,7 @@ void print(const std::vector<AchievedRate>& rates)
     if (rates.empty())
         return;
     fmt::print("\n");
-    Table table({"achieved", "count", "rate", "best", "ceiling", "share"});
+    TextTable table({"achieved", "count", "rate", "best", "ceiling", "share"});
     for (const AchievedRate& rate : rates)
         table.addRow({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
                       rateText(rate.best, rate.flops),
@@ -154,7 +154,7 @@ void explainActivities(const std::string& path, int step, bool json)
             object["steps"].push_back(std::move(entry));
         }
         object["rates"] = toJson(rates);
-        // Names may hold bytes that are no UTF-8.
+        // Names may hold invalid UTF-8.
         fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
@@ -162,7 +162,7 @@ void explainActivities(const std::string& path, int step, bool json)
     print(times);
     if (step < 0 && !steps.empty()) {
         fmt::print("\n");
-        Table table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
+        TextTable table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
         for (const TraceStep& s : steps) {
             const DeviceTimes of = deviceTimes(trace, launches, s.start, s.end);
             std::vector<std::string> cells{s.name, formatDuration(s.end - s.start)};

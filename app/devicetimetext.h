@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the devices of another tool's trace spent their time (traces/analysis/devicetime.h), and how fast a run was
-// against its ceilings (traces/analysis/achievedrates.h), as text for people and as JSON.
+// Device time by cause (traces/analysis/devicetime.h) and achieved rates (traces/analysis/achievedrates.h) as text and
+// as JSON.
 #pragma once
 
 #include "app/command.h"

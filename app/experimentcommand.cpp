@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `experiment`: trains several designs on the same data from the same weights and compares what comes of it; or,
-// with --toy, works a small model's weights through by hand, update by update, in double precision.
+// `experiment`: trains several designs on the same data from the same weights and compares the results; or, with --toy,
+// computes a small model's weights update by update in double precision.
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/defaultdata.h"
@@ -32,7 +32,7 @@ struct Options {
         command.option("files", files, "designs to compare").required().typeName("FILE");
         command.option("--steps", steps, "updates (100)").typeName("N");
         command.option("--seeds", seeds, "seeds 1 to K (1)").typeName("K");
-        command.option("--data", data, "text to train on, or a folder of files to tell apart (the program's own)")
+        command.option("--data", data, "text to train on, or a folder of files to classify (the program's own)")
             .typeName("PATH");
         rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)").typeName("X");
         momentumOption =
@@ -129,7 +129,7 @@ void runToys(const Options& given)
         if (given.json)
             continue;
         fmt::print("{}\n", file);
-        Table table({"stage", "weight after each update"});
+        TextTable table({"stage", "weight after each update"});
         for (std::size_t stage = 0; stage < run.weights.size(); ++stage) {
             std::string text;
             for (const double weight : run.weights[stage])
@@ -149,11 +149,11 @@ std::string spread(const Spread& value, int seeds)
     return seeds > 1 ? fmt::format("{:.4f} ({:.4f})", value.mean, value.range) : fmt::format("{:.4f}", value.mean);
 }
 
-/// A row per design: means over the seeds, and in brackets how far they spread.
+/// A row per design: means over the seeds, with their range in brackets.
 void printTable(const std::vector<ExperimentRun>& runs)
 {
-    Table table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits",
-                 "updates/s", "peak memory", "staleness", "copies"});
+    TextTable table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits",
+                     "updates/s", "peak memory", "staleness", "copies"});
     for (const ExperimentSummary& line : summarise(runs))
         table.addRow({line.name, line.rule, line.optimizer, spread(line.finalLoss, line.seeds),
                       spread(line.heldBackLoss, line.seeds), spread(line.heldBackAccuracy, line.seeds),
@@ -214,7 +214,7 @@ void show(ProgressPrinter& printer, const ExperimentProgress& now, Nanoseconds s
         });
 }
 
-/// What --json says of it, without the losses.
+/// The run as JSON, without the losses.
 void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
 {
     if (!printer.writesJson())
@@ -279,7 +279,7 @@ int runTraining(const Options& given)
     if (!experiment.cancelled)
         return exitSuccess;
     printDiagnostics({{Severity::Error, "experiment",
-                       fmt::format("cancelled: {} of {} runs are finished and kept, the one under way is dropped",
+                       fmt::format("cancelled: {} of {} runs are finished and kept, the current one is dropped",
                                    experiment.runs.size(), experiment.planned),
                        "run it again for the rest"}});
     return exitFinding;

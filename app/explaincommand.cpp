@@ -109,7 +109,7 @@ int run(const ExplainOptions& options)
 
 void addExplainCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("explain", "Says why a measured step took as long as it did");
+    Command command = line.add("explain", "Explains why a measured step took as long as it did");
     const auto options = std::make_shared<ExplainOptions>(command);
     command.onCall([options, &exitCode] { exitCode = run(*options); });
 }

@@ -90,7 +90,7 @@ Json toJson(const Program& program, const Explanation& explanation)
 
 void printCauses(const Program& program, const Explanation& explanation, std::size_t most)
 {
-    Table table({"cause", "in the makespan", "in all tasks", "largest"});
+    TextTable table({"cause", "in the makespan", "in all tasks", "largest"});
     std::size_t shown = 0;
     for (const Cause& cause : explanation.causes)
         if (shown < most && (cause.contribution != 0 || shown == 0)) {
@@ -112,8 +112,8 @@ void print(const Program& program, const Explanation& explanation)
     constexpr std::size_t causesShown = 8;
     printCauses(program, explanation, causesShown);
     fmt::print("\n");
-    Table devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
-                   "transfers overlapped", "slowness"});
+    TextTable devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
+                       "transfers overlapped", "slowness"});
     for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
         const DeviceExplanation& e = explanation.devices[d];
         devices.addRow({std::to_string(d), formatDuration(e.computing), formatDuration(e.warmUp),

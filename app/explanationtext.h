@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An explanation (traces/analysis/explanation.h) as text for people and as JSON; shared by `explain` and `compare`.
+// An explanation (traces/analysis/explanation.h) as text and as JSON; used by `explain` and `compare`.
 #pragma once
 
 #include "app/command.h"

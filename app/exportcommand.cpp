@@ -44,7 +44,7 @@ struct ExportCommandOptions {
     bool force = false, json = false;
 };
 
-/// The trace is FILE itself when it is one, else that of --trace, laid over the design FILE.
+/// The trace is FILE itself if it is one, else --trace overlaid on the design FILE.
 std::string reportText(const ExportCommandOptions& options)
 {
     const bool bare = options.trace.empty();
@@ -86,7 +86,7 @@ void run(const ExportCommandOptions& options)
     }
     const ExportFormat& format = exportFormat(options.to);
     const LocatedDesign located = readLocatedDesign(options.file);
-    const Prediction prediction = predictOrFind(located); // an invalid design is a finding, whatever the format
+    const Prediction prediction = predictOrFind(located); // an invalid design is a finding in all formats
     ExportOptions exportOptions;
     exportOptions.csv =
         options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;

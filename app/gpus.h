@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The part of `run --backend cuda` that is about this machine: its GPUs, the libraries, and which device runs where.
+// Machine-specific parts of `run --backend cuda`: GPUs, libraries, and the mapping of devices.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -22,8 +22,8 @@ struct GpuChoice {
     Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
 };
 
-/// For a design of that many devices. Throws Error, with what is missing, when this machine cannot run designs on GPUs,
-/// or has not those that the design names; what is doubtful is added to `notes`. Nothing is started yet.
+/// For a design of that many devices. Throws Error naming what is missing to run on GPUs, or on the GPUs that the
+/// design names; warnings are added to `notes`. Starts nothing yet.
 std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice, int devices,
                                                                  Diagnostics& notes);
 

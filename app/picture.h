@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design's timeline as a picture file, with a recorded one under it when there is a trace.
+// A design's timeline as a picture file, with the measured one below it when there is a trace.
 #pragma once
 
 #include "core/exchange/timelinepicture.h"
@@ -8,8 +8,8 @@
 
 namespace pipewright::app {
 
-/// Throws Error when the name ends in neither .svg nor .png, or in .png and this build has no Qt: called
-/// before long work, so that nobody waits for a picture that cannot be written.
+/// Throws Error when the name ends in neither .svg nor .png, or in .png and this build has no Qt: call it before long
+/// work.
 void checkPictureName(const std::string& path, bool overwrite);
 
 /// Throws Error when the file exists and `overwrite` is false.

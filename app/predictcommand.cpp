@@ -96,7 +96,7 @@ void print(const Design& design, const Prediction& prediction)
                percent(metrics.rateSpan));
     fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
                percent(metrics.ratioIdeal));
-    Table table({"device", "busy", "idle", "span", "activations", "peak memory"});
+    TextTable table({"device", "busy", "idle", "span", "activations", "peak memory"});
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
         table.addRow({std::to_string(device), formatDuration(d.busy), formatDuration(d.idle), formatDuration(d.span),
@@ -106,7 +106,7 @@ void print(const Design& design, const Prediction& prediction)
     if (!program.versioned())
         return;
     fmt::print("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
-    Table weights({"stage", "updates", "staleness", "mean", "predicted F", "B", "versions", "copies", "in flight"});
+    TextTable weights({"stage", "updates", "staleness", "mean", "predicted F", "B", "versions", "copies", "in flight"});
     for (const StageWeights& stage : weightReport(program))
         weights.addRow({std::to_string(stage.stage), std::to_string(stage.updates), std::to_string(stage.staleness),
                         fmt::format("{:.3g}", stage.meanStaleness), std::to_string(stage.forwardSteps),

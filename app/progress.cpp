@@ -40,7 +40,7 @@ void ProgressPrinter::show(double fraction, const Text& beside, const Text& obje
     constexpr int width = 30;
     const int full = std::clamp(static_cast<int>(fraction * width), 0, width);
     const std::string line = fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", width - full, beside());
-    // Blanks take away the end of a longer line before it, in a file as on a terminal.
+    // Blanks overwrite the end of a longer previous line.
     fmt::print(stderr, "\r{:<{}}", line, std::max(m_drawn, line.size()));
     m_drawn = line.size();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How far long work is, on standard error: a bar that redraws its line on a terminal, or one JSON object per line for
-// programs. Into a file or a pipe nothing is printed unless asked for. What a line says is up to the command.
+// Progress of long work on standard error: a bar on a terminal, or one JSON object per line for programs. Nothing is
+// printed into a file or pipe by default. The command provides the text.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ public:
     ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
     using Text = std::function<std::string()>;
-    /// `fraction` of the work is done. Only one of the two texts is made: `beside` for people, to the right of the bar;
-    /// `object` for programs, in JSON.
+    /// `fraction` of the work is done. Only one of the two texts is made: `beside`, to the right of the bar, or
+    /// `object`, in JSON.
     void show(double fraction, const Text& beside, const Text& object);
     bool writesJson() const { return m_style == Style::Json; }
     void writeLine(const std::string& object); ///< for programs only
@@ -29,7 +29,7 @@ private:
     enum class Style { Silent, Bar, Json };
 
     Style m_style = Style::Silent;
-    std::size_t m_drawn = 0; ///< length of the bar's line as it stands
+    std::size_t m_drawn = 0; ///< length of the bar's current line
 };
 
 } // namespace pipewright::app

@@ -86,11 +86,11 @@ void run(const QueryOptions& options)
                 cells.push_back(jsonOf(value));
             object["rows"].push_back(std::move(cells));
         }
-        // Names may hold bytes that are no UTF-8.
+        // Names may hold invalid UTF-8.
         fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
-    Table table(result.columns);
+    TextTable table(result.columns);
     for (const auto& row : result.rows) {
         std::vector<std::string> cells;
         for (const QueryValue& value : row)
@@ -106,7 +106,7 @@ void run(const QueryOptions& options)
 
 void addQueryCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("query", "Asks a trace with SQL, or shows its tables");
+    Command command = line.add("query", "Queries a trace with SQL, or shows its tables");
     const auto options = std::make_shared<QueryOptions>(command);
     command.onCall([options, &exitCode] {
         run(*options);

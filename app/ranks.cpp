@@ -31,7 +31,7 @@ std::string launcher()
     return findLauncher(path ? path : "");
 }
 
-/// As it was given to this process, with the program by its full path.
+/// This process's command line, with the program's full path.
 std::vector<std::string> ownCommand()
 {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -55,7 +55,7 @@ std::vector<std::string> ownCommand()
     for (std::string& word : words)
         arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    // mpirun is told to let survivors speak, and then calls every end a good one: rank 0 leaves its own verdict.
+    // mpirun lets surviving ranks finish and then always returns success, so rank 0 writes the exit code to a file.
     char verdict[] = "/tmp/pipewright-XXXXXX";
     if (const int file = mkstemp(verdict); file >= 0)
         close(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The part of `run --backend mpi` that is about processes: which one this is, and starting them.
+// Processes of `run --backend mpi`: starting them, and this process's rank.
 #pragma once
 
 #include "executor/mpi/launch.h"
@@ -14,15 +14,15 @@ namespace pipewright::app {
 
 RankEnvironment ownRank();
 
-/// Makes this process's part, of the mesh that connects it with the others.
+/// Makes this process's part of the backend from the mesh that connects it with the others.
 using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>;
 
-/// What makes this process's part of the backend. Started plainly, the program starts mpirun with `devices` of
-/// itself and ends as rank 0 does; this does not return. Throws Error when there is no MPI to do that with.
+/// A factory of this process's part of the backend. Outside mpirun it starts mpirun with `devices` processes, exits
+/// with rank 0's code and does not return. Throws Error without MPI.
 std::function<std::unique_ptr<Backend>(int devices)>
 rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create);
 
-/// For the process that started the ranks; does nothing anywhere but on rank 0.
+/// Passes the exit code to the process that started the ranks; only on rank 0.
 void leaveVerdict(int exitCode);
 
 /// Why this machine cannot run one process per device, or empty.

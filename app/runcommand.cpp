@@ -42,24 +42,22 @@ struct RunCommandOptions {
         command.flag("--force", force, "replace the trace if it exists");
         command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
             .typeName("MATHS");
-        command.flag("--synthetic", synthetic,
-                     "blocks that burn the design's times and hold its bytes, without a model");
+        command.flag("--synthetic", synthetic, "blocks that only take the design's times and bytes, without a model");
         command.option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
         command.option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)").typeName("X");
         command
             .option("--device-memory", deviceMemory,
-                    "what each device may hold, with all that is kept beside its buffers (as much as there is)")
+                    "memory limit of each device, overhead included (all of its memory)")
             .typeName("SIZE");
         command
             .option("--inject", faults,
-                    "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                    "inject a fault: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
                     "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
         command.option("--data", data, "text to train on (the program's own sources)").typeName("PATH");
         command.option("--seed", seed, "of parameters and data order").typeName("N");
-        command.option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
-            .typeName("TRANSPORT");
+        command.option("--transport", transport, "rendezvous, or eager:K with K sends in flight").typeName("TRANSPORT");
         command.option("--deadline", deadline, "give up after so long without progress (30s)").typeName("T");
         command.flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
         command.flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
@@ -68,7 +66,7 @@ struct RunCommandOptions {
                     "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
                     "processes always)")
             .typeName("LINK");
-        command.option("--cuda-libraries", libraries, "where cuBLASLt, NCCL and CUPTI are looked for first")
+        command.option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, NCCL and CUPTI")
             .typeName("FOLDER");
         command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
         command.flag("--graphs", graphs, "on GPUs: blocks are captured once and launched as CUDA graphs");
@@ -171,7 +169,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     return options;
 }
 
-/// The largest of each part of what devices keep beside their buffers, without the parts that are nothing anywhere.
+/// The largest value over devices of each kind of memory outside the buffers, without kinds that are 0.
 std::string keptParts(const std::vector<HeldMemory>& devices)
 {
     constexpr std::pair<Bytes HeldMemory::*, const char*> parts[] = {{&HeldMemory::maths, "for their maths"},
@@ -193,7 +191,7 @@ void print(const RunResult& result)
 {
     fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
                result.backend);
-    Table table({"device", "peak", "predicted peak", "predicted overhead", "predicted total", "allocated"});
+    TextTable table({"device", "peak", "predicted peak", "predicted overhead", "predicted total", "allocated"});
     bool exact = !result.cancelled;
     for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
         const HeldMemory& memory = result.memory[device];
@@ -204,7 +202,7 @@ void print(const RunResult& result)
     table.print();
     const std::string parts = keptParts(result.memory);
     if (!parts.empty())
-        fmt::print("overhead: memory that a device keeps beside its buffers, at most {}\n", parts);
+        fmt::print("overhead: memory of a device outside its buffers, at most {}\n", parts);
     if (exact)
         fmt::print("every device allocated exactly as many bytes as were predicted before the run\n");
     fmt::print("\n");
@@ -269,7 +267,7 @@ int runDesign(const RunCommandOptions& given)
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, options.deadline};
-    if (several) // whether there are GPUs at all is known before any process is started
+    if (several) // check for GPUs before starting processes
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
                                                     given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));
     options.data = given.data.empty() ? defaultData(located.design) : given.data;
@@ -282,7 +280,7 @@ int runDesign(const RunCommandOptions& given)
     try {
         result = runReporting(located.design, options, ranks.rank == 0 ? given.progress : "none");
     } catch (const Error& error) {
-        // Everyone knows; one says it, unless just that one is gone.
+        // All ranks know the error; rank 0 prints it, or all do when rank 0 is gone.
         if (ranks.rank == 0 || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
             throw;
         return exitBadInput;

@@ -193,7 +193,7 @@ void print(const SearchResult& result, const SearchCommandOptions& given)
     fmt::print("{}\n", given.output);
 }
 
-/// The file's name and line in front of what is wrong.
+/// Adds the file's name and line to errors.
 template<typename Work>
 auto locating(const LocatedDesign& located, Work work)
 {
@@ -221,7 +221,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     if (!std::filesystem::is_directory(folder))
         throw Error(given.output, "is no folder and cannot be made one", "name a folder for the designs");
     Json object{{"folder", given.output}, {"objective", given.objective}, {"points", Json::array()}};
-    Table table({"limit", given.objective, "bound", "gap", "proved", "design"});
+    TextTable table({"limit", given.objective, "bound", "gap", "proved", "design"});
     for (const ParetoPoint& point :
          locating(located, [&] { return searchFrontOf(located.design, options, from, to, given.points); })) {
         Json entry{{"memory_limit", fmt::format("{:.4g}x", point.factor)}};
@@ -287,7 +287,7 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
                                         {"bound_ns", trial.bound}});
         printJson(object);
     } else {
-        Table table({"placement", given.objective, "bound", "layers per stage", "devices"});
+        TextTable table({"placement", given.objective, "bound", "layers per stage", "devices"});
         for (const PartitionTrial& trial : found.trials)
             table.addRow({std::string(nameOf(trial.shape)), formatDuration(trial.value), formatDuration(trial.bound),
                           fmt::format("{}", fmt::join(trial.layersPerStage, " ")),
@@ -356,7 +356,7 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
                                         {"best_ns", trial.value ? Json(*trial.value) : Json()}});
         printJson(object);
     } else {
-        Table table({"backward", "recomputed stages", given.objective});
+        TextTable table({"backward", "recomputed stages", given.objective});
         for (const VariantTrial& trial : found.trials)
             table.addRow({std::string(styleName(trial.backward)),
                           trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),

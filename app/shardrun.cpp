@@ -17,7 +17,7 @@ namespace {
 using namespace pipewright::sharding;
 
 constexpr double mostElements = 5e8, longestRun = 600;
-constexpr double gpuTolerance = 5e-4; // its sums are made in another order than the host's
+constexpr double gpuTolerance = 5e-4; // it sums in another order than the host
 
 void refuseLarge(const GraphFile& file, int devices, const char* option)
 {
@@ -36,13 +36,13 @@ ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardingPl
 {
     refuseLarge(file, machine.devices(), "--run");
     double predicted = plan.cost;
-    for (const Alternative& way : common)
-        predicted += way.cost;
+    for (const Alternative& strategy : common)
+        predicted += strategy.cost;
     if (!backend && predicted * steps > longestRun)
-        throw Error(
-            "--run",
-            fmt::format("{} steps of every way would take {}", steps, formatDuration(toNanoseconds(predicted * steps))),
-            "give the devices of the cluster higher rates, or run fewer steps");
+        throw Error("--run",
+                    fmt::format("{} steps of every strategy would take {}", steps,
+                                formatDuration(toNanoseconds(predicted * steps))),
+                    "give the devices of the cluster higher rates, or run fewer steps");
     try {
         const Theory theory(file.graph, machine, plan.ratios);
         const LeafValues leaves = randomLeaves(file.graph, 1);
@@ -54,7 +54,7 @@ ShardRun runPlan(const GraphFile& file, const Machine& machine, const ShardingPl
         options.tolerance = backend ? gpuTolerance : options.tolerance;
         run.backend = backend ? backend->name() : "host";
         run.checked = runProgram(theory, plan.program, leaves, options);
-        run.ways = measureWays(file.graph, machine, plan, common, leaves, steps, backend);
+        run.strategies = measureWays(file.graph, machine, plan, common, leaves, steps, backend);
         return run;
     } catch (const Error& error) {
         throw Error(file.locate(error.diagnostics()));
@@ -69,21 +69,21 @@ Json toJson(const ShardRun& run)
     object["verified_gradients"] = run.checked.verifiedGradients;
     object["largest_error"] = run.checked.largestError;
     object["failed"] = run.checked.failures.size();
-    object["predicted_ns"] = toNanoseconds(run.ways.front().predicted);
-    const auto steps = [](const MeasuredStrategy& way) {
+    object["predicted_ns"] = toNanoseconds(run.strategies.front().predicted);
+    const auto steps = [](const MeasuredStrategy& strategy) {
         Json list = Json::array();
-        for (const double step : way.stepSeconds)
+        for (const double step : strategy.stepSeconds)
             list.push_back(toNanoseconds(step));
         return list;
     };
-    object["step_ns"] = steps(run.ways.front());
+    object["step_ns"] = steps(run.strategies.front());
     object["ways"] = Json::array();
-    for (const MeasuredStrategy& way : run.ways)
-        object["ways"].push_back({{"name", way.name},
-                                  {"predicted_ns", toNanoseconds(way.predicted)},
-                                  {"measured_ns", toNanoseconds(way.median())},
-                                  {"error", way.error()},
-                                  {"step_ns", steps(way)}});
+    for (const MeasuredStrategy& strategy : run.strategies)
+        object["ways"].push_back({{"name", strategy.name},
+                                  {"predicted_ns", toNanoseconds(strategy.predicted)},
+                                  {"measured_ns", toNanoseconds(strategy.median())},
+                                  {"error", strategy.error()},
+                                  {"step_ns", steps(strategy)}});
     return object;
 }
 
@@ -93,10 +93,10 @@ void print(const ShardRun& run)
                run.checked.loss, run.single.loss, gradientError(run.checked, run.single));
     fmt::print("checked   {} properties and {} gradients, off by {:.1e} at most\n\n", run.checked.verified,
                run.checked.verifiedGradients, run.checked.largestError);
-    Table table({"measured", "step", "predicted", "error"});
-    for (const MeasuredStrategy& way : run.ways)
-        table.addRow({way.name, formatDuration(toNanoseconds(way.median())),
-                      formatDuration(toNanoseconds(way.predicted)), signedPercent(way.error())});
+    TextTable table({"measured", "step", "predicted", "error"});
+    for (const MeasuredStrategy& strategy : run.strategies)
+        table.addRow({strategy.name, formatDuration(toNanoseconds(strategy.median())),
+                      formatDuration(toNanoseconds(strategy.predicted)), signedPercent(strategy.error())});
     table.print();
 }
 
@@ -128,7 +128,7 @@ void calibrateShares(GraphFile file, Backend& backend, const std::string& path, 
     }
     for (std::size_t d = 0; d < times.rates.size(); ++d)
         fmt::print("device {}  {:.3g} FLOP/s\n", d, times.rates[d]);
-    Table table({"collective", "latency", "bandwidth"});
+    TextTable table({"collective", "latency", "bandwidth"});
     for (const auto& [kind, spec] : file.cluster.collectives)
         table.addRow({std::string(nameOf(kind)), formatDuration(spec.latency), formatBandwidth(spec.bandwidth)});
     table.print();

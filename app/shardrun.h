@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What `shard --run` and `shard --calibrate` do: run programs on the host or on GPUs and say how it went.
+// `shard --run` and `shard --calibrate`: run programs on the host or on GPUs and report the results.
 #pragma once
 
 #include "app/command.h"
@@ -14,19 +14,19 @@ namespace pipewright::app {
 struct ShardRun {
     sharding::SingleRun single;
     sharding::ShardingRun checked;
-    std::vector<sharding::MeasuredStrategy> ways; ///< the plan, then the common ways
+    std::vector<sharding::MeasuredStrategy> strategies; ///< the plan, then the common strategies
     std::string backend;
     bool passed() const { return checked.failures.empty() && sharding::gradientError(checked, single) < 1e-3; }
 };
 
-/// Checked without waiting for emulated devices, then timed without checks: on the host at the rates of the file's
-/// devices, on `backend` as fast as it is. Throws Error.
+/// Checks without emulated delays, then times without checks: on the host at the rates of the file's devices, on
+/// `backend` at its own speed. Throws Error.
 ShardRun runPlan(const GraphFile& file, const sharding::Machine& machine, const sharding::ShardingPlan& plan,
                  const std::vector<sharding::Alternative>& common, int steps, Backend* backend);
 Json toJson(const ShardRun& run);
 void print(const ShardRun& run);
 
-/// Measures the backend's devices, as many as the file's cluster has, and writes the file with what came out.
+/// Measures as many of the backend's devices as the file's cluster has, and writes the file with the results.
 void calibrateShares(GraphFile file, Backend& backend, const std::string& path, bool overwrite, bool json);
 
 } // namespace pipewright::app

@@ -31,7 +31,7 @@ StepChoice::Chosen StepChoice::of(const TraceReader& trace, const Program& progr
 {
     if (text == "typical") {
         if (trace.steps().empty())
-            (void)trace.medianStep(); // says what is wrong
+            (void)trace.medianStep(); // throws the reason
         return {stepVariation(trace, program).typical, -1, "the typical step"};
     }
     const int given = number();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which step of a recording a command looks at: one by its number, the one of median length, or the typical one made of
-// every block's medians.
+// The step of a recording that a command uses: by number, the one of median length, or the typical one of every block's
+// medians.
 #pragma once
 
 #include "app/command.h"
@@ -14,7 +14,7 @@ struct StepChoice {
     std::string text; ///< as given; empty: "median"
 
     void addTo(Command command); ///< the option --step
-    /// Whether a number was given, and which; throws Error for anything but a number, "median" and "typical".
+    /// The given number; throws Error for anything but a number, "median" and "typical".
     int number() const; ///< -1: none
 
     struct Chosen {

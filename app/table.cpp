@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Lays out columns by narrowing the widest first, then splits the table into parts of page width. O(cells).
 #include "app/table.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ bool breaksAt(std::string_view text, std::size_t blank)
     return !(std::isdigit(before) && (std::isalpha(after) || after == '%'));
 }
 
-/// As many words a line as fit, at least one.
+/// Greedy line breaking, at least one word per line.
 Row wrapped(std::string_view text, std::size_t width)
 {
     Row lines;
@@ -68,7 +69,7 @@ std::vector<std::size_t> widestCells(const std::vector<Row>& rows)
     return widths;
 }
 
-/// How narrow each column can be when the rows before `breakable` are broken at every blank.
+/// Minimum width of each column when the rows before `breakable` are broken at every blank.
 std::vector<std::size_t> narrowest(const std::vector<Row>& rows, std::size_t breakable)
 {
     std::vector<std::size_t> widths;
@@ -81,7 +82,7 @@ std::vector<std::size_t> narrowest(const std::vector<Row>& rows, std::size_t bre
     return widths;
 }
 
-/// Takes from the widest column that has more than its floor, until the page is wide enough.
+/// Narrows the widest column above its floor until the table fits the page.
 void narrow(std::vector<std::size_t>& widths, const std::vector<std::size_t>& floor)
 {
     while (widthOf(widths) > pageWidth) {
@@ -117,7 +118,7 @@ void printRow(const Row& row, const std::vector<std::size_t>& widths)
 
 } // namespace
 
-void Table::print() const
+void TextTable::print() const
 {
     std::vector<std::size_t> widths = widestCells(m_rows);
     narrow(widths, narrowest(m_rows, 1));
@@ -130,15 +131,15 @@ void Table::print() const
         printRow(row, widths);
 }
 
-void Table::printInParts() const
+void TextTable::printInParts() const
 {
     const std::vector<std::size_t> widths = narrowest(m_rows, 1);
-    const std::size_t first = narrowest(m_rows, m_rows.size())[0]; // it stands in every part, so it may be broken
+    const std::size_t first = narrowest(m_rows, m_rows.size())[0]; // it is in every part, so it may be broken
     for (std::size_t begin = 1, end = 1; begin < widths.size(); begin = end) {
         std::size_t width = first + gap + widths[begin];
         for (end = begin + 1; end < widths.size() && width + gap + widths[end] <= pageWidth; ++end)
             width += gap + widths[end];
-        Table part({});
+        TextTable part({});
         part.m_rows.clear();
         for (const Row& row : m_rows) {
             part.m_rows.push_back({row[0]});
@@ -151,7 +152,7 @@ void Table::printInParts() const
     }
 }
 
-void Table::printWide() const
+void TextTable::printWide() const
 {
     const std::vector<std::size_t> widths = widestCells(m_rows);
     for (const Row& row : m_rows)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table for people: columns as wide as their widest cell, the first aligned left, numbers right. A table that would
-// be wider than a page has its headings, then its cells, broken at blanks into several lines; where that is not enough
-// its columns go on in a further table below, after the first column again.
+// A text table: columns as wide as their widest cell, the first aligned left, numbers right. A table wider than a page
+// wraps its headings, then its cells, at blanks; if that is not enough, further columns continue in another table
+// below, with the first column repeated.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace pipewright::app {
 
-class Table {
+class TextTable {
 public:
-    explicit Table(std::vector<std::string> header) : m_rows{std::move(header)} {}
+    explicit TextTable(std::vector<std::string> header) : m_rows{std::move(header)} {}
     void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
     /// 100 characters wide at most, unless two columns of unbreakable words are wider.
     void print() const;
