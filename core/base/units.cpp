@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Parses and formats durations and sizes in integer arithmetic of 128 bits, so that text round-trips exactly. O(text).
 #include "core/base/units.h"
 
 #include "core/base/diagnostic.h"

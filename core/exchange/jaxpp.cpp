@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Rewrites each device's blocks into JaxPP's tasks, fusing overlapped pairs, and prints them as Python. O(blocks).
 #include "core/exchange/jaxpp.h"
 
 #include <fmt/format.h>

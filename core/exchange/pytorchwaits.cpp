@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Inserts and checks the cells around transfers, one pass per row with a map of pending sends. O(actions log actions).
 #include "core/exchange/pytorchwaits.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Splits a text into lines and cells without copying. O(text).
 #include "core/exchange/textcells.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads and unrolls a building block; its faults are mapped back to the lines of passes. O(passes × microbatches).
 #include "core/files/buildingblockreader.h"
 
 #include "core/files/locateddesign.h"

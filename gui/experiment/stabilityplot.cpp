@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Samples largestStableRate() at 61 momenta and draws both lines on a logarithmic axis.
 #include "gui/experiment/stabilityplot.h"
 
 #include "core/predict/stability.h"

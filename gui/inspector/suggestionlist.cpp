@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Starts one background search after a short delay and drops results of older generations. Painting cards is O(cards).
 #include "gui/inspector/suggestionlist.h"
 
 #include "core/families/family.h"

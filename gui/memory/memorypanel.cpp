@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Paints merged runs of equal pixel columns from StepCurve::columns(). O(pixels) per frame.
 #include "gui/memory/memorypanel.h"
 
 #include "gui/widgets/labels.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Extremes per run of samples are precomputed; a column combines whole runs and scans the two partial ones. O(columns ×
+// log samples of a column).
 #include "gui/memory/stepcurve.h"
 
 #include <algorithm>

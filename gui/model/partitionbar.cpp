@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Prefix sums of the layers' work give the edges; a dragged border snaps to the nearest one. O(layers).
 #include "gui/model/partitionbar.h"
 
 #include "core/design/redesign.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Scales points to round ticks and draws the front of paretoFront() as steps. O(points log points).
 #include "gui/search/tradeoffplot.h"
 
 #include "gui/widgets/chart.h"

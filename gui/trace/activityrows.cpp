@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sorts lanes into groups and sums heights; a row at a height is found by binary search. O(lanes log lanes) to build,
+// O(log rows) per lookup.
 #include "gui/trace/activityrows.h"
 
 #include <QObject>

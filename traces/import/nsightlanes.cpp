@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Hash maps from Nsight's numbers to lanes and names, filled on first use. O(1) per lookup.
 #include "traces/import/nsightlanes.h"
 
 #include "core/base/diagnostic.h"

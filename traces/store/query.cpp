@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// An SQLite authorizer admits reading only; a progress handler stops long statements.
 #include "traces/store/query.h"
 
 #include "traces/store/database.h"
