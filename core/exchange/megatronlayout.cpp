@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A recursive-descent parser of the layout string, and the inverse: run lengths of equal layers and stages. O(stages ×
-// layers).
+// A recursive-descent parser of the layout string, and the inverse by run lengths of equal layers and stages.
+// O(layers).
 #include "core/exchange/megatronlayout.h"
 
 #include "core/exchange/textcells.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The reordering steps of arXiv 2405.15362, section 4, on lanes of one byte per pass: warm-up, cool-down, idle cells,
-// then W. Filling idle cells costs O(cells × legs); the other steps are O(passes).
+// then W. Filling an idle cell costs O(legs + distance of the moved forward); the other steps are O(passes).
 #include "core/families/vlanes.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The greedy heuristic of arXiv 2401.10241, section 6 (ZB-V): places passes event by event on all devices, with W in
-// gaps, for each combination of yes-or-no choices and repeated with the bubbles of the last run allowed. O(devices ×
-// microbatches) per run.
+// The greedy heuristic of arXiv 2401.10241, section 6 (ZB-V): rounds of gradients and forwards down and up the V, with
+// W in the gaps, for each combination of the yes-or-no choices; repeated with the last run's bubbles allowed. O(devices
+// × microbatches) per run.
 #include "core/families/zbvheuristic.h"
 
 #include <algorithm>

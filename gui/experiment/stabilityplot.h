@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The largest stable learning rate against momentum for gradients of weights `staleness` updates old, with and without
-// prediction, for one weight and the loss w² / 2. A cross marks the current momentum and learning rate. Prediction
-// helps beyond the crossing of the two lines.
+// prediction, for one weight and the loss w² / 2. A cross marks the current momentum and learning rate. Where the two
+// lines cross, prediction turns from a loss into a gain.
 #pragma once
 
 #include <QWidget>
