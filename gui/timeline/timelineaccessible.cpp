@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelineaccessible.h"
 
+#include "core/schedule/edits.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QAccessible>

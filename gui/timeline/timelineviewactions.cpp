@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What TimelineView does by keyboard and wheel. Every drag has a twin here, and every key is an action with
 // a text, so that a list of shortcuts can be made from the actions themselves.
+#include "core/schedule/edits.h"
+#include "gui/document/namededits.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
@@ -204,9 +206,8 @@ void TimelineView::Private::exchangeHalves(bool split)
     const std::optional<Block> held = document.selection();
     if (!held)
         return;
-    Document::Edit edit =
-        split ? document.trySplitBackwards(view.selectedBlocks()) : document.tryMergeBackwards(view.selectedBlocks());
-    const Diagnostics faults = document.commit(std::move(edit));
+    const Diagnostics faults = document.apply(split ? EditRequest(SplitBackwards{view.selectedBlocks()})
+                                                    : EditRequest(MergeBackwards{view.selectedBlocks()}));
     refuse(faults);
     if (hasErrors(faults))
         return;
@@ -384,7 +385,7 @@ void TimelineView::moveSelection(int places)
     // "Before the block at index": to get behind the next block, one more.
     const int last = static_cast<int>(d->document.design().schedule.order[position.device].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
-    d->refuse(d->document.moveBlock(*selected, index));
+    d->refuse(d->document.apply(blockMove(d->document.design(), *selected, index)));
     ensureVisible(*selected);
 }
 
@@ -393,8 +394,7 @@ void TimelineView::rippleSelection(int places)
     const std::optional<Block> selected = d->document.selection();
     if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
         return;
-    d->document.commitLater(
-        [block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
+    d->document.applyLater(RippleBlock{*selected, places});
     ensureVisible(*selected);
 }
 
@@ -410,7 +410,7 @@ void TimelineView::togglePin()
         Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(blockText(*selected)));
         return;
     }
-    d->refuse(d->document.pin(*selected, isPinned ? 0 : block->runsFrom()));
+    d->refuse(d->document.apply(PinBlock{*selected, isPinned ? 0 : block->runsFrom()}));
 }
 
 void TimelineView::moveStageBy(int devices)
@@ -420,7 +420,7 @@ void TimelineView::moveStageBy(int devices)
     const int device = position.device + devices;
     if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
         return;
-    d->refuse(d->document.moveStage(selected->stage, device, selected->replica));
+    d->refuse(d->document.apply(MoveStage{selected->stage, device, selected->replica}));
     ensureVisible(*selected);
 }
 
@@ -429,7 +429,7 @@ void TimelineView::unplaceSelection()
     const std::vector<Block> blocks = selectedBlocks();
     if (blocks.empty() || d->drag || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
         return;
-    d->refuse(d->document.unplace(blocks));
+    d->refuse(d->document.apply(UnplaceBlocks{blocks}));
 }
 
 } // namespace pipewright

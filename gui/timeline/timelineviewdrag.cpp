@@ -91,7 +91,7 @@ void TimelineView::Private::updateOverlay()
     }
     addReadings(content);
     if (plan && !arriving) {
-        content.legal = plan->legal || plan->kind == DropPlan::Kind::Nothing;
+        content.legal = plan->legal || !plan->request;
         content.title = plan->title;
         content.detail = plan->pending ? tr("working out what it changes …") : plan->detail;
     }
@@ -101,7 +101,7 @@ void TimelineView::Private::updateOverlay()
         content.band = QRectF(QRect(*bandFrom, cursor).normalized());
     addTransferOverlay(content);
     // What comes from the tray hangs at the cursor already.
-    const bool fromTray = plan && plan->kind == DropPlan::Kind::Place && !drag;
+    const bool fromTray = plan && plan->is<PlaceBlock>() && !drag;
     if (!warmUpDrag && !transferDrag && !fromTray && !arriving && (plan || (drag && drag->moving))) {
         const Block& held = plan ? plan->block : drag->block;
         const int lane = laneAt(cursor.y());

@@ -48,11 +48,12 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
         if (!prediction) {
             previewLayout.reset();
         } else {
-            previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
+            previewHeaders = laneHeaders(plan->live ? document.design() : *plan->edit.design, prediction);
             if (plan->live) {
                 if (!retimed)
                     retimed = std::make_shared<TimelineLayout>(layout());
-                previewLayout = retimed->retime(layout(), *prediction, plan->device, plan->positions, plan->changedFrom)
+                previewLayout = retimed->retime(layout(), *prediction, plan->device,
+                                                std::get<ReorderDevice>(*plan->request).positions, plan->changedFrom)
                                     ? retimed
                                     : nullptr;
             } else if (!confirmed) {
@@ -73,9 +74,7 @@ bool TimelineView::Private::commitPlan()
     const DropPlan done = *plan;
     planner.stop(); // whatever it still works out comes with the commit
     if (DropPlanner::isSlow(done)) {
-        document.commitLater([block = done.block, places = done.places](const Design& design) {
-            return Document::rippled(design, block, places);
-        });
+        document.applyLater(*done.request);
         arriving = document.isWorking();
         if (!arriving)
             setPlan(std::nullopt);
@@ -83,9 +82,9 @@ bool TimelineView::Private::commitPlan()
         return done.changes;
     }
     Document::Edit edit = planner.editOf(done);
-    if (done.kind == DropPlan::Kind::Nothing || !done.legal || hasErrors(edit.diagnostics)) {
+    if (!done.request || !done.legal || hasErrors(edit.diagnostics)) {
         setPlan(std::nullopt);
-        if (done.kind != DropPlan::Kind::Nothing)
+        if (done.request)
             refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
         return false;
     }

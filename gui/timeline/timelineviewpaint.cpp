@@ -115,7 +115,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const auto index = static_cast<std::size_t>(device);
     const TimelineLayout& filled = shown();
 
-    const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
+    const bool target = plan && plan->device == device && plan->request;
     LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
     if (target && plan->room)
         ground.room = {axis.xOf(static_cast<double>(plan->room->first)),

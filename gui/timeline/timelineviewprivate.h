@@ -194,10 +194,9 @@ struct TimelineView::Private {
     std::vector<Block> movingWith(const Block& block) const;
     void exchangeHalves(bool split); ///< or merge them, of the selected blocks
     bool moveGroup(int places);      ///< false when the selection stands alone on its device
-    void commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text);
+    void commitOrder(const ReorderDevice& order);
     std::optional<int> warmUpEdgeAt(QPoint position) const;
     void dragWarmUp(QPoint position);
-    QString warmUpText(int device, int forwards) const;
 
     // Drags.
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);

@@ -3,6 +3,7 @@
 // and what is done with them together. The Document knows the one block that was chosen last; the others are
 // the view's own and go when another block is selected elsewhere.
 #include "core/schedule/warmup.h"
+#include "gui/document/namededits.h"
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QAction>
@@ -164,11 +165,7 @@ void TimelineView::exchange(const Block& first, const Block& second)
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
     }
-    std::vector<std::uint32_t> positions = presentPositions(schedule.order[one.device].size());
-    std::swap(positions[one.index], positions[other.index]);
-    d->commitOrder(one.device, positions,
-                   tr("Exchange %1 and %2 on %3")
-                       .arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
+    d->commitOrder(blockExchange(d->document.design(), one.device, one.index, other.index));
 }
 
 bool TimelineView::Private::moveGroup(int places)
@@ -185,9 +182,7 @@ bool TimelineView::Private::moveGroup(int places)
     if (moved.size() < 2)
         return false;
     std::sort(moved.begin(), moved.end());
-    const std::size_t size = document.design().schedule.order[place.device].size();
-    commitOrder(place.device, shiftedPositions(size, moved, places),
-                tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(document.design(), place.device)));
+    commitOrder(blocksMove(document.design(), place.device, moved, places));
     return true;
 }
 
@@ -200,20 +195,13 @@ void TimelineView::changeWarmUp(int forwards)
         Q_EMIT editRefused(tr("Select a block of the device whose warm-up is to change"));
         return;
     }
-    const std::vector<Block>& order = schedule.order[device];
-    d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards),
-                   d->warmUpText(device, warmUp(order) + forwards));
+    d->commitOrder(warmUpChange(d->document.design(), device, warmUp(schedule.order[device]) + forwards));
 }
 
-QString TimelineView::Private::warmUpText(int device, int forwards) const
-{
-    return tr("Warm-up of %1 on %2").arg(std::max(0, forwards)).arg(deviceLabel(document.design(), device));
-}
-
-void TimelineView::Private::commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text)
+void TimelineView::Private::commitOrder(const ReorderDevice& order)
 {
     const std::optional<Block> selected = document.selection();
-    refuse(document.commit(document.tryReorder(device, positions, text)));
+    refuse(document.apply(order));
     if (selected)
         view.ensureVisible(*selected);
 }
@@ -258,8 +246,9 @@ void TimelineView::Private::dragWarmUp(QPoint position)
         ++forwards;
     }
     forwards = std::clamp(forwards, 1, longestWarmUp(order));
-    setPlan(planner.planOrder(order.front(), device, withWarmUp(order, forwards), warmUpText(device, forwards),
-                              warmUpText(device, forwards), plan ? &*plan : nullptr));
+    ReorderDevice wanted = warmUpChange(document.design(), device, forwards);
+    const QString title = QString::fromStdString(wanted.name);
+    setPlan(planner.planOrder(order.front(), std::move(wanted), title, plan ? &*plan : nullptr));
 }
 
 QAction* TimelineView::action(const QString& name) const

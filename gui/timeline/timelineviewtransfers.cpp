@@ -256,7 +256,7 @@ void TimelineView::Private::planTransfer(int to)
         : to < held.from
             ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
             : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
-    setPlan(planner.planTransfer(moved, held.device, held.from, to, title));
+    setPlan(planner.planTransfer(moved, MoveTransfer{held.device, held.from, to}, title));
 }
 
 void TimelineView::Private::addTransferOverlay(OverlayContent& content) const
@@ -357,7 +357,7 @@ void TimelineView::Private::addTransferActions()
                              : TimelineView::tr("Select a transfer, or a block that sends one"));
                 return;
             }
-            refuse(document.commit(document.tryForgetTransfer(*transfer)));
+            refuse(document.apply(FreeTransfer{*transfer}));
         });
 }
 
@@ -419,7 +419,7 @@ void TimelineView::moveTransferBy(int places)
         d->strip.setTransfers(device, true);
         d->lanesChanged();
     }
-    const Diagnostics faults = d->document.commit(d->document.tryMoveTransfer(device, from, to));
+    const Diagnostics faults = d->document.apply(MoveTransfer{device, from, to});
     d->refuse(faults);
     if (!hasErrors(faults))
         selectTransfer(device, *transfer);
