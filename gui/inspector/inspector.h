@@ -2,7 +2,7 @@
 // The selected block: what it is, when it runs and why then, what it frees and feeds, and fields that are the
 // numeric twins of dragging: its position in the lane, alone, with its microbatch or in exchange, or where to place it
 // from the tray; its stage's device, that device's warm-up, its earliest start, the place of a transfer in its device's
-// order. Below, how its lane stands and which times are in sight and measured.
+// order. Below, how its lane stands and which times are visible and measured.
 #pragma once
 
 #include "gui/document/document.h"

@@ -53,10 +53,10 @@ Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nano
 TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     : QWidget(parent), m_timeline(timeline), m_range(new QWidget(this))
 {
-    const QString sight =
+    const QString visible =
         tr("The time that the timeline shows: the numeric twin of dragging in the overview; empty shows everything");
-    m_sightFrom = new TimeField(tr("Start of what is in sight"), sight, this);
-    m_sightTo = new TimeField(tr("End of what is in sight"), sight, this);
+    m_visibleFrom = new TimeField(tr("Start of what is in sight"), visible, this);
+    m_visibleTo = new TimeField(tr("End of what is in sight"), visible, this);
     const QString range = tr("The measured range: the numeric twin of dragging on the ruler, for example 12.5ms; empty "
                              "removes it (R measures, Shift+R comes here)");
     m_from = new TimeField(tr("Start of the measured range"), range, m_range);
@@ -64,7 +64,7 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     m_length = new TimeField(tr("Length of the measured range"), range, m_range);
 
     auto* always = new QWidget(this);
-    addFields(*gridOf(always), 0, tr("in sight"), m_sightFrom, m_sightTo);
+    addFields(*gridOf(always), 0, tr("in sight"), m_visibleFrom, m_visibleTo);
     QGridLayout* rows = gridOf(m_range);
     addFields(*rows, 0, tr("measured"), m_from, m_to);
     addFields(*rows, 1, tr("its length"), nullptr, m_length);
@@ -74,12 +74,12 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     layout->addWidget(always);
     layout->addWidget(m_range);
 
-    for (TimeField* field : {m_sightFrom, m_sightTo, m_from, m_to, m_length})
+    for (TimeField* field : {m_visibleFrom, m_visibleTo, m_from, m_to, m_length})
         connect(field, &TimeField::refused, this, &TimeFields::checked);
-    connect(m_sightFrom, &TimeField::entered, this,
-            [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.sight().second); });
-    connect(m_sightTo, &TimeField::entered, this,
-            [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.sight().first, time); });
+    connect(m_visibleFrom, &TimeField::entered, this,
+            [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.visibleRange().second); });
+    connect(m_visibleTo, &TimeField::entered, this,
+            [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.visibleRange().first, time); });
     connect(m_from, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) {
         if (const auto range = m_timeline.range())
             measureBetween(time, range->second);
@@ -92,21 +92,21 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
         if (const auto range = m_timeline.range())
             measureBetween(range->first, time ? std::optional(range->first + *time) : std::nullopt);
     });
-    connect(&m_timeline, &TimelineView::viewRangeChanged, this, &TimeFields::refreshSight);
+    connect(&m_timeline, &TimelineView::viewRangeChanged, this, &TimeFields::refreshVisible);
     connect(&m_timeline, &TimelineView::rangeChanged, this, &TimeFields::refreshRange);
     connect(&m_timeline, &TimelineView::rangeWantedByNumbers, this, [this] {
         m_from->setFocus(Qt::ShortcutFocusReason);
         m_from->selectAll();
     });
-    refreshSight();
+    refreshVisible();
     refreshRange();
 }
 
-void TimeFields::refreshSight()
+void TimeFields::refreshVisible()
 {
-    const auto [from, to] = m_timeline.sight();
-    m_sightFrom->setTime(from);
-    m_sightTo->setTime(to);
+    const auto [from, to] = m_timeline.visibleRange();
+    m_visibleFrom->setTime(from);
+    m_visibleTo->setTime(to);
 }
 
 void TimeFields::refreshRange()
@@ -125,7 +125,7 @@ void TimeFields::showBetween(std::optional<Nanoseconds> from, std::optional<Nano
         m_timeline.showAll();
     else if (faults = faultsOf(tr("in sight"), *from, *to, m_timeline.total()); faults.empty())
         m_timeline.showRange(*from, *to);
-    refreshSight();
+    refreshVisible();
     Q_EMIT checked(faults);
 }
 

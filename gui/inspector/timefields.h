@@ -26,13 +26,13 @@ Q_SIGNALS:
     void checked(const pipewright::Diagnostics& faults);
 
 private:
-    void refreshSight();
+    void refreshVisible();
     void refreshRange();
     void showBetween(std::optional<Nanoseconds> from, std::optional<Nanoseconds> to);
     void measureBetween(std::optional<Nanoseconds> from, std::optional<Nanoseconds> to);
 
     TimelineView& m_timeline;
-    TimeField *m_sightFrom, *m_sightTo;
+    TimeField *m_visibleFrom, *m_visibleTo;
     TimeField *m_from, *m_to, *m_length; ///< of the range
     QWidget* m_range;                    ///< the rows that only a range has
 };

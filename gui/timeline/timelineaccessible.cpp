@@ -92,7 +92,7 @@ private:
     Transfer m_transfer;
 };
 
-// A lane's children are its blocks in sight, and behind them the chips of its sub-lane, while that is shown.
+// A lane's children are its visible blocks, and behind them the chips of its sub-lane, while that is shown.
 class LanePart : public Part {
 public:
     LanePart(TimelineView& view, int device) : Part(view), m_device(device) {}

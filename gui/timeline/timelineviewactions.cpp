@@ -2,7 +2,6 @@
 // What TimelineView does by keyboard and wheel. Every drag has a twin here, and every key is an action with
 // a text, so that a list of shortcuts can be made from the actions themselves.
 #include "core/schedule/edits.h"
-#include "gui/document/namededits.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
@@ -243,7 +242,7 @@ bool TimelineView::viewportEvent(QEvent* event)
 {
     if (event->type() == QEvent::ToolTip) {
         const auto* help = static_cast<QHelpEvent*>(event);
-        const QString text = d->drag && d->drag->moving ? QString() : d->toolTipAt(help->pos());
+        const QString text = d->movingBlock() ? QString() : d->toolTipAt(help->pos());
         if (text.isEmpty())
             QToolTip::hideText();
         else
@@ -274,15 +273,15 @@ bool TimelineView::event(QEvent* event)
 {
     // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse
     // move.
-    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->drag && d->drag->moving) {
+    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->gesture) {
         const auto* key = static_cast<QKeyEvent*>(event);
         for (const auto& [held, modifier] :
              {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
             if (key->key() != held)
                 continue;
-            d->updatePlan(d->drag->block, d->cursor,
-                          event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier) : Qt::NoModifier);
-            return true;
+            if (d->gesture->changeModifiers(event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier)
+                                                                              : Qt::NoModifier))
+                return true;
         }
     }
     return QAbstractScrollArea::event(event);
@@ -309,7 +308,7 @@ std::optional<Block> TimelineView::Private::neighbour(int direction) const
             return blocks[index].block;
         return std::nullopt;
     }
-    // Without a selection the first block in sight begins.
+    // Without a selection the first visible block begins.
     for (const Lane& lane : layout.lanes()) {
         const std::size_t first = lane.firstEndingAfter(std::max(0.0, view.m_axis.start));
         if (first < lane.blocks().size())
@@ -330,7 +329,7 @@ void TimelineView::selectNeighbour(int direction)
 void TimelineView::selectNeighbourToo(int direction, bool also)
 {
     const std::optional<Block> next = d->neighbour(direction), last = d->document.selection();
-    if (!next || d->drag)
+    if (!next || d->held())
         return;
     std::vector<Block> blocks = selectedBlocks();
     if (last && !also)
@@ -376,33 +375,11 @@ void TimelineView::explainIdleBefore()
 
 // ---- Edits by keyboard ----------------------------------------------------------------------------
 
-void TimelineView::moveSelection(int places)
-{
-    const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
-    if (position.device < 0 || d->drag || d->moveGroup(places))
-        return;
-    // "Before the block at index": to get behind the next block, one more.
-    const int last = static_cast<int>(d->document.design().schedule.order[position.device].size());
-    const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
-    d->refuse(d->document.apply(blockMove(d->document.design(), *selected, index)));
-    ensureVisible(*selected);
-}
-
-void TimelineView::rippleSelection(int places)
-{
-    const std::optional<Block> selected = d->document.selection();
-    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
-        return;
-    d->document.applyLater(RippleBlock{*selected, places});
-    ensureVisible(*selected);
-}
-
 void TimelineView::togglePin()
 {
     const std::optional<Block> selected = d->document.selection();
     const LaneBlock* block = selected ? d->layout().blockOf(*selected) : nullptr;
-    if (!block || d->drag)
+    if (!block || d->held())
         return;
     const std::vector<Pin>& pins = d->document.design().schedule.pins;
     const bool isPinned = std::any_of(pins.begin(), pins.end(), [&](const Pin& pin) { return pin.block == *selected; });
@@ -413,21 +390,10 @@ void TimelineView::togglePin()
     d->refuse(d->document.apply(PinBlock{*selected, isPinned ? 0 : block->runsFrom()}));
 }
 
-void TimelineView::moveStageBy(int devices)
-{
-    const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
-    const int device = position.device + devices;
-    if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
-        return;
-    d->refuse(d->document.apply(MoveStage{selected->stage, device, selected->replica}));
-    ensureVisible(*selected);
-}
-
 void TimelineView::unplaceSelection()
 {
     const std::vector<Block> blocks = selectedBlocks();
-    if (blocks.empty() || d->drag || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
+    if (blocks.empty() || d->held() || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
         return;
     d->refuse(d->document.apply(UnplaceBlocks{blocks}));
 }

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The drop that a drag would make now: planned while hovering, shown, committed or refused.
-#include "core/schedule/warmup.h"
-#include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include <QAction>
-#include <QApplication>
-#include <QMouseEvent>
-#include <QScrollBar>
 
 namespace pipewright {
 
@@ -98,8 +92,7 @@ bool TimelineView::Private::commitPlan()
         arriving = true;
     else
         setPlan(std::nullopt);
-    if (!warmUpDrag && !transferDrag)
-        document.select(done.block);
+    document.select(done.block);
     return done.changes;
 }
 

@@ -45,7 +45,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
 
 bool TimelineView::Private::isDragging() const
 {
-    return drag || plan || bandFrom || warmUpDrag || transferDrag || laneDrag || rulerDrag;
+    return gesture || plan;
 }
 
 void TimelineView::Private::showMenuOfChosen()
@@ -94,7 +94,7 @@ QMenu* TimelineView::Private::menuOf(std::initializer_list<const char*> names) c
 
 void TimelineView::Private::popUp(QMenu& menu, QPoint position) const
 {
-    const QRect inside = view.viewport()->rect(); // what is chosen may be out of sight
+    const QRect inside = view.viewport()->rect(); // what is chosen may be scrolled out of view
     menu.popup(view.viewport()->mapToGlobal(QPoint(std::clamp(position.x(), inside.left(), inside.right()),
                                                    std::clamp(position.y(), inside.top(), inside.bottom()))));
 }
