@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -88,17 +89,45 @@ EditResult moveBlock(const Schedule& schedule, const Block& block, int index, st
     const Position from = find(schedule, block);
     if (from.device < 0)
         return refuse(schedule, toString(block), "this block is not placed", "drag it from the tray");
-    Schedule edited = schedule;
-    std::vector<Block>& blocks = lane(edited, from.device);
-    const int to = std::clamp(index, 0, static_cast<int>(blocks.size()));
-    const auto at = blocks.begin();
-    if (to > from.index)
-        std::rotate(at + from.index, at + from.index + 1, at + to);
-    else
-        std::rotate(at + to, at + from.index, at + from.index + 1);
-    if (edited.order == schedule.order)
-        return {schedule, {}};
-    return checked(std::move(edited), skips);
+    const std::uint32_t moved[] = {static_cast<std::uint32_t>(from.index)};
+    const int places = (index > from.index ? index - 1 : index) - from.index;
+    return reorderDevice(schedule, from.device, shiftedPositions(schedule.order[from.device].size(), moved, places),
+                         skips);
+}
+
+std::vector<std::uint32_t> presentPositions(std::size_t size)
+{
+    std::vector<std::uint32_t> positions(size);
+    std::iota(positions.begin(), positions.end(), 0u);
+    return positions;
+}
+
+std::vector<std::uint32_t> shiftedPositions(std::size_t size, std::span<const std::uint32_t> moved, int places)
+{
+    // Where moved blocks stand behind each other, what lies between them is passed as well.
+    std::vector<std::pair<int, std::uint32_t>> wanted; // how many staying blocks come before it
+    std::vector<std::uint32_t> staying;
+    const int most = static_cast<int>(size - moved.size());
+    staying.reserve(static_cast<std::size_t>(most));
+    auto next = moved.begin();
+    for (std::uint32_t i = 0; i < size; ++i) {
+        if (next != moved.end() && *next == i) {
+            wanted.emplace_back(std::clamp(static_cast<int>(staying.size()) + places, 0, most), i);
+            ++next;
+        } else {
+            staying.push_back(i);
+        }
+    }
+    std::vector<std::uint32_t> result;
+    result.reserve(size);
+    auto mover = wanted.begin();
+    for (int i = 0; i <= most; ++i) {
+        for (; mover != wanted.end() && mover->first <= i; ++mover)
+            result.push_back(mover->second);
+        if (i < most)
+            result.push_back(staying[i]);
+    }
+    return result;
 }
 
 EditResult reorderDevice(const Schedule& schedule, int device, std::span<const std::uint32_t> positions,

@@ -32,6 +32,11 @@ Position find(const Schedule& schedule, const Block& block); ///< O(blocks of th
 /// (index = size: to the end).
 EditResult moveBlock(const Schedule& schedule, const Block& block, int index,
                      std::span<const SkipConnection> skips = {});
+/// 0, 1, 2, …: the present order of a device, as reorderDevice() takes it.
+std::vector<std::uint32_t> presentPositions(std::size_t size);
+/// The order in which each of `moved` (ascending) has passed so many of the others, later or (negative) earlier, as far
+/// as there are any. O(size).
+std::vector<std::uint32_t> shiftedPositions(std::size_t size, std::span<const std::uint32_t> moved, int places);
 /// Gives a device's blocks another order, named by their present positions: several moved at once, or two
 /// exchanged. `positions` must name each position once.
 EditResult reorderDevice(const Schedule& schedule, int device, std::span<const std::uint32_t> positions,

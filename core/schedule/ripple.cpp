@@ -30,29 +30,12 @@ bool comesAfter(const Block& other, const Block& block)
 }
 
 /// A lane in which each of `moved` (ascending positions) has passed so many of the others, as far as there are any.
-std::vector<Block> shifted(const std::vector<Block>& lane, const std::vector<std::size_t>& moved, int places)
+std::vector<Block> shifted(const std::vector<Block>& lane, const std::vector<std::uint32_t>& moved, int places)
 {
-    std::vector<std::pair<int, Block>> wanted; // behind so many of those that stay
-    std::vector<Block> staying;
-    auto next = moved.begin();
-    const int most = static_cast<int>(lane.size() - moved.size());
-    for (std::size_t i = 0; i < lane.size(); ++i) {
-        if (next != moved.end() && *next == i) {
-            wanted.emplace_back(std::clamp(static_cast<int>(staying.size()) + places, 0, most), lane[i]);
-            ++next;
-        } else {
-            staying.push_back(lane[i]);
-        }
-    }
     std::vector<Block> result;
     result.reserve(lane.size());
-    auto mover = wanted.begin();
-    for (int i = 0; i <= most; ++i) {
-        for (; mover != wanted.end() && mover->first <= i; ++mover)
-            result.push_back(mover->second);
-        if (i < most)
-            result.push_back(staying[i]);
-    }
+    for (const std::uint32_t position : shiftedPositions(lane.size(), moved, places))
+        result.push_back(lane[position]);
     return result;
 }
 
@@ -89,8 +72,8 @@ EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
         Schedule edited = schedule;
         for (std::size_t d = 0; d < schedule.order.size(); ++d) {
             const std::vector<Block>& lane = schedule.order[d];
-            std::vector<std::size_t> alone, following;
-            for (std::size_t i = 0; i < lane.size(); ++i) {
+            std::vector<std::uint32_t> alone, following;
+            for (std::uint32_t i = 0; i < lane.size(); ++i) {
                 if (lane[i] == block)
                     alone.push_back(i);
                 else if (lane[i].microbatch == block.microbatch && lane[i].replica == block.replica
@@ -103,8 +86,8 @@ EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
                 std::sort(following.begin(), following.end());
             } else if (!alone.empty()) {
                 result = shifted(result, alone, places);
-                for (std::size_t& i : following)
-                    i = static_cast<std::size_t>(std::find(result.begin(), result.end(), lane[i]) - result.begin());
+                for (std::uint32_t& i : following)
+                    i = static_cast<std::uint32_t>(std::find(result.begin(), result.end(), lane[i]) - result.begin());
                 std::sort(following.begin(), following.end());
             }
             if (!following.empty())

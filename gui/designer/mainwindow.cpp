@@ -225,7 +225,7 @@ void MainWindow::connectViews()
         std::vector<Block> blocks;
         for (const auto& lane : m_document.design().schedule.order)
             blocks.insert(blocks.end(), lane.begin(), lane.end());
-        Document::Edit edit = m_document.tryUnplace(blocks);
+        Document::Edit edit = m_document.tryEdit(UnplaceBlocks{blocks});
         edit.text = tr("Empty the timeline");
         m_document.commit(std::move(edit));
     });

@@ -2,7 +2,9 @@
 #include "gui/document/document.h"
 
 #include "core/files/designfile.h"
+#include "core/schedule/edits.h"
 #include "core/schedule/validate.h"
+#include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
 
 #include <QCoreApplication>
@@ -15,25 +17,27 @@
 
 namespace pipewright {
 
-// Holds both designs, so undoing restores exactly and needs no inverse of any edit. What they give is kept by the
-// Document, as long as it keeps it: of large designs it is many times their size.
+// Undoing restores the design that was there, and needs no inverse of any edit. Designs are immutable, so the step
+// before, the step behind and the Document share them. Their predictions are kept by the Document, as long as it keeps
+// them: of large designs they are many times the designs' size.
 class DesignCommand : public QUndoCommand {
 public:
-    DesignCommand(Document& document, Design after, const QString& text, std::shared_ptr<Document::Outcome> outcome)
-        : QUndoCommand(text), m_document(document), m_before(document.design()), m_after(std::move(after)),
+    DesignCommand(Document& document, std::shared_ptr<const Design> after, const QString& text,
+                  std::shared_ptr<Document::Outcome> outcome)
+        : QUndoCommand(text), m_document(document), m_before(document.sharedDesign()), m_after(std::move(after)),
           m_beforeOutcome(document.m_outcome), m_first(std::move(outcome))
     {
     }
-    void undo() override { m_document.apply(m_before, m_beforeOutcome.lock()); }
+    void undo() override { m_document.show(m_before, m_beforeOutcome.lock()); }
     void redo() override
     {
-        m_document.apply(m_after, m_first ? std::exchange(m_first, nullptr) : m_afterOutcome.lock());
+        m_document.show(m_after, m_first ? std::exchange(m_first, nullptr) : m_afterOutcome.lock());
         m_afterOutcome = m_document.m_outcome;
     }
 
 private:
     Document& m_document;
-    const Design m_before, m_after;
+    const std::shared_ptr<const Design> m_before, m_after;
     const std::weak_ptr<Document::Outcome> m_beforeOutcome;
     std::weak_ptr<Document::Outcome> m_afterOutcome;
     std::shared_ptr<Document::Outcome> m_first; ///< of the first redo(), which is the edit itself
@@ -73,7 +77,7 @@ QString blockText(const Block& block)
 
 Document::Document(QObject* parent) : QObject(parent)
 {
-    // Every step holds two designs; a few hundred steps are more than anybody retraces.
+    // Every step holds a design; a few hundred steps are more than anybody retraces.
     m_undoStack.setUndoLimit(300);
     m_worker.setMaxThreadCount(1);
 }
@@ -100,14 +104,14 @@ std::shared_ptr<Document::Outcome> Document::outcomeOf(const Design& design)
 std::shared_ptr<const TimelineLayout> Document::layout() const
 {
     if (!m_outcome->layout)
-        m_outcome->layout = layoutOf(m_design, prediction());
+        m_outcome->layout = layoutOf(*m_design, prediction());
     return m_outcome->layout;
 }
 
 const std::vector<Block>& Document::unplaced() const
 {
     if (!m_unplaced)
-        m_unplaced = unplacedBlocks(m_design.schedule);
+        m_unplaced = unplacedBlocks(m_design->schedule);
     return *m_unplaced;
 }
 
@@ -125,7 +129,7 @@ void Document::open(const QString& path)
 void Document::save(const QString& path)
 {
     settle();
-    writeDesign(m_design, path.toStdString(), true);
+    writeDesign(*m_design, path.toStdString(), true);
     m_undoStack.setClean();
     if (m_path != path) {
         m_path = path;
@@ -142,20 +146,20 @@ void Document::reset(Design design, const QString& path)
     m_overlay.reset();
     m_overlayPath.clear();
     select(std::nullopt);
-    apply(std::move(design));
+    show(std::make_shared<const Design>(std::move(design)));
     m_path = path;
     Q_EMIT pathChanged();
     if (hadOverlay)
         Q_EMIT overlayChanged();
 }
 
-void Document::apply(Design design, std::shared_ptr<Outcome> outcome)
+void Document::show(std::shared_ptr<const Design> design, std::shared_ptr<Outcome> outcome)
 {
     m_design = std::move(design);
-    m_outcome = outcome ? std::move(outcome) : outcomeOf(m_design);
+    m_outcome = outcome ? std::move(outcome) : outcomeOf(*m_design);
     m_unplaced.reset();
     constexpr std::size_t kept = 3;
-    if (isLarge(m_design)) {
+    if (isLarge(*m_design)) {
         std::erase(m_recent, m_outcome);
         m_recent.push_back(m_outcome);
         if (m_recent.size() > kept)
@@ -169,7 +173,8 @@ void Document::apply(Design design, std::shared_ptr<Outcome> outcome)
     const auto inTray = [this](const Block& block) {
         return std::find(unplaced().begin(), unplaced().end(), block) != unplaced().end();
     };
-    const bool lostSelection = m_selection && find(m_design.schedule, *m_selection).device < 0 && !inTray(*m_selection);
+    const bool lostSelection =
+        m_selection && find(m_design->schedule, *m_selection).device < 0 && !inTray(*m_selection);
     if (lostSelection)
         m_selection.reset();
     Q_EMIT designChanged();
@@ -185,36 +190,57 @@ Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
         settle();
         return {{Severity::Error, edit.text.toStdString(), "the schedule has changed meanwhile", "try again"}};
     }
-    if (hasErrors(edit.diagnostics) || edit.design == m_design)
+    if (hasErrors(edit.diagnostics) || edit.design == m_design || *edit.design == *m_design)
         return std::move(edit.diagnostics);
-    if (outcome || !isLarge(edit.design)) {
+    if (outcome || !isLarge(*edit.design)) {
         m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text, std::move(outcome)));
         return std::move(edit.diagnostics);
     }
     start(std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr, {}}), [](Work& work) {
-        work.outcome = outcomeOf(work.design);
-        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+        work.outcome = outcomeOf(*work.design);
+        work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
     });
     return std::move(edit.diagnostics);
 }
 
-void Document::commitLater(std::function<Edit(const Design&)> edit)
+Document::Edit Document::tryEdit(const EditRequest& request) const
 {
-    if (m_work || !isLarge(m_design)) {
+    Edit edit = tryEdit(request, m_design, prediction());
+    if (std::holds_alternative<MoveTransfer>(request) && !prediction())
+        edit.diagnostics = diagnostics(); // they say why there is no order to change
+    return edit;
+}
+
+Document::Edit Document::tryEdit(const EditRequest& request, const std::shared_ptr<const Design>& design,
+                                 const Prediction* present)
+{
+    EditedDesign edited = pipewright::apply(request, design, present);
+    const QString text = editName(request, *design, present, edited);
+    return {std::move(edited.design), std::move(edited.diagnostics), text};
+}
+
+Diagnostics Document::apply(const EditRequest& request)
+{
+    return commit(tryEdit(request));
+}
+
+void Document::applyLater(const EditRequest& request)
+{
+    if (m_work || !isLarge(*m_design)) {
         settle();
-        if (const Diagnostics diagnostics = commit(edit(m_design)); hasErrors(diagnostics))
+        if (const Diagnostics diagnostics = apply(request); hasErrors(diagnostics))
             Q_EMIT editRefused(diagnostics);
         return;
     }
-    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}}), [edit = std::move(edit)](Work& work) {
-        Edit made = edit(work.design);
+    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}}), [request, present = sharedPrediction()](Work& work) {
+        Edit made = tryEdit(request, work.design, present.get());
         work.diagnostics = std::move(made.diagnostics);
         if (hasErrors(work.diagnostics) || made.design == work.design)
             return;
         work.design = std::move(made.design);
         work.text = made.text;
-        work.outcome = outcomeOf(work.design);
-        work.outcome->layout = layoutOf(work.design, work.outcome->prediction.get());
+        work.outcome = outcomeOf(*work.design);
+        work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
     });
 }
 
@@ -265,40 +291,10 @@ bool Document::eventFilter(QObject* watched, QEvent* event)
     return QObject::eventFilter(watched, event);
 }
 
-Diagnostics Document::moveBlock(const Block& block, int index)
-{
-    return commit(tryMoveBlock(block, index));
-}
-
-Diagnostics Document::moveStage(int stage, int device, int replica)
-{
-    return commit(tryMoveStage(stage, device, replica));
-}
-
-Diagnostics Document::placeBlock(const Block& block, int index)
-{
-    return commit(tryPlaceBlock(block, index));
-}
-
-Diagnostics Document::unplace(const std::vector<Block>& blocks)
-{
-    return commit(tryUnplace(blocks));
-}
-
-Diagnostics Document::pin(const Block& block, Nanoseconds earliestStart)
-{
-    return commit(tryPin(block, earliestStart));
-}
-
-Diagnostics Document::complete()
-{
-    return commit(tryComplete());
-}
-
 void Document::replaceDesign(Design design, const QString& text)
 {
     settle(); // it takes the place of whatever is there
-    commit({std::move(design), {}, text});
+    apply(ReplaceDesign{std::make_shared<const Design>(std::move(design)), text.toStdString()});
 }
 
 void Document::select(std::optional<Block> block)
@@ -331,7 +327,7 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->measured =
             overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
-        overlay->explanation = explain(program, m_design.costs, prediction()->timeline, overlay->measured);
+        overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
         overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();
         m_overlay = std::move(overlay);

@@ -4,8 +4,7 @@
 // view computes a schedule or a metric.
 #pragma once
 
-#include "core/predict/predict.h"
-#include "core/schedule/edits.h"
+#include "core/predict/editrequest.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/stepvariation.h"
@@ -19,7 +18,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 
 namespace pipewright {
 
@@ -32,7 +30,9 @@ public:
     explicit Document(QObject* parent = nullptr);
     ~Document() override;
 
-    const Design& design() const { return m_design; }
+    const Design& design() const { return *m_design; }
+    /// The same, which stays as it is whatever is edited later: for work on other threads.
+    std::shared_ptr<const Design> sharedDesign() const { return m_design; }
     /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
     /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
     const Prediction* prediction() const { return m_outcome->prediction.get(); }
@@ -55,37 +55,17 @@ public:
     /// Replaces everything; clears the undo stack.
     void reset(Design design, const QString& path = {});
 
-    // Edits as values: the design that an edit would give, what forbids it, and the name of the undo step.
-    // A drag asks for these again and again; nothing changes until commit().
+    /// An edit that was applied to a design, but not committed: what it gives, and what forbids it. A drag asks for
+    /// many of them; nothing changes until commit().
     struct Edit {
-        Design design;
-        Diagnostics diagnostics; ///< hasErrors(): the edit is illegal and `design` is the present one
-        QString text;            ///< "Move I0.3 on GPU 1"
-        bool operator==(const Edit&) const = default;
+        std::shared_ptr<const Design> design; ///< the present one when the edit is illegal or changes nothing
+        Diagnostics diagnostics;              ///< hasErrors(): the edit is illegal
+        QString text;                         ///< name of the undo step: "Move I0.3 on GPU 1"
     };
-    Edit tryMoveBlock(const Block& block, int index) const;
-    Edit tryMoveStage(int stage, int device, int replica = 0) const;
-    Edit tryPlaceBlock(const Block& block, int index) const;
-    /// The blocks of a device in another order, named by their present positions.
-    Edit tryReorder(int device, std::span<const std::uint32_t> positions, const QString& text) const;
-    Edit tryUnplace(const std::vector<Block>& blocks) const;
-    Edit tryPin(const Block& block, Nanoseconds earliestStart) const;
-    Edit trySplitBackwards(const std::vector<Block>& blocks) const; ///< every B among them, into I and W
-    Edit tryMergeBackwards(const std::vector<Block>& blocks) const; ///< of every I or W among them, into B
-    /// So many places earlier or later in its lane, the rest of its microbatch along (core/schedule/ripple.h).
-    Edit tryRipple(const Block& block, int places) const;
-    Edit tryComplete() const; ///< every unplaced block, in the style of the placed ones; the text names it
-    /// The transfer at one place of a device's list of communication to another place (of the list without it).
-    Edit tryMoveTransfer(int device, int from, int to) const;
-    Edit tryForgetTransfer(const Transfer& transfer) const; ///< back to where its data puts it
-    // The same for work on other threads, where a Document must not be asked: of a copy of its design.
-    static Edit rippled(const Design& design, const Block& block, int places);
-    static Edit reordered(const Design& design, int device, std::span<const std::uint32_t> positions,
-                          const QString& text);
-    static Edit withStageMoved(const Design& design, const Prediction* prediction, int stage, int device,
-                               int replica = 0);
-    static Edit withTransferMoved(const Design& design, const Prediction& present, int device, int from, int to);
-    static Edit withBlockPlaced(const Design& design, const Block& block, int index);
+    Edit tryEdit(const EditRequest& request) const;
+    /// The same on other threads, where a Document must not be asked.
+    static Edit tryEdit(const EditRequest& request, const std::shared_ptr<const Design>& design,
+                        const Prediction* present);
     /// What a design gives, ready to be shown.
     struct Outcome {
         std::shared_ptr<const Prediction> prediction;
@@ -98,23 +78,17 @@ public:
     /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()),
     /// so that no hand works on a design that is about to be another.
     Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
+    /// Applies a request in one step: pushes one undo command, or returns the diagnostics that forbid it.
+    Diagnostics apply(const EditRequest& request);
     /// The same for an edit that takes long to be worked out, of a large design on another thread, too. What forbids it
     /// comes as editRefused(), then or at once.
-    void commitLater(std::function<Edit(const Design&)> edit);
+    void applyLater(const EditRequest& request);
     bool isWorking() const { return m_work != nullptr; }
     void settle(); ///< what is under way is waited for
     static constexpr std::int64_t manyBlocks = 100'000;
     void setLargeFrom(std::int64_t blocks) { m_largeFrom = blocks; } ///< for tests; as a rule manyBlocks
 
-    // The same in one step. Each pushes one undo command, or returns the diagnostics that forbid it and
-    // changes nothing.
-    Diagnostics moveBlock(const Block& block, int index);
-    Diagnostics moveStage(int stage, int device, int replica = 0);
-    Diagnostics placeBlock(const Block& block, int index);
-    Diagnostics unplace(const std::vector<Block>& blocks);
-    Diagnostics pin(const Block& block, Nanoseconds earliestStart);
-    Diagnostics complete();
-    /// Any other replacement of the design (new family, other costs, calibration) as one undoable command.
+    /// Another design (new family, other costs, calibration) as one undoable command; waits for an edit under way.
     void replaceDesign(Design design, const QString& text);
 
     // Selection: one block or none; also where keyboard edits apply.
@@ -155,7 +129,7 @@ Q_SIGNALS:
 private:
     friend class DesignCommand;
     struct Work {
-        Design design;
+        std::shared_ptr<const Design> design;
         QString text;
         std::shared_ptr<Outcome> outcome; ///< null when the design is the present one: then `diagnostics` may say why
         Diagnostics diagnostics;
@@ -164,10 +138,10 @@ private:
     static std::shared_ptr<Outcome> outcomeOf(const Design& design);
     bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
     /// Sets, predicts where no outcome is given, emits; called by commands and reset().
-    void apply(Design design, std::shared_ptr<Outcome> outcome = nullptr);
+    void show(std::shared_ptr<const Design> design, std::shared_ptr<Outcome> outcome = nullptr);
     bool refreshOverlay(); ///< lays the trace over the present prediction; false when it does not fit
 
-    Design m_design;
+    std::shared_ptr<const Design> m_design = std::make_shared<const Design>();
     std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
     std::deque<std::shared_ptr<Outcome>> m_recent; ///< of large designs: undoing the last edits need not predict again
     mutable std::optional<std::vector<Block>> m_unplaced;

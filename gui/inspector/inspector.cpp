@@ -3,7 +3,9 @@
 
 #include "core/predict/criticalpath.h"
 #include "core/program/transferorder.h"
+#include "core/schedule/edits.h"
 #include "core/schedule/warmup.h"
+#include "gui/document/namededits.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/lanefields.h"
@@ -287,7 +289,7 @@ void Inspector::applyDevice()
     const Position now = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
     if (now.device < 0 || m_device->value() == now.device)
         return;
-    const Diagnostics faults = m_document.moveStage(m_block->stage, m_device->value(), m_block->replica);
+    const Diagnostics faults = m_document.apply(MoveStage{m_block->stage, m_device->value(), m_block->replica});
     if (hasErrors(faults))
         report(faults);
 }
@@ -301,9 +303,7 @@ void Inspector::applyWarmUp()
     const std::vector<Block>& order = design.schedule.order[now.device];
     if (m_warmUp->value() == warmUp(order))
         return;
-    const Diagnostics faults = m_document.commit(
-        m_document.tryReorder(now.device, withWarmUp(order, m_warmUp->value()),
-                              tr("Warm-up of %1 on %2").arg(m_warmUp->value()).arg(deviceLabel(design, now.device))));
+    const Diagnostics faults = m_document.apply(warmUpChange(design, now.device, m_warmUp->value()));
     if (hasErrors(faults))
         report(faults);
 }
@@ -318,7 +318,7 @@ void Inspector::applyPosition()
     Diagnostics faults;
     if (now.device < 0) {
         if (wanted >= 0)
-            faults = m_document.placeBlock(*m_block, wanted);
+            faults = m_document.apply(PlaceBlock{*m_block, wanted});
     } else if (wanted == now.index) {
         return;
     } else if (m_timeline.selectedBlocks().size() > 1) { // all selected blocks move, as in a drag
@@ -331,8 +331,8 @@ void Inspector::applyPosition()
         m_timeline.exchange(*m_block, Block(schedule.order[now.device][wanted]));
         return refreshPlace();
     } else {
-        // moveBlock() inserts before the block at that index, with the moved block still counted.
-        faults = m_document.moveBlock(*m_block, wanted > now.index ? wanted + 1 : wanted);
+        const std::uint32_t moved[] = {static_cast<std::uint32_t>(now.index)};
+        faults = m_document.apply(blocksMove(m_document.design(), now.device, moved, wanted - now.index));
     }
     if (hasErrors(faults))
         report(faults);
@@ -381,7 +381,7 @@ void Inspector::applySend()
     const int wanted = m_send->value() - 1;
     if (from < 0 || from == wanted)
         return;
-    const Diagnostics faults = m_document.commit(m_document.tryMoveTransfer(device, from, wanted));
+    const Diagnostics faults = m_document.apply(MoveTransfer{device, from, wanted});
     if (hasErrors(faults)) {
         report(faults);
         refreshSend();
@@ -400,8 +400,8 @@ void Inspector::applyPin(std::optional<Nanoseconds> wanted)
 {
     if (!m_block)
         return;
-    const Diagnostics faults = m_document.pin(*m_block, wanted.value_or(0));
-    refreshPin(); // the same time may be written differently
+    const Diagnostics faults = m_document.apply(PinBlock{*m_block, wanted.value_or(0)});
+    refreshPin(); // the time may be the one that was there, written in another way
     report(faults);
 }
 

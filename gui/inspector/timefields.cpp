@@ -77,9 +77,9 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     for (TimeField* field : {m_visibleFrom, m_visibleTo, m_from, m_to, m_length})
         connect(field, &TimeField::refused, this, &TimeFields::checked);
     connect(m_visibleFrom, &TimeField::entered, this,
-            [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.sight().second); });
+            [this](std::optional<Nanoseconds> time) { showBetween(time, m_timeline.visibleRange().second); });
     connect(m_visibleTo, &TimeField::entered, this,
-            [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.sight().first, time); });
+            [this](std::optional<Nanoseconds> time) { showBetween(m_timeline.visibleRange().first, time); });
     connect(m_from, &TimeField::entered, this, [this](std::optional<Nanoseconds> time) {
         if (const auto range = m_timeline.range())
             measureBetween(time, range->second);
@@ -92,19 +92,19 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
         if (const auto range = m_timeline.range())
             measureBetween(range->first, time ? std::optional(range->first + *time) : std::nullopt);
     });
-    connect(&m_timeline, &TimelineView::viewRangeChanged, this, &TimeFields::refreshSight);
+    connect(&m_timeline, &TimelineView::viewRangeChanged, this, &TimeFields::refreshVisible);
     connect(&m_timeline, &TimelineView::rangeChanged, this, &TimeFields::refreshRange);
     connect(&m_timeline, &TimelineView::rangeWantedByNumbers, this, [this] {
         m_from->setFocus(Qt::ShortcutFocusReason);
         m_from->selectAll();
     });
-    refreshSight();
+    refreshVisible();
     refreshRange();
 }
 
-void TimeFields::refreshSight()
+void TimeFields::refreshVisible()
 {
-    const auto [from, to] = m_timeline.sight();
+    const auto [from, to] = m_timeline.visibleRange();
     m_visibleFrom->setTime(from);
     m_visibleTo->setTime(to);
 }
@@ -125,7 +125,7 @@ void TimeFields::showBetween(std::optional<Nanoseconds> from, std::optional<Nano
         m_timeline.showAll();
     else if (faults = faultsOf(tr("visible range"), *from, *to, m_timeline.total()); faults.empty())
         m_timeline.showRange(*from, *to);
-    refreshSight();
+    refreshVisible();
     Q_EMIT checked(faults);
 }
 

@@ -26,7 +26,7 @@ Q_SIGNALS:
     void checked(const pipewright::Diagnostics& faults);
 
 private:
-    void refreshSight();
+    void refreshVisible();
     void refreshRange();
     void showBetween(std::optional<Nanoseconds> from, std::optional<Nanoseconds> to);
     void measureBetween(std::optional<Nanoseconds> from, std::optional<Nanoseconds> to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/inspector/tray.h"
 
+#include "core/schedule/edits.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/widgets/labels.h"
 
@@ -88,7 +89,7 @@ void Tray::place(Block block)
     Diagnostics faults;
     const int index = firstLegalIndex(m_document.design().schedule, block, &faults);
     if (index >= 0)
-        faults = m_document.placeBlock(block, index);
+        faults = m_document.apply(PlaceBlock{block, index});
     if (hasErrors(faults) || index < 0)
         Q_EMIT refused(faults);
     else
@@ -102,7 +103,7 @@ Diagnostics Tray::placeNext()
         Diagnostics faults;
         const int index = firstLegalIndex(m_document.design().schedule, block, &faults);
         if (index >= 0)
-            faults = m_document.placeBlock(block, index);
+            faults = m_document.apply(PlaceBlock{block, index});
         if (index >= 0 && !hasErrors(faults)) {
             m_document.select(block);
             return {};
@@ -115,7 +116,7 @@ Diagnostics Tray::placeNext()
 
 Diagnostics Tray::placeAll()
 {
-    return m_document.complete();
+    return m_document.apply(CompleteSchedule{});
 }
 
 } // namespace pipewright

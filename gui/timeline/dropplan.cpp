@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace pipewright {
 namespace {
@@ -25,8 +24,7 @@ const std::vector<Block>& orderOf(const Design& design, int device)
 
 bool DropPlan::isSamePlace(const DropPlan& other) const
 {
-    return kind == other.kind && block == other.block && device == other.device && index == other.index
-           && from == other.from && positions == other.positions;
+    return block == other.block && device == other.device && index == other.index && request == other.request;
 }
 
 int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time)
@@ -86,46 +84,6 @@ int deviceOfBlock(const Schedule& schedule, const TimelineLayout& layout, const 
     return known ? schedule.deviceOf(block) : -1;
 }
 
-std::vector<std::uint32_t> presentPositions(std::size_t size)
-{
-    std::vector<std::uint32_t> positions(size);
-    std::iota(positions.begin(), positions.end(), 0u);
-    return positions;
-}
-
-std::vector<std::uint32_t> shiftedPositions(std::size_t size, const std::vector<std::uint32_t>& moved, int places)
-{
-    // Each moved block passes `places` of those that stay, as far as there are any; what they have between
-    // them is passed as well.
-    std::vector<char> moves(size, 0);
-    for (const std::uint32_t position : moved)
-        moves[position] = 1;
-    const int staying = static_cast<int>(size - moved.size());
-    std::vector<std::pair<int, std::uint32_t>> wanted; // how many staying blocks come before it
-    int before = 0;
-    for (std::uint32_t i = 0; i < size; ++i) {
-        if (moves[i])
-            wanted.emplace_back(std::clamp(before + places, 0, staying), i);
-        else
-            ++before;
-    }
-    std::vector<std::uint32_t> result;
-    result.reserve(size);
-    auto next = wanted.begin();
-    before = 0;
-    for (std::uint32_t i = 0; i <= size; ++i) {
-        if (i < size && moves[i])
-            continue;
-        for (; next != wanted.end() && next->first <= before; ++next)
-            result.push_back(next->second);
-        if (i < size) {
-            result.push_back(i);
-            ++before;
-        }
-    }
-    return result;
-}
-
 QString nameOfPlace(const Design& design, int device, int index, const Block& block)
 {
     const std::vector<Block>& order = orderOf(design, device);
@@ -147,13 +105,13 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
 void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)
 {
     plan.legal = !hasErrors(plan.edit.diagnostics);
-    plan.changes = plan.legal && !(plan.edit.design == design);
+    plan.changes = plan.legal && plan.edit.design.get() != &design && !(*plan.edit.design == design);
     plan.pending = plan.live = false;
     if (plan.legal && plan.changes) {
         try {
-            plan.prediction = std::make_shared<const Prediction>(predictPlaced(plan.edit.design));
+            plan.prediction = std::make_shared<const Prediction>(predictPlaced(*plan.edit.design));
             plan.layout = std::make_shared<const TimelineLayout>(plan.prediction->program, plan.prediction->timeline,
-                                                                 plan.edit.design.schedule.devices());
+                                                                 plan.edit.design->schedule.devices());
         } catch (const Error& error) {
             plan.legal = plan.changes = false;
             plan.edit.diagnostics = error.diagnostics();

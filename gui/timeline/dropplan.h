@@ -4,6 +4,7 @@
 // committed on release, so what was shown is what happens. DropPlanner makes plans; here are their parts.
 #pragma once
 
+#include "core/schedule/edits.h"
 #include "gui/document/document.h"
 #include "gui/document/timelinelayout.h"
 
@@ -24,17 +25,11 @@ struct DropTarget {
 };
 
 struct DropPlan {
-    enum class Kind { Nothing, Reorder, Ripple, MoveStage, Place, MoveTransfer };
-    Kind kind = Kind::Nothing;
-    Block block; ///< the one that is held; others may move with it
+    std::optional<EditRequest> request; ///< what a drop would do; none where nothing can be dropped
+    Block block;                        ///< the one that is held; others may move with it
     int device = -1;
-    int index = -1; ///< Reorder, Place: in the device's present order, before which block; MoveTransfer: to which place
-    int from = -1;  ///< MoveTransfer: the place that it has in the device's list of communication
-    int places = 0; ///< Ripple: how many the block passes, negative to earlier
-    std::vector<std::uint32_t>
-        positions; ///< Reorder: the order that it gives, by present positions; Ripple: of the block alone
-    QString text;  ///< Reorder: name of the undo step
-    /// The edit; while `live` or `pending` only its diagnostics, since a design of many blocks takes long to copy.
+    int index = -1; ///< of a block: in the device's present order, before which one; of a transfer: its new place
+    /// The request applied; while `live` or `pending` only its diagnostics, since a large design takes long to edit.
     Document::Edit edit;
     std::shared_ptr<const Prediction> prediction; ///< of the edited design; null when illegal or unchanged
     std::shared_ptr<const TimelineLayout> layout; ///< of the prediction, unless it is live
@@ -49,6 +44,11 @@ struct DropPlan {
     QString detail; ///< "step −2.1 %, peak +1.2 GiB", or what would help
 
     bool isSamePlace(const DropPlan& other) const;
+    template<typename Kind>
+    bool is() const
+    {
+        return request && std::holds_alternative<Kind>(*request);
+    }
 };
 
 /// Where in `device`'s order a block dropped at `time` goes: before the first block whose middle is later.
@@ -60,10 +60,6 @@ Position placeOf(const Schedule& schedule, const TimelineLayout& layout, const B
 /// The device that holds a block's stage, from where its siblings stand or else from the placement; -1 if unknown.
 int deviceOfBlock(const Schedule& schedule, const TimelineLayout& layout, const Block& block);
 
-/// 0, 1, 2, …
-std::vector<std::uint32_t> presentPositions(std::size_t size);
-/// The order in which each of `moved` (ascending) has passed so many of the others, later or (negative) earlier.
-std::vector<std::uint32_t> shiftedPositions(std::size_t size, const std::vector<std::uint32_t>& moved, int places);
 /// "I0.3 before F0.7"
 QString nameOfPlace(const Design& design, int device, int index, const Block& block);
 

@@ -30,16 +30,16 @@ public:
     /// when it has the same place, it is returned as it is.
     DropPlan plan(const TimelineLayout& layout, const Block& block, const std::vector<Block>& moving,
                   const DropTarget& target, const DropPlan* previous = nullptr);
-    /// A plan for an order that was not pointed at: by key, or by the edge of a warm-up.
-    DropPlan planOrder(const Block& block, int device, std::vector<std::uint32_t> positions, const QString& title,
-                       const QString& text, const DropPlan* previous = nullptr);
+    /// A plan for an order that was not pointed at, as the edge of a warm-up gives it. `block` is held.
+    DropPlan planOrder(const Block& block, ReorderDevice order, const QString& title,
+                       const DropPlan* previous = nullptr);
     /// A plan for a transfer's other place in its device's list. Of a large design only the data is asked whether that
     /// can be, once per transfer; the rest is worked out when the cursor rests, or for the drop.
-    DropPlan planTransfer(const Transfer& transfer, int device, int from, int to, const QString& title);
+    DropPlan planTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
     /// What to commit for a plan; worked out now if it was not before.
     Document::Edit editOf(const DropPlan& plan) const;
-    /// A plan that takes long to be made an edit of: Document::commitLater() does.
-    static bool isSlow(const DropPlan& plan) { return plan.kind == DropPlan::Kind::Ripple && plan.pending; }
+    /// A plan that takes long to be made an edit of: Document::applyLater() does.
+    static bool isSlow(const DropPlan& plan) { return plan.pending && plan.is<RippleBlock>(); }
     /// No plan is asked for any more: what is under way is dropped.
     void stop();
     /// The design has changed: whatever was prepared for it goes. No plan made before may be used any more.
@@ -56,17 +56,38 @@ Q_SIGNALS:
 private:
     bool isLarge() const { return m_document.evaluationMilliseconds() >= m_largeFrom; }
     OrderPreview* preview();
+    /// What the steps of plan() share: the held block, the blocks that move with it, and where it may stand.
+    struct Held {
+        const TimelineLayout& layout;
+        const DropTarget& target;
+        const DropPlan* previous;
+        int device = -1;                          ///< where it stands …
+        int index = -1;                           ///< … and at which place of the order
+        std::vector<std::uint32_t> moved;         ///< ascending positions, its own among them
+        std::optional<OrderPreview::Range> range; ///< of positions that a single block may have; none: not known
+        int positionAt(int gap) const { return gap > index ? gap - 1 : gap; }
+        int placesTo(int gap) const; ///< how many staying blocks it passes on its way to a gap
+    };
+    DropPlan planStage(DropPlan plan, int home, const DropPlan* previous);
+    DropPlan planPlacing(DropPlan plan, int home, const TimelineLayout& layout, const DropTarget& target,
+                         const DropPlan* previous);
+    DropPlan planExchange(DropPlan plan, const Held& held);
+    DropPlan planMove(DropPlan plan, Held held);
+    void aim(DropPlan& plan, const Held& held, int gap) const;
+    void findRoom(DropPlan& plan, Held& held);
+    void decideMove(DropPlan& plan, const Held& held, const Diagnostics& known = {});
+    std::optional<DropPlan> snapped(DropPlan plan, const Held& held);
     void snapPlacing(const TimelineLayout& layout, const DropTarget& target, DropPlan& plan);
     const Diagnostics& whyNotBeyond(int device, int position, bool later);
+    void decideExactly(DropPlan& plan);
     void decideOrder(DropPlan& plan, const DropPlan* previous, const Diagnostics& known = {});
-    void decideRipple(DropPlan& plan, const DropPlan* previous, const Diagnostics& known);
-    void later(DropPlan plan, std::function<Document::Edit(const Design&, const Prediction*)> edit);
+    void decideRipple(DropPlan& plan, const ReorderDevice& alone, const DropPlan* previous, const Diagnostics& known);
+    void later(DropPlan plan);
 
     Document& m_document;
     double m_largeFrom = quickMilliseconds;
-    std::unique_ptr<OrderPreview> m_preview;
-    std::vector<std::uint32_t> m_evaluated; ///< what its result is of
-    std::shared_ptr<const Design> m_design; ///< a copy for the worker, made once
+    std::shared_ptr<OrderPreview> m_preview; ///< shared with the plans that show its result
+    std::vector<std::uint32_t> m_evaluated;  ///< what its result is of
     /// Where a block may stand, and what keeps it from going earlier and later once that was asked: none when it is not
     /// sure.
     struct Room {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What one lane looks like in one window of time, as rectangles: the part of painting that can be tested
-// without looking. As long as the blocks in sight are three pixels wide on average they are drawn one by
+// without looking. As long as the visible blocks are three pixels wide on average they are drawn one by
 // one; beyond that, all but the wide ones are merged into columns that show the share of every operation
 // (and, as emptiness, of idle time) inside them. Cost and result are bounded by the pixels of the window,
 // not by the blocks (LaneGeometry::visited counts them).

@@ -235,7 +235,7 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
     const TimeAxis now = m_timeline.axis();
     if (m_grip == Grip::Frame)
         return beginAt(axis.timeAt(x - m_offset));
-    // At least a pixel of the strip stays in sight.
+    // At least a pixel of the strip stays visible.
     const double time = axis.timeAt(x);
     moveEdge(m_grip, m_grip == Grip::Left ? std::min(time, now.end() - axis.nsPerPixel)
                                           : std::max(time, now.start + axis.nsPerPixel));

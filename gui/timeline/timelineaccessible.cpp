@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelineaccessible.h"
 
+#include "core/schedule/edits.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QAccessible>
@@ -91,7 +92,7 @@ private:
     Transfer m_transfer;
 };
 
-// A lane's children are its blocks in sight, and behind them the chips of its sub-lane, while that is shown.
+// A lane's children are its visible blocks, and behind them the chips of its sub-lane, while that is shown.
 class LanePart : public Part {
 public:
     LanePart(TimelineView& view, int device) : Part(view), m_device(device) {}

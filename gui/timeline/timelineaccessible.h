@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The timeline for assistive technology: a list of lanes, each a list of the blocks in sight and of the transfers
+// The timeline for assistive technology: a list of lanes, each a list of the visible blocks and of the transfers
 // below them, all with names that say what a person would see. Interfaces are made when somebody asks; nobody
 // asking costs nothing.
 #pragma once

@@ -2,6 +2,7 @@
 #include "gui/timeline/timelineview.h"
 
 #include "core/predict/criticalpath.h"
+#include "gui/timeline/gesture.h"
 #include "gui/timeline/timelineaccessible.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
@@ -64,6 +65,24 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     showAll();
 }
 
+TimelineView::Private::Private(TimelineView& view, Document& document)
+    : view(view), document(document), planner(document)
+{
+}
+
+TimelineView::Private::~Private() = default;
+
+const Gesture::HeldBlock* TimelineView::Private::held() const
+{
+    return gesture ? gesture->held() : nullptr;
+}
+
+const Gesture::HeldBlock* TimelineView::Private::movingBlock() const
+{
+    const Gesture::HeldBlock* block = held();
+    return block && block->moving ? block : nullptr;
+}
+
 TimelineView::~TimelineView()
 {
     // Closing settles an edit that is under way, and nobody is left here to show it.
@@ -120,7 +139,6 @@ void TimelineView::Private::reload()
     present = document.layout();
     headers = laneHeaders(document.design(), prediction);
     transferLists.clear();
-    transferDrag.reset();
     slack.clear();
     greatestSlack = -1;
     critical.clear();
@@ -134,8 +152,8 @@ void TimelineView::Private::reload()
     setPlan(std::nullopt);
     retimed.reset();
     planner.forget();
-    drag.reset();
-    warmUpDrag.reset();
+    if (gesture && gesture->dependsOnDesign())
+        gesture.reset();
     std::erase_if(group, [this](const Block& block) { return !layout().find(block); });
     updateScrollBars();
     // Whoever looks at the whole schedule wants to go on doing so; whoever has zoomed in wants to stay there.
@@ -228,7 +246,7 @@ std::pair<Nanoseconds, Nanoseconds> TimelineView::timeRange() const
             static_cast<Nanoseconds>(std::ceil(std::max(0.0, m_axis.end())))};
 }
 
-std::pair<Nanoseconds, Nanoseconds> TimelineView::sight() const
+std::pair<Nanoseconds, Nanoseconds> TimelineView::visibleRange() const
 {
     const auto inside = [this](double time) { return std::clamp<Nanoseconds>(std::llround(time), 0, d->total()); };
     return {inside(m_axis.start), inside(m_axis.end())};
@@ -359,6 +377,19 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
         && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
         return blocks.blocks()[next].block;
     return std::nullopt;
+}
+
+std::optional<TimelineView::Private::Idle> TimelineView::Private::idleAt(QPoint position) const
+{
+    const int lane = laneAt(position.y());
+    if (lane < 0 || !plotRect().contains(position))
+        return std::nullopt;
+    const Lane& filled = shown().lanes()[lane];
+    const std::vector<LaneBlock>& blocks = filled.blocks();
+    const std::size_t next = filled.firstEndingAfter(view.m_axis.timeAt(position.x() + 0.5));
+    const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
+    const Nanoseconds end = next < blocks.size() ? blocks[next].start : shown().makespan();
+    return end > start ? std::optional(Idle{lane, start, end}) : std::nullopt;
 }
 
 int TimelineView::laneCount() const

@@ -25,6 +25,7 @@ class TimelineView : public QAbstractScrollArea {
     Q_OBJECT
 
 public:
+    struct Private; ///< what the view's source files share
     explicit TimelineView(Document& document, QWidget* parent = nullptr);
     ~TimelineView() override;
 
@@ -33,8 +34,9 @@ public:
     int plotWidth() const { return m_axis.width; }  ///< less the vertical scroll bar, when there is one
     const TimeAxis& axis() const { return m_axis; }
     std::pair<Nanoseconds, Nanoseconds> timeRange() const; ///< visible [start, end], rounded outward to 0
-    std::pair<Nanoseconds, Nanoseconds> sight() const; ///< the same of the schedule alone, to the nearest nanosecond
-    void setAxis(const TimeAxis& axis);                ///< start and nsPerPixel count; clamped to the schedule
+    std::pair<Nanoseconds, Nanoseconds>
+    visibleRange() const;               ///< the same of the schedule alone, to the nearest nanosecond
+    void setAxis(const TimeAxis& axis); ///< start and nsPerPixel count; clamped to the schedule
     void showRange(Nanoseconds start, Nanoseconds end);
     void showAll();
     void frameSelection(); ///< the selected block and its neighbours; when they are framed already: everything
@@ -47,7 +49,7 @@ public:
     void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const;
     /// Range over the explained idle time, the selected blocks, or the marks; again: none. Without any of them, over
-    /// what is in sight.
+    /// the visible range.
     void measure();
     void measureByNumbers(); ///< asks for its fields (rangeWantedByNumbers()); without a range, of measure()'s
     const TimelineLayout& layout() const; ///< of what the lanes show now
@@ -83,7 +85,7 @@ public:
     int naturalHeight() const;
     int greatestHeight() const; ///< beyond which more room does not make lanes higher
     QSize sizeHint() const override;
-    /// Where a block is drawn now, in viewport coordinates (also when scrolled out of sight); null when unplaced.
+    /// Where a block is drawn now, in viewport coordinates (also when scrolled out of view); null when unplaced.
     QRect rectOfBlock(const Block& block) const;
     QRect rectOfLane(int device) const; ///< in viewport coordinates, header included
     /// The block drawn at a viewport position; measured blocks are asked when an overlay is shown.
@@ -112,7 +114,7 @@ public:
     void
     selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
     void moveTransferBy(int places); ///< the selected one, in its device's order of sends and receives
-    QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not in sight
+    QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not visible
     enum class Alike { Microbatch, Stage, Op };
     void selectAlike(Alike alike);              ///< all that share this with the selected block; Op: of its stage
     QAction* action(const QString& name) const; ///< one of actions() by its object name; null when there is none
@@ -169,7 +171,6 @@ protected:
     void dropEvent(QDropEvent* event) override;
 
 private:
-    struct Private;
     TimeAxis m_axis;
     std::unique_ptr<Private> d;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What TimelineView does by keyboard and wheel. Every drag has a twin here, and every key is an action with
 // a text, so that a list of shortcuts can be made from the actions themselves.
+#include "core/schedule/edits.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
@@ -204,9 +205,8 @@ void TimelineView::Private::exchangeHalves(bool split)
     const std::optional<Block> held = document.selection();
     if (!held)
         return;
-    Document::Edit edit =
-        split ? document.trySplitBackwards(view.selectedBlocks()) : document.tryMergeBackwards(view.selectedBlocks());
-    const Diagnostics faults = document.commit(std::move(edit));
+    const Diagnostics faults = document.apply(split ? EditRequest(SplitBackwards{view.selectedBlocks()})
+                                                    : EditRequest(MergeBackwards{view.selectedBlocks()}));
     refuse(faults);
     if (hasErrors(faults))
         return;
@@ -242,7 +242,7 @@ bool TimelineView::viewportEvent(QEvent* event)
 {
     if (event->type() == QEvent::ToolTip) {
         const auto* help = static_cast<QHelpEvent*>(event);
-        const QString text = d->drag && d->drag->moving ? QString() : d->toolTipAt(help->pos());
+        const QString text = d->movingBlock() ? QString() : d->toolTipAt(help->pos());
         if (text.isEmpty())
             QToolTip::hideText();
         else
@@ -273,15 +273,15 @@ bool TimelineView::event(QEvent* event)
 {
     // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse
     // move.
-    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->drag && d->drag->moving) {
+    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->gesture) {
         const auto* key = static_cast<QKeyEvent*>(event);
         for (const auto& [held, modifier] :
              {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
             if (key->key() != held)
                 continue;
-            d->updatePlan(d->drag->block, d->cursor,
-                          event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier) : Qt::NoModifier);
-            return true;
+            if (d->gesture->changeModifiers(event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier)
+                                                                              : Qt::NoModifier))
+                return true;
         }
     }
     return QAbstractScrollArea::event(event);
@@ -308,7 +308,7 @@ std::optional<Block> TimelineView::Private::neighbour(int direction) const
             return blocks[index].block;
         return std::nullopt;
     }
-    // Without a selection the first block in sight begins.
+    // Without a selection the first visible block begins.
     for (const Lane& lane : layout.lanes()) {
         const std::size_t first = lane.firstEndingAfter(std::max(0.0, view.m_axis.start));
         if (first < lane.blocks().size())
@@ -329,7 +329,7 @@ void TimelineView::selectNeighbour(int direction)
 void TimelineView::selectNeighbourToo(int direction, bool also)
 {
     const std::optional<Block> next = d->neighbour(direction), last = d->document.selection();
-    if (!next || d->drag)
+    if (!next || d->held())
         return;
     std::vector<Block> blocks = selectedBlocks();
     if (last && !also)
@@ -375,34 +375,11 @@ void TimelineView::explainIdleBefore()
 
 // ---- Edits by keyboard ----------------------------------------------------------------------------
 
-void TimelineView::moveSelection(int places)
-{
-    const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
-    if (position.device < 0 || d->drag || d->moveGroup(places))
-        return;
-    // "Before the block at index": to get behind the next block, one more.
-    const int last = static_cast<int>(d->document.design().schedule.order[position.device].size());
-    const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
-    d->refuse(d->document.moveBlock(*selected, index));
-    ensureVisible(*selected);
-}
-
-void TimelineView::rippleSelection(int places)
-{
-    const std::optional<Block> selected = d->document.selection();
-    if (!selected || d->drag || pipewright::find(d->document.design().schedule, *selected).device < 0)
-        return;
-    d->document.commitLater(
-        [block = *selected, places](const Design& design) { return Document::rippled(design, block, places); });
-    ensureVisible(*selected);
-}
-
 void TimelineView::togglePin()
 {
     const std::optional<Block> selected = d->document.selection();
     const LaneBlock* block = selected ? d->layout().blockOf(*selected) : nullptr;
-    if (!block || d->drag)
+    if (!block || d->held())
         return;
     const std::vector<Pin>& pins = d->document.design().schedule.pins;
     const bool isPinned = std::any_of(pins.begin(), pins.end(), [&](const Pin& pin) { return pin.block == *selected; });
@@ -410,26 +387,15 @@ void TimelineView::togglePin()
         Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(blockText(*selected)));
         return;
     }
-    d->refuse(d->document.pin(*selected, isPinned ? 0 : block->runsFrom()));
-}
-
-void TimelineView::moveStageBy(int devices)
-{
-    const std::optional<Block> selected = d->document.selection();
-    const Position position = selected ? pipewright::find(d->document.design().schedule, *selected) : Position{};
-    const int device = position.device + devices;
-    if (position.device < 0 || d->drag || device < 0 || device >= d->document.design().schedule.devices())
-        return;
-    d->refuse(d->document.moveStage(selected->stage, device, selected->replica));
-    ensureVisible(*selected);
+    d->refuse(d->document.apply(PinBlock{*selected, isPinned ? 0 : block->runsFrom()}));
 }
 
 void TimelineView::unplaceSelection()
 {
     const std::vector<Block> blocks = selectedBlocks();
-    if (blocks.empty() || d->drag || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
+    if (blocks.empty() || d->held() || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
         return;
-    d->refuse(d->document.unplace(blocks));
+    d->refuse(d->document.apply(UnplaceBlocks{blocks}));
 }
 
 } // namespace pipewright

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The drop that a drag would make now: planned while hovering, shown, committed or refused.
-#include "core/schedule/warmup.h"
-#include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
-#include <QAction>
-#include <QApplication>
-#include <QMouseEvent>
-#include <QScrollBar>
 
 namespace pipewright {
 
@@ -48,11 +42,12 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
         if (!prediction) {
             previewLayout.reset();
         } else {
-            previewHeaders = laneHeaders(plan->live ? document.design() : plan->edit.design, prediction);
+            previewHeaders = laneHeaders(plan->live ? document.design() : *plan->edit.design, prediction);
             if (plan->live) {
                 if (!retimed)
                     retimed = std::make_shared<TimelineLayout>(layout());
-                previewLayout = retimed->retime(layout(), *prediction, plan->device, plan->positions, plan->changedFrom)
+                previewLayout = retimed->retime(layout(), *prediction, plan->device,
+                                                std::get<ReorderDevice>(*plan->request).positions, plan->changedFrom)
                                     ? retimed
                                     : nullptr;
             } else if (!confirmed) {
@@ -73,9 +68,7 @@ bool TimelineView::Private::commitPlan()
     const DropPlan done = *plan;
     planner.stop(); // whatever it still works out comes with the commit
     if (DropPlanner::isSlow(done)) {
-        document.commitLater([block = done.block, places = done.places](const Design& design) {
-            return Document::rippled(design, block, places);
-        });
+        document.applyLater(*done.request);
         arriving = document.isWorking();
         if (!arriving)
             setPlan(std::nullopt);
@@ -83,9 +76,9 @@ bool TimelineView::Private::commitPlan()
         return done.changes;
     }
     Document::Edit edit = planner.editOf(done);
-    if (done.kind == DropPlan::Kind::Nothing || !done.legal || hasErrors(edit.diagnostics)) {
+    if (!done.request || !done.legal || hasErrors(edit.diagnostics)) {
         setPlan(std::nullopt);
-        if (done.kind != DropPlan::Kind::Nothing)
+        if (done.request)
             refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
         return false;
     }
@@ -99,8 +92,7 @@ bool TimelineView::Private::commitPlan()
         arriving = true;
     else
         setPlan(std::nullopt);
-    if (!warmUpDrag && !transferDrag)
-        document.select(done.block);
+    document.select(done.block);
     return done.changes;
 }
 

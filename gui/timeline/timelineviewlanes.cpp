@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The lanes of TimelineView: where they stand, and how they are resized, folded, pinned and put in another
-// order, by their labels and by keys. All of it is the view's own and undone by Escape or "as they were".
+// The lanes of TimelineView: where they stand, which is chosen, and what scrolls them into view.
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
 
-#include <QAction>
-#include <QApplication>
-#include <QMouseEvent>
 #include <QScrollBar>
-
-#include <tuple>
 
 namespace pipewright {
 
@@ -186,98 +180,6 @@ std::optional<int> TimelineView::Private::laneEdgeAt(QPoint position) const
     if (here >= 0 && laneRect(here).bottom() - position.y() < reach)
         return here;
     return std::nullopt;
-}
-
-bool TimelineView::Private::pressLane(QPoint position, Qt::KeyboardModifiers modifiers)
-{
-    if (position.x() >= plotLeft() || position.y() < TimelinePainter::rulerHeight)
-        return false;
-    const std::optional<int> edge = laneEdgeAt(position);
-    const int lane = edge ? *edge : laneAt(position.y());
-    if (lane < 0)
-        return false;
-    chooseLane(lane);
-    laneDrag = LaneDrag{lane, edge.has_value(), (modifiers & Qt::ShiftModifier) != 0, false, position, strip};
-    return true;
-}
-
-void TimelineView::Private::dragLane(QPoint position)
-{
-    LaneDrag& held = *laneDrag;
-    if (!held.moving && (position - held.pressedAt).manhattanLength() < QApplication::startDragDistance())
-        return;
-    held.moving = true;
-    if (held.byEdge) {
-        const int height = held.before.height(held.device) + position.y() - held.pressedAt.y();
-        if (held.all)
-            strip.setHeightOfAll(height);
-        else
-            strip.setHeight(held.device, height);
-        lanesChanged();
-        return;
-    }
-    view.viewport()->setCursor(Qt::ClosedHandCursor);
-    // Past the middle of another lane the two change places; a lane's edge would make unequal ones jump.
-    const int over = laneAt(position.y());
-    if (over < 0 || over == held.device)
-        return;
-    const int row = strip.rowOf(over);
-    const bool down = row > strip.rowOf(held.device);
-    const int middle = laneRect(over).center().y();
-    if (down ? position.y() > middle : position.y() < middle) {
-        strip.move(held.device, row);
-        lanesChanged();
-    }
-}
-
-// ---- By key ---------------------------------------------------------------------------------------
-
-void TimelineView::Private::addLaneActions()
-{
-    const auto add = [this](const char* name, const QString& text, const QKeySequence& key, auto change) {
-        auto* action = new QAction(text, &view);
-        action->setObjectName(QLatin1String(name));
-        action->setShortcut(key);
-        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-        QObject::connect(action, &QAction::triggered, &view, [this, change] {
-            const int lane = laneForKeys();
-            if (lane < 0)
-                return;
-            change(lane);
-            lanesChanged();
-        });
-        view.addAction(action);
-        return action;
-    };
-    for (const auto& [name, key, rows] :
-         {std::tuple("chooseLaneAbove", Qt::Key_Up, -1), {"chooseLaneBelow", Qt::Key_Down, 1}}) {
-        auto* choose = new QAction(rows < 0 ? tr("Choose the lane above") : tr("Choose the lane below"), &view);
-        choose->setObjectName(QLatin1String(name));
-        choose->setShortcut(Qt::SHIFT | key);
-        choose->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-        QObject::connect(choose, &QAction::triggered, &view, [this, rows = rows] { chooseLaneBy(rows); });
-        view.addAction(choose);
-    }
-    constexpr int step = 10;
-    add("lanePin", tr("Pin the lane to the top"), Qt::Key_P, [this](int lane) {
-        strip.setPinned(lane, !strip.isPinned(lane));
-    })->setCheckable(true);
-    add("laneFold", tr("Fold the lane"), Qt::Key_L, [this](int lane) {
-        strip.setFolded(lane, !strip.isFolded(lane));
-    })->setCheckable(true);
-    add("laneUp", tr("Lane one row up"), Qt::CTRL | Qt::Key_Up,
-        [this](int lane) { strip.move(lane, strip.rowOf(lane) - 1); });
-    add("laneDown", tr("Lane one row down"), Qt::CTRL | Qt::Key_Down,
-        [this](int lane) { strip.move(lane, strip.rowOf(lane) + 1); });
-    add("laneHigher", tr("Lane higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_Down,
-        [this](int lane) { strip.setHeight(lane, strip.height(lane) + step); });
-    add("laneLower", tr("Lane lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_Up,
-        [this](int lane) { strip.setHeight(lane, strip.height(lane) - step); });
-    add("lanesHigher", tr("All lanes higher"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageDown,
-        [this](int lane) { strip.setHeightOfAll(strip.height(lane) + step); });
-    add("lanesLower", tr("All lanes lower"), Qt::CTRL | Qt::SHIFT | Qt::Key_PageUp,
-        [this](int lane) { strip.setHeightOfAll(strip.height(lane) - step); });
-    add("lanesReset", tr("Lanes as they were"), Qt::CTRL | Qt::SHIFT | Qt::Key_Home, [this](int) { strip.reset(); });
 }
 
 } // namespace pipewright

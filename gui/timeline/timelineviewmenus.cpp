@@ -45,7 +45,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
 
 bool TimelineView::Private::isDragging() const
 {
-    return drag || plan || bandFrom || warmUpDrag || transferDrag || laneDrag || rulerDrag;
+    return gesture || plan;
 }
 
 void TimelineView::Private::showMenuOfChosen()
@@ -94,7 +94,7 @@ QMenu* TimelineView::Private::menuOf(std::initializer_list<const char*> names) c
 
 void TimelineView::Private::popUp(QMenu& menu, QPoint position) const
 {
-    const QRect inside = view.viewport()->rect(); // what is chosen may be out of sight
+    const QRect inside = view.viewport()->rect(); // what is chosen may be scrolled out of view
     menu.popup(view.viewport()->mapToGlobal(QPoint(std::clamp(position.x(), inside.left(), inside.right()),
                                                    std::clamp(position.y(), inside.top(), inside.bottom()))));
 }
@@ -111,7 +111,7 @@ void TimelineView::Private::showBlockMenu(QPoint position)
     const int home = deviceOfBlock(design.schedule, layout(), selected);
     for (int device = 0; device < design.schedule.devices(); ++device) {
         QAction* entry = devices->addAction(deviceLabel(design, device), &view, [this, device, selected] {
-            refuse(document.moveStage(selected.stage, device, selected.replica));
+            refuse(document.apply(MoveStage{selected.stage, device, selected.replica}));
         });
         entry->setEnabled(device != home);
     }

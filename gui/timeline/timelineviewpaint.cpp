@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Painting of TimelineView: only the lanes in sight, each from geometry bounded by pixels.
+// Painting of TimelineView: only the visible lanes, each from geometry bounded by pixels.
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QLoggingCategory>
@@ -115,7 +115,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const auto index = static_cast<std::size_t>(device);
     const TimelineLayout& filled = shown();
 
-    const bool target = plan && plan->device == device && plan->kind != DropPlan::Kind::Nothing;
+    const bool target = plan && plan->device == device && plan->request;
     LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
     if (target && plan->room)
         ground.room = {axis.xOf(static_cast<double>(plan->room->first)),
@@ -158,7 +158,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         if (overlaid)
             paintMeasured(painter, device, blocks, geometry, area);
     }
-    const std::optional<Block> selected = drag && drag->moving ? std::optional(drag->block) : document.selection();
+    const Gesture::HeldBlock* const moving = movingBlock();
+    const std::optional<Block> selected = moving ? std::optional(moving->block) : document.selection();
     if (selected) {
         int on = -1;
         const std::optional<LaneBlock> block = findShown(*selected, &on);

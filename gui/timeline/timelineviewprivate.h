@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the parts of TimelineView share: layouts of what is shown, the drag in progress, geometry of lanes.
-// Included by the view's own source files only.
+// What the source files and gestures of TimelineView share: layouts of what is shown, the gesture in progress, geometry
+// of lanes. Included by the view's own source files and its gestures only.
 #pragma once
 
 #include "core/program/transferorder.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/timeline/dropplanner.h"
+#include "gui/timeline/gesture.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
@@ -21,7 +22,8 @@ class QMenu;
 namespace pipewright {
 
 struct TimelineView::Private {
-    Private(TimelineView& view, Document& document) : view(view), document(document), planner(document) {}
+    Private(TimelineView& view, Document& document);
+    ~Private();
 
     static constexpr int margin = 10;     ///< pixels free before time 0 and after the end
     static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
@@ -56,52 +58,29 @@ struct TimelineView::Private {
     std::vector<Nanoseconds> marks; ///< sorted
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
     std::optional<Nanoseconds> markNear(Nanoseconds time) const; ///< within the reach of the mouse
-    struct RulerDrag {
-        Nanoseconds from = 0;
-        std::optional<std::pair<Nanoseconds, Nanoseconds>> before; ///< the range that was there
-        bool moving = false;
-    };
-    std::optional<RulerDrag> rulerDrag; ///< a range is being drawn on the ruler
     std::optional<std::pair<Nanoseconds, Nanoseconds>>
-    measurable() const; ///< what measure() takes; what is in sight only where there is no range
+    measurable() const; ///< what measure() takes; the visible range only where none is measured
 
     std::optional<Reason> reason; ///< of idle time that was clicked
 
-    // A drag of a block, by mouse or from the tray.
-    struct Drag {
-        Block block;
-        QPoint pressedAt;
-        QPointF grab;        ///< from the block's top left to the press
-        bool moving = false; ///< beyond the start distance
-    };
-    std::optional<Drag> drag;
+    std::unique_ptr<Gesture> gesture;              ///< of the left button
+    std::unique_ptr<Gesture> panning;              ///< of the middle button, which may interrupt the other
+    const Gesture::HeldBlock* held() const;        ///< a block that the mouse has pressed; null: none
+    const Gesture::HeldBlock* movingBlock() const; ///< and moved
+    void hover(QPoint position);
     DropPlanner planner;
     std::optional<DropPlan> plan;
     QPoint cursor;
-    std::optional<QPoint> panFrom;  ///< middle button
-    std::optional<QPoint> bandFrom; ///< left button, pressed beside the blocks: a rubber band when it moves
-    std::optional<int> warmUpDrag;  ///< device whose warm-up is being changed
-    bool framed = false;            ///< frameSelection() was the last change of the view
+    bool framed = false; ///< frameSelection() was the last change of the view
 
     // Lanes (timelineviewlanes.cpp).
     LaneStrip strip;
     int currentLane = -1; ///< whose label was pressed last; -1: that of the selection
-    struct LaneDrag {
-        int device = -1;
-        bool byEdge = false; ///< its height; otherwise its place
-        bool all = false;    ///< the height of all lanes
-        bool moving = false;
-        QPoint pressedAt;
-        LaneStrip before;
-    };
-    std::optional<LaneDrag> laneDrag;
     void arrangeLanes();
     void lanesChanged();
     void chooseLane(int lane);
     int laneForKeys() const;
     std::optional<int> laneEdgeAt(QPoint position) const;
-    bool pressLane(QPoint position, Qt::KeyboardModifiers modifiers);
-    void dragLane(QPoint position);
     void chooseLaneBy(int rows); ///< the lane so many rows below that of the keys
     void ensureLaneVisible(int device);
     void addLaneActions();
@@ -115,16 +94,9 @@ struct TimelineView::Private {
         std::vector<Chip> shown;
         bool dense = false; ///< ticks: too many to grip
     };
-    struct TransferDrag {
-        int device = -1;
-        int from = -1; ///< in the device's list
-        QPoint pressedAt;
-        bool moving = false;
-    };
     mutable std::vector<std::optional<std::vector<IssuedTransfer>>> transferLists; ///< by device; made when first shown
     std::optional<std::pair<int, Transfer>>
         chosenTransfer; ///< and the device in whose list; holds while its block is selected
-    std::optional<TransferDrag> transferDrag;
     const std::vector<IssuedTransfer>& transfers(int device) const;
     QRectF transferArea(int device) const; ///< null while it is not shown
     TransferChips chips(int device) const;
@@ -133,13 +105,8 @@ struct TimelineView::Private {
     bool isStated(const Transfer& transfer) const;
     QString transferName(const Transfer& transfer) const;
     QString transferText(int device, std::size_t index) const;
-    bool pressTransfer(QPoint position);
-    void dragTransfer(QPoint position);
-    void planTransfer(int to);
-    void releaseTransfer();
     bool hoverTransfer(QPoint position);
     void addTransferActions();
-    void addTransferOverlay(OverlayContent& content) const;
     void paintTransfers(QPainter& painter, int device);
 
     // Geometry, all in viewport coordinates.
@@ -190,14 +157,11 @@ struct TimelineView::Private {
     void toggleInGroup(const Block& block);
     void extendTo(const Block& block);
     std::optional<Block> neighbour(int direction) const; ///< of the selection on its device
-    void selectInBand();
     std::vector<Block> movingWith(const Block& block) const;
     void exchangeHalves(bool split); ///< or merge them, of the selected blocks
     bool moveGroup(int places);      ///< false when the selection stands alone on its device
-    void commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text);
+    void commitOrder(const ReorderDevice& order);
     std::optional<int> warmUpEdgeAt(QPoint position) const;
-    void dragWarmUp(QPoint position);
-    QString warmUpText(int device, int forwards) const;
 
     // Drags.
     void updatePlan(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
@@ -205,7 +169,9 @@ struct TimelineView::Private {
     void setPlan(std::optional<DropPlan> plan);
     bool commitPlan(); ///< true when the Document changed
     void updateOverlay();
-    void clickGap(QPoint position);
+    void addReason(OverlayContent& content) const;
+    void addArrows(OverlayContent& content, const Block& subject) const;
+    void addGhost(OverlayContent& content, const Block& block) const;
     struct Idle {
         int device = -1;
         Nanoseconds start = 0, end = 0;

@@ -64,37 +64,6 @@ std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::range() const
     return d->range;
 }
 
-std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::Private::measurable() const
-{
-    if (reason)
-        return {{reason->start, reason->end}};
-    std::optional<std::pair<Nanoseconds, Nanoseconds>> all;
-    for (const Block& block : view.selectedBlocks())
-        if (const std::optional<LaneBlock> found = findShown(block, nullptr))
-            all = all ? std::pair(std::min(all->first, found->start), std::max(all->second, found->end))
-                      : std::pair(found->start, found->end);
-    if (all)
-        return all;
-    if (marks.size() >= 2)
-        return {{marks.front(), marks.back()}};
-    const std::pair<Nanoseconds, Nanoseconds> sight = view.sight();
-    return range || sight.first >= sight.second ? std::nullopt : std::optional(sight);
-}
-
-void TimelineView::measure()
-{
-    const auto wanted = d->measurable();
-    setRange(wanted == d->range ? std::nullopt : wanted);
-}
-
-void TimelineView::measureByNumbers()
-{
-    if (!d->range)
-        setRange(d->measurable());
-    if (d->range)
-        Q_EMIT rangeWantedByNumbers();
-}
-
 const TimelineLayout& TimelineView::layout() const
 {
     return d->shown();

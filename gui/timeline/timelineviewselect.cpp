@@ -2,7 +2,7 @@
 // Several blocks at once in TimelineView: chosen by a rubber band, by what they have in common, or one by one;
 // and what is done with them together. The Document knows the one block that was chosen last; the others are
 // the view's own and go when another block is selected elsewhere.
-#include "core/schedule/warmup.h"
+#include "gui/document/namededits.h"
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QAction>
@@ -48,14 +48,14 @@ void TimelineView::selectAll()
         for (const LaneBlock& item : lane.blocks())
             if (isPass(item.block.op))
                 blocks.push_back(item.block);
-    if (!d->drag)
+    if (!d->held())
         selectBlocks(blocks);
 }
 
 void TimelineView::selectAlike(Alike alike)
 {
     const std::optional<Block> model = d->document.selection();
-    if (!model || d->drag)
+    if (!model || d->held())
         return;
     std::vector<Block> blocks;
     for (const Lane& lane : d->shown().lanes())
@@ -119,36 +119,12 @@ void TimelineView::Private::extendTo(const Block& block)
     view.selectBlocks(chosen);
 }
 
-void TimelineView::Private::selectInBand()
-{
-    const QRect rect = QRect(*bandFrom, cursor).normalized();
-    const double from = view.m_axis.timeAt(rect.left()), to = view.m_axis.timeAt(rect.right() + 1);
-    std::vector<Block> blocks;
-    for (int device = 0; device < static_cast<int>(shown().lanes().size()); ++device) {
-        if (!blockArea(device).intersects(rect))
-            continue;
-        const Lane& lane = shown().lanes()[device];
-        const std::vector<LaneBlock>& all = lane.blocks();
-        for (std::size_t i = lane.firstEndingAfter(from); i < all.size() && static_cast<double>(all[i].start) < to; ++i)
-            if (isPass(all[i].block.op))
-                blocks.push_back(all[i].block);
-    }
-    view.selectBlocks(blocks);
-}
-
-std::vector<Block> TimelineView::Private::movingWith(const Block& block) const
-{
-    if (!group.contains(block))
-        return {};
-    return {group.begin(), group.end()};
-}
-
 // ---- What is done with them -----------------------------------------------------------------------
 
 void TimelineView::exchangeSelection()
 {
     const std::vector<Block> blocks = selectedBlocks();
-    if (d->drag)
+    if (d->held())
         return;
     if (blocks.size() == 2)
         exchange(blocks[0], blocks[1]);
@@ -164,102 +140,15 @@ void TimelineView::exchange(const Block& first, const Block& second)
         Q_EMIT editRefused(tr("Select two blocks of one device to exchange them"));
         return;
     }
-    std::vector<std::uint32_t> positions = presentPositions(schedule.order[one.device].size());
-    std::swap(positions[one.index], positions[other.index]);
-    d->commitOrder(one.device, positions,
-                   tr("Exchange %1 and %2 on %3")
-                       .arg(blockText(first), blockText(second), deviceLabel(d->document.design(), one.device)));
+    d->commitOrder(blockExchange(d->document.design(), one.device, one.index, other.index));
 }
 
-bool TimelineView::Private::moveGroup(int places)
-{
-    const std::optional<Block> held = document.selection();
-    if (!held || !group.contains(*held))
-        return false;
-    const Position place = placeOf(document.design().schedule, layout(), *held);
-    std::vector<std::uint32_t> moved;
-    for (const Block& block : group)
-        if (const Position with = placeOf(document.design().schedule, layout(), block);
-            with.device == place.device && with.device >= 0)
-            moved.push_back(static_cast<std::uint32_t>(with.index));
-    if (moved.size() < 2)
-        return false;
-    std::sort(moved.begin(), moved.end());
-    const std::size_t size = document.design().schedule.order[place.device].size();
-    commitOrder(place.device, shiftedPositions(size, moved, places),
-                tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(document.design(), place.device)));
-    return true;
-}
-
-void TimelineView::changeWarmUp(int forwards)
-{
-    const std::optional<Block> selected = d->document.selection();
-    const Schedule& schedule = d->document.design().schedule;
-    const int device = selected ? placeOf(schedule, d->layout(), *selected).device : -1;
-    if (device < 0 || d->drag) {
-        Q_EMIT editRefused(tr("Select a block of the device whose warm-up is to change"));
-        return;
-    }
-    const std::vector<Block>& order = schedule.order[device];
-    d->commitOrder(device, withWarmUp(order, warmUp(order) + forwards),
-                   d->warmUpText(device, warmUp(order) + forwards));
-}
-
-QString TimelineView::Private::warmUpText(int device, int forwards) const
-{
-    return tr("Warm-up of %1 on %2").arg(std::max(0, forwards)).arg(deviceLabel(document.design(), device));
-}
-
-void TimelineView::Private::commitOrder(int device, const std::vector<std::uint32_t>& positions, const QString& text)
+void TimelineView::Private::commitOrder(const ReorderDevice& order)
 {
     const std::optional<Block> selected = document.selection();
-    refuse(document.commit(document.tryReorder(device, positions, text)));
+    refuse(document.apply(order));
     if (selected)
         view.ensureVisible(*selected);
-}
-
-std::optional<int> TimelineView::Private::warmUpEdgeAt(QPoint position) const
-{
-    constexpr int reach = 4; // pixels beside the edge that still grip it
-    const int device = laneAt(position.y());
-    if (device < 0 || measured || !plotRect().contains(position))
-        return std::nullopt;
-    const std::vector<Block>& order = document.design().schedule.order[device];
-    const std::vector<LaneBlock>& blocks = layout().lanes()[device].blocks();
-    const int forwards = warmUp(order);
-    if (forwards == 0 || forwards >= longestWarmUp(order) || blocks.size() < order.size())
-        return std::nullopt;
-    const auto last = static_cast<std::size_t>(forwards) - 1;
-    const double edge = view.m_axis.xOf(static_cast<double>(blocks[last].end));
-    if (edge - view.m_axis.xOf(static_cast<double>(blocks[last].start)) < 4 * reach)
-        return std::nullopt; // the block itself could no longer be gripped
-    return std::abs(position.x() - edge) <= reach ? std::optional(device) : std::nullopt;
-}
-
-void TimelineView::Private::dragWarmUp(QPoint position)
-{
-    cursor = position;
-    const int device = *warmUpDrag;
-    const std::vector<Block>& order = document.design().schedule.order[device];
-    const std::vector<LaneBlock>& blocks = layout().lanes()[device].blocks();
-    // As many forwards as would end by the cursor if they ran one after the other.
-    const double time = view.m_axis.timeAt(position.x());
-    double end = static_cast<double>(blocks.front().start);
-    int forwards = 0;
-    for (const LaneBlock& block : blocks) {
-        if (block.block.op != Op::F)
-            continue;
-        const bool within = forwards < warmUp(order); // there the blocks stand already, with the gaps between them
-        const double next =
-            within ? static_cast<double>(block.end) : end + static_cast<double>(block.end - block.start);
-        if ((end + next) / 2 > time)
-            break;
-        end = next;
-        ++forwards;
-    }
-    forwards = std::clamp(forwards, 1, longestWarmUp(order));
-    setPlan(planner.planOrder(order.front(), device, withWarmUp(order, forwards), warmUpText(device, forwards),
-                              warmUpText(device, forwards), plan ? &*plan : nullptr));
 }
 
 QAction* TimelineView::action(const QString& name) const

@@ -2,15 +2,13 @@
 // The sub-lanes of TimelineView: below a device's blocks what it sends and receives, in the order in which it
 // issues them. A chip stands where its transfer begins, or directly behind the chip before it, so that the order
 // can be read and gripped also where transfers take no time at all; where they are too many for that, ticks stand
-// at their times. A drag plans one edit of the order, the same way as a drag of a block does.
+// at their times.
 #include "gui/timeline/timelineviewprivate.h"
 
 #include "core/program/transferorder.h"
 #include "gui/timeline/timelinetext.h"
 
 #include <QAction>
-#include <QApplication>
-#include <QMouseEvent>
 #include <QPainter>
 
 #include <algorithm>
@@ -56,12 +54,12 @@ TimelineView::Private::TransferChips TimelineView::Private::chips(int device) co
     const TimeAxis& axis = view.m_axis;
     const std::vector<IssuedTransfer>& list = transfers(device);
     const Timeline& timeline = prediction->timeline;
-    int inSight = 0;
+    int visible = 0;
     for (const IssuedTransfer& issued : list) {
         const double x = axis.xOf(static_cast<double>(timeline.start[issued.task]));
-        inSight += x >= axis.left && x < axis.right();
+        visible += x >= axis.left && x < axis.right();
     }
-    result.dense = inSight * narrowestChip > axis.width * 0.9;
+    result.dense = visible * narrowestChip > axis.width * 0.9;
     double free = -1e18;
     for (std::size_t i = 0; i < list.size(); ++i) {
         const double start = axis.xOf(static_cast<double>(timeline.start[list[i].task]));
@@ -199,94 +197,6 @@ std::optional<std::size_t> TimelineView::Private::chipAt(QPoint position) const
     return found;
 }
 
-bool TimelineView::Private::pressTransfer(QPoint position)
-{
-    const int device = transferLaneAt(position);
-    if (device < 0)
-        return false;
-    if (position.x() < plotLeft()) {
-        if (laneEdgeAt(position))
-            return false; // the line below the lane resizes it
-        chooseLane(device);
-        view.action(QStringLiteral("laneTransfers"))->trigger();
-        return true;
-    }
-    const std::optional<std::size_t> chip = chipAt(position);
-    if (!chip) {
-        document.select(std::nullopt);
-        chosen = Chosen::Block;
-        return true;
-    }
-    view.selectTransfer(device, transfers(device)[*chip].transfer);
-    if (!chips(device).dense)
-        transferDrag = TransferDrag{device, static_cast<int>(*chip), position, false};
-    return true;
-}
-
-void TimelineView::Private::dragTransfer(QPoint position)
-{
-    TransferDrag& held = *transferDrag;
-    if (!held.moving && (position - held.pressedAt).manhattanLength() < QApplication::startDragDistance())
-        return;
-    held.moving = true;
-    cursor = position;
-    view.viewport()->setCursor(Qt::ClosedHandCursor);
-    // Behind every other chip whose middle is left of the cursor; those out of sight stay on their side.
-    const TransferChips chips = this->chips(held.device);
-    const int count = static_cast<int>(transfers(held.device).size());
-    int to = chips.shown.empty() ? held.from : static_cast<int>(chips.shown.front().index);
-    for (const TransferChips::Chip& chip : chips.shown)
-        if (static_cast<int>(chip.index) != held.from && chip.rect.center().x() < position.x())
-            to = static_cast<int>(chip.index) + (static_cast<int>(chip.index) < held.from ? 1 : 0);
-    planTransfer(std::clamp(to, 0, std::max(0, count - 1)));
-}
-
-void TimelineView::Private::planTransfer(int to)
-{
-    const TransferDrag& held = *transferDrag;
-    if (plan && plan->index == to) {
-        updateOverlay();
-        return;
-    }
-    const std::vector<IssuedTransfer>& list = transfers(held.device);
-    const Transfer& moved = list[held.from].transfer;
-    const auto neighbour = static_cast<std::size_t>(to);
-    const QString title =
-        to == held.from ? transferName(moved)
-        : to < held.from
-            ? TimelineView::tr("%1 before %2").arg(transferName(moved), transferName(list[neighbour].transfer))
-            : TimelineView::tr("%1 after %2").arg(transferName(moved), transferName(list[neighbour].transfer));
-    setPlan(planner.planTransfer(moved, held.device, held.from, to, title));
-}
-
-void TimelineView::Private::addTransferOverlay(OverlayContent& content) const
-{
-    if (!transferDrag || !transferDrag->moving || !plan)
-        return;
-    const QRectF area = transferArea(transferDrag->device);
-    const TransferChips chips = this->chips(transferDrag->device);
-    // The caret stands on the side of the neighbour that the transfer comes to.
-    for (const TransferChips::Chip& chip : chips.shown)
-        if (static_cast<int>(chip.index) == plan->index) {
-            const double x = plan->index <= transferDrag->from ? chip.rect.left() - 1 : chip.rect.right() + 1;
-            content.caret = QLineF(x, area.top() - 3, x, area.bottom() + 3);
-        }
-}
-
-void TimelineView::Private::releaseTransfer()
-{
-    const bool moving = transferDrag->moving;
-    const Transfer held = transfers(transferDrag->device)[transferDrag->from].transfer;
-    const int device = transferDrag->device;
-    if (moving)
-        commitPlan();
-    transferDrag.reset();
-    view.viewport()->setCursor(Qt::ArrowCursor);
-    if (moving)
-        view.selectTransfer(device, held);
-    updateOverlay();
-}
-
 bool TimelineView::Private::hoverTransfer(QPoint position)
 {
     const int device = transferLaneAt(position);
@@ -357,7 +267,7 @@ void TimelineView::Private::addTransferActions()
                              : TimelineView::tr("Select a transfer, or a block that sends one"));
                 return;
             }
-            refuse(document.commit(document.tryForgetTransfer(*transfer)));
+            refuse(document.apply(FreeTransfer{*transfer}));
         });
 }
 
@@ -393,36 +303,6 @@ std::optional<Transfer> TimelineView::selectedTransfer(int* device) const
             return issued.transfer;
         }
     return std::nullopt;
-}
-
-void TimelineView::moveTransferBy(int places)
-{
-    int device = -1;
-    const std::optional<Transfer> transfer = selectedTransfer(&device);
-    if (!transfer || d->drag || d->transferDrag) {
-        Q_EMIT editRefused(tr("Select a transfer, or a block that sends one"));
-        return;
-    }
-    const std::vector<IssuedTransfer> list = d->transfers(device);
-    const auto at = std::find_if(list.begin(), list.end(),
-                                 [&](const IssuedTransfer& issued) { return issued.transfer == *transfer; });
-    if (at == list.end())
-        return;
-    const int from = static_cast<int>(at - list.begin());
-    const int to = std::clamp(from + places, 0, static_cast<int>(list.size()) - 1);
-    if (to == from) {
-        Q_EMIT editRefused(places < 0 ? tr("It is the first transfer of its device already")
-                                      : tr("It is the last transfer of its device already"));
-        return;
-    }
-    if (!d->strip.showsTransfers(device)) { // an order that nobody sees cannot be followed
-        d->strip.setTransfers(device, true);
-        d->lanesChanged();
-    }
-    const Diagnostics faults = d->document.commit(d->document.tryMoveTransfer(device, from, to));
-    d->refuse(faults);
-    if (!hasErrors(faults))
-        selectTransfer(device, *transfer);
 }
 
 std::vector<Transfer> TimelineView::visibleTransfers(int device) const

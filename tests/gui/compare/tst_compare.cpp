@@ -136,7 +136,7 @@ private Q_SLOTS:
         QVERIFY(fixture.settled());
         const QString opened = fixture.cell(QStringLiteral("makespan"), 1);
         QVERIFY(opened.endsWith(QStringLiteral("unchanged")));
-        fixture.document.pin({Op::F, 0, 1, 0}, 500'000'000);
+        fixture.document.apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
         QVERIFY(fixture.cell(QStringLiteral("makespan"), 0)
                 == durationText(fixture.document.prediction()->metrics.makespan));
         QVERIFY(fixture.cell(QStringLiteral("makespan"), 1).startsWith(opened.section(QLatin1Char(' '), 0, 1)));

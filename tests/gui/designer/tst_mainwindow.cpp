@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/families/family.h"
+#include "core/schedule/edits.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
@@ -7,6 +8,7 @@
 #include "gui/designer/numberbar.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/document/namededits.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
@@ -75,7 +77,7 @@ private Q_SLOTS:
         // A weight gradient put where it delays the input gradients that others wait for.
         const Block late{Op::I, 1, 2, 0};
         const int index = find(fixture.document().design().schedule, late).index;
-        QVERIFY(!hasErrors(fixture.document().moveBlock(late, index + 4)));
+        QVERIFY(!hasErrors(fixture.document().apply(blockMove(fixture.document().design(), late, index + 4))));
         const Design before = fixture.document().design();
         const int steps = fixture.document().undoStack()->count();
         const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
@@ -115,7 +117,8 @@ private Q_SLOTS:
         fixture.document().undoStack()->undo();
 
         const Block late{Op::I, 1, 2, 0};
-        fixture.document().moveBlock(late, find(fixture.document().design().schedule, late).index + 4);
+        fixture.document().apply(
+            blockMove(fixture.document().design(), late, find(fixture.document().design().schedule, late).index + 4));
         fixture.document().select(late);
         QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
         const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
@@ -194,7 +197,7 @@ private Q_SLOTS:
         const Design before = fixture.document().design();
         fixture.document().select(Block{Op::W, 0, 7, 0});
         QVERIFY(!fixture.window.topBar().undoButton()->isEnabled());
-        fixture.document().unplace({{Op::W, 0, 7, 0}});
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         const Design after = fixture.document().design();
         QVERIFY(fixture.window.topBar().undoButton()->isEnabled());
         QTest::mouseClick(fixture.window.topBar().undoButton(), Qt::LeftButton);
@@ -207,7 +210,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         const Design before = fixture.document().design();
-        fixture.document().unplace({{Op::W, 2, 7, 0}});
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 2, 7, 0}}});
         BlockChip* chip = fixture.firstChip();
         QVERIFY(chip);
         QVERIFY(chip->block() == (Block{Op::W, 2, 7, 0}));
@@ -254,7 +257,7 @@ private Q_SLOTS:
     void theTrayCompletesTheRestAsOneStep()
     {
         Fixture fixture;
-        fixture.document().unplace({{Op::W, 0, 7, 0}, {Op::W, 1, 7, 0}, {Op::W, 3, 6, 0}});
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}, {Op::W, 1, 7, 0}, {Op::W, 3, 6, 0}}});
         const int index = fixture.document().undoStack()->index();
         fixture.window.windowActions().completeRest->trigger();
         QVERIFY(unplacedBlocks(fixture.document().design().schedule).empty());
@@ -347,7 +350,7 @@ private Q_SLOTS:
         const FactList& facts = fixture.window.differences().facts();
         QVERIFY(facts.value(QStringLiteral("makespan")).isEmpty());
         const Nanoseconds makespan = fixture.document().prediction()->metrics.makespan;
-        fixture.document().pin({Op::F, 0, 1, 0}, makespan);
+        fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, makespan});
         const Nanoseconds later = fixture.document().prediction()->metrics.makespan;
         QVERIFY(later > makespan);
         const QString expected = signedPercent(double(later - makespan) / double(makespan));
@@ -415,7 +418,7 @@ private Q_SLOTS:
     void filesAreSavedAndOpenedAgain()
     {
         Fixture fixture;
-        fixture.document().unplace({{Op::W, 0, 7, 0}});
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         const QString path = fixture.folder.filePath(QStringLiteral("a.json"));
         QVERIFY(fixture.window.saveTo(path));
         QVERIFY(!fixture.window.isWindowModified());

@@ -94,7 +94,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         const Design before = fixture.document().design();
-        fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
+        fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
         fixture.window->windowActions().model->trigger();
         QApplication::setActiveWindow(fixture.window->modelWindow());
         QTest::keyClick(fixture.window->modelWindow(), Qt::Key_Z, Qt::ControlModifier);
@@ -185,8 +185,8 @@ private Q_SLOTS:
     {
         Fixture fixture;
         const Design before = fixture.document().design();
-        fixture.document().pin({Op::F, 0, 1, 0}, 500'000'000);
-        fixture.document().pin({Op::F, 0, 2, 0}, 600'000'000);
+        fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
+        fixture.document().apply(PinBlock{{Op::F, 0, 2, 0}, 600'000'000});
         fixture.window->windowActions().history->trigger();
         QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
         QUndoView* view = fixture.window->historyWindow()->view();
@@ -286,7 +286,7 @@ private Q_SLOTS:
         fixture.document().undoStack()->undo();
         QVERIFY(bar.change(makespan).isEmpty());
         // Taken apart, there is no rate of a whole step, and less work is no improvement.
-        (void)fixture.document().unplace({fixture.document().design().schedule.order[0].back()});
+        (void)fixture.document().apply(UnplaceBlocks{{fixture.document().design().schedule.order[0].back()}});
         QVERIFY(bar.value(makespan).endsWith(QStringLiteral("so far")));
         QCOMPARE(bar.value(bubble), QStringLiteral("–"));
         QVERIFY(bar.value(QStringLiteral("throughput")).isEmpty());

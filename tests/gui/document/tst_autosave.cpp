@@ -36,7 +36,7 @@ constexpr char crashFolder[] = "PIPEWRIGHT_TEST_CRASH_IN";
     Document document;
     Autosave autosave(document, folder);
     document.reset(exampleDesign());
-    document.unplace({{Op::W, 0, 7, 0}});
+    document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
     autosave.flush();
     std::_Exit(9);
 }
@@ -79,7 +79,7 @@ private Q_SLOTS:
         Document document;
         Autosave autosave(document, folder.path());
         document.reset(exampleDesign());
-        document.unplace({{Op::W, 0, 7, 0}});
+        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         autosave.flush();
         QVERIFY(QFile::exists(autosave.path()));
         QVERIFY(Autosave::abandoned(folder.path()).empty());
@@ -91,7 +91,7 @@ private Q_SLOTS:
         Document document;
         Autosave autosave(document, folder.path());
         document.reset(exampleDesign());
-        document.unplace({{Op::W, 0, 7, 0}});
+        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         autosave.flush();
         autosave.finish();
         QVERIFY(!QFile::exists(autosave.path()));
@@ -105,7 +105,7 @@ private Q_SLOTS:
         Autosave autosave(document, folder.path());
         autosave.setDelay(1);
         document.reset(exampleDesign());
-        document.unplace({{Op::W, 0, 7, 0}});
+        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         QTRY_VERIFY(QFile::exists(autosave.path()));
     }
 
@@ -125,7 +125,7 @@ private Q_SLOTS:
         Document document;
         Autosave autosave(document, folder.filePath(QStringLiteral("autosave")));
         document.reset(exampleDesign());
-        document.unplace({{Op::W, 0, 7, 0}});
+        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         autosave.flush();
         QVERIFY(QFile::exists(autosave.path()));
         document.save(folder.filePath(QStringLiteral("saved.json")));
@@ -172,7 +172,7 @@ private Q_SLOTS:
             return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
         };
         const QByteArray saved = contentOf();
-        window.document().unplace({{Op::W, 0, 7, 0}});
+        window.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         const Design edited = window.document().design();
 
         std::signal(SIGXFSZ, SIG_IGN);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The Document: edits as values with exact undo, files, selection, and a trace laid over the prediction.
+#include "core/schedule/edits.h"
 #include "gui/document/document.h"
+#include "gui/document/namededits.h"
 #include "makers/designs.h"
 #include "testmain.h"
 #include "traces/store/tracewriter.h"
@@ -76,14 +78,14 @@ private Q_SLOTS:
             Diagnostics diagnostics;
             const unsigned kind = random() % 6;
             if (kind == 0 && !tray.empty())
-                diagnostics = document.placeBlock(tray[random() % tray.size()], static_cast<int>(random() % 30));
+                diagnostics = document.apply(PlaceBlock{tray[random() % tray.size()], static_cast<int>(random() % 30)});
             else if (kind == 1 && !order.empty())
-                diagnostics = document.unplace({order[random() % order.size()]});
+                diagnostics = document.apply(UnplaceBlocks{{order[random() % order.size()]}});
             else if (kind == 2)
-                diagnostics = document.moveStage(static_cast<int>(random() % 4), static_cast<int>(random() % 4));
+                diagnostics = document.apply(MoveStage{static_cast<int>(random() % 4), static_cast<int>(random() % 4)});
             else if (!order.empty())
-                diagnostics =
-                    document.moveBlock(order[random() % order.size()], static_cast<int>(random() % (order.size() + 1)));
+                diagnostics = document.apply(blockMove(document.design(), order[random() % order.size()],
+                                                       static_cast<int>(random() % (order.size() + 1))));
             if (document.design() == before) {
                 QCOMPARE(document.undoStack()->count(), count);
             } else {
@@ -110,7 +112,7 @@ private Q_SLOTS:
         document.reset(testing::design());
         const Design before = document.design();
         QSignalSpy changes(&document, &Document::designChanged);
-        const Diagnostics diagnostics = document.moveBlock(w10, 0);
+        const Diagnostics diagnostics = document.apply(blockMove(document.design(), w10, 0));
         QVERIFY(hasErrors(diagnostics));
         QVERIFY(!diagnostics.front().what.empty());
         QVERIFY(document.design() == before);
@@ -123,8 +125,8 @@ private Q_SLOTS:
         Document document;
         document.reset(testing::design());
         const Position position = find(document.design().schedule, w10);
-        QVERIFY(document.moveBlock(w10, position.index).empty());
-        QVERIFY(document.moveBlock(w10, position.index + 1).empty());
+        QVERIFY(document.apply(blockMove(document.design(), w10, position.index)).empty());
+        QVERIFY(document.apply(blockMove(document.design(), w10, position.index + 1)).empty());
         QCOMPARE(document.undoStack()->count(), 0);
     }
 
@@ -133,12 +135,13 @@ private Q_SLOTS:
         Document document;
         document.reset(testing::design());
         const Design before = document.design();
-        const Document::Edit edit = document.tryMoveBlock(w10, find(before.schedule, w10).index + 3);
+        const Document::Edit edit =
+            document.tryEdit(blockMove(document.design(), w10, find(before.schedule, w10).index + 3));
         QVERIFY(!hasErrors(edit.diagnostics));
-        QVERIFY(!(edit.design == before));
+        QVERIFY(!(*edit.design == before));
         QVERIFY(document.design() == before);
         QVERIFY(document.commit(edit).empty());
-        QVERIFY(document.design() == edit.design);
+        QVERIFY(document.design() == *edit.design);
     }
 
     void predictionAndDiagnosticsAreUpToDateWhenTheChangeIsAnnounced()
@@ -167,7 +170,8 @@ private Q_SLOTS:
         const Design before = document.design();
         const Nanoseconds makespan = document.prediction()->metrics.makespan;
         QSignalSpy changed(&document, &Document::designChanged), working(&document, &Document::workingChanged);
-        const Document::Edit edit = document.tryMoveBlock(w10, 0 + find(before.schedule, w10).index + 2);
+        const Document::Edit edit =
+            document.tryEdit(blockMove(document.design(), w10, 0 + find(before.schedule, w10).index + 2));
         QVERIFY(!hasErrors(document.commit(edit)));
         QVERIFY(document.isWorking());
         QCOMPARE(document.design(), before); // a design never stands beside another's numbers
@@ -175,8 +179,8 @@ private Q_SLOTS:
         QTRY_VERIFY(!document.isWorking());
         QCOMPARE(working.count(), 2);
         QCOMPARE(changed.count(), 1);
-        QCOMPARE(document.design(), edit.design);
-        QCOMPARE(document.prediction()->metrics.makespan, predictPlaced(edit.design).metrics.makespan);
+        QCOMPARE(document.design(), *edit.design);
+        QCOMPARE(document.prediction()->metrics.makespan, predictPlaced(*edit.design).metrics.makespan);
         const Prediction* after = document.prediction();
         document.undoStack()->undo();
         QCOMPARE(document.design(), before);
@@ -190,21 +194,23 @@ private Q_SLOTS:
         Document document;
         document.reset(testing::design());
         document.setLargeFrom(1);
-        const Document::Edit edit = document.tryMoveBlock(w10, find(document.design().schedule, w10).index + 2);
+        const Document::Edit edit =
+            document.tryEdit(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 2));
         (void)document.commit(edit);
         QVERIFY(document.isWorking());
         QWidget anywhere;
         QTest::keyClick(&anywhere, Qt::Key_A);
         QVERIFY(!document.isWorking());
-        QCOMPARE(document.design(), edit.design);
+        QCOMPARE(document.design(), *edit.design);
         // An edit that was made of the design before it is refused, and what was under way is not lost.
-        const Document::Edit first = document.tryUnplace({w10}), second = document.tryPin(i10, 5000);
+        const Document::Edit first = document.tryEdit(UnplaceBlocks{{w10}}),
+                             second = document.tryEdit(PinBlock{i10, 5000});
         (void)document.commit(first);
         QVERIFY(hasErrors(document.commit(second)));
-        QCOMPARE(document.design(), first.design);
+        QCOMPARE(document.design(), *first.design);
         QCOMPARE(document.unplaced(), std::vector<Block>{w10});
         // Undoing, saving and opening are asked of what has arrived.
-        (void)document.commit(document.tryPlaceBlock(w10, find(edit.design.schedule, w10).index));
+        (void)document.commit(document.tryEdit(PlaceBlock{w10, find(edit.design->schedule, w10).index}));
         document.reset(testing::design());
         QVERIFY(!document.isWorking());
         QCOMPARE(document.undoStack()->count(), 0);
@@ -215,7 +221,7 @@ private Q_SLOTS:
         Document document;
         document.reset(testing::design());
         const auto blocks = document.prediction()->program.computeCount();
-        QVERIFY(document.unplace({w10}).empty());
+        QVERIFY(document.apply(UnplaceBlocks{{w10}}).empty());
         QVERIFY(document.prediction() != nullptr);
         QCOMPARE(document.prediction()->program.computeCount(), blocks - 1);
     }
@@ -236,7 +242,7 @@ private Q_SLOTS:
         document.reset(testing::design());
         QSignalSpy selections(&document, &Document::selectionChanged);
         document.select(w10);
-        document.unplace({w10});
+        document.apply(UnplaceBlocks{{w10}});
         QVERIFY(document.selection() == w10); // in the tray
         QCOMPARE(selections.count(), 1);
         document.replaceDesign(testing::design("1f1b"), QStringLiteral("Switch to 1F1B"));
@@ -250,7 +256,7 @@ private Q_SLOTS:
         const QString path = folder.filePath(QStringLiteral("design.json"));
         Document document;
         document.reset(testing::design());
-        document.moveBlock(w10, find(document.design().schedule, w10).index + 3);
+        document.apply(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 3));
         QVERIFY(!document.undoStack()->isClean());
         document.save(path);
         QVERIFY(document.undoStack()->isClean());
@@ -289,7 +295,8 @@ private Q_SLOTS:
             QVERIFY(spread <= 1); // the steps after the first are alike
 
         // Another order is another program: the trace does not fit until the edit is undone.
-        QVERIFY(document.moveBlock(w10, find(document.design().schedule, w10).index + 3).empty());
+        QVERIFY(
+            document.apply(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 3)).empty());
         QVERIFY(document.overlay() == nullptr);
         QCOMPARE(document.overlayPath(), path);
         document.undoStack()->undo();

@@ -116,7 +116,7 @@ private Q_SLOTS:
     {
         Fixture fixture("1f1b", 3, 4);
         const std::vector<Block> lifted{{Op::F, 1, 2}, {Op::B, 1, 2}, {Op::B, 0, 3}};
-        QVERIFY(fixture.document.unplace(lifted).empty());
+        QVERIFY(fixture.document.apply(UnplaceBlocks{lifted}).empty());
         const Schedule placed = fixture.document.design().schedule;
         QCOMPARE(fixture.window->scopeBox()->currentIndex(), int(SearchWindow::Scope::Unplaced));
         fixture.window->limitBox()->setCurrentIndex(1);

@@ -2,6 +2,7 @@
 // A shown timeline and real events for it, shared by the tests of TimelineView.
 #pragma once
 
+#include "core/schedule/edits.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/timelineview.h"
 #include "makers/designs.h"

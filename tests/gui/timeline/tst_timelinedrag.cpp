@@ -216,7 +216,7 @@ private Q_SLOTS:
         Stage stage;
         const Design before = stage.document.design();
         const int index = stage.indexOf(w10);
-        stage.document.unplace({w10});
+        stage.document.apply(UnplaceBlocks{{w10}});
         ShownInspector inspector(stage);
         stage.document.select(w10);
         QSpinBox* position = inspector.field("Position in lane");
@@ -235,7 +235,7 @@ private Q_SLOTS:
     void aBlockFromTheTrayOnTheWrongLaneIsRefused()
     {
         Stage stage;
-        stage.document.unplace({w10});
+        stage.document.apply(UnplaceBlocks{{w10}});
         const int steps = stage.document.undoStack()->count();
         QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
         QVERIFY(!stage.drop(w10, QPoint(500, stage.view->rectOfLane(3).center().y())));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The order of transfers in its sub-lane, ripple moves, everything at once: by mouse, by key and by number.
 #include "core/program/transferorder.h"
+#include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/lanestrip.h"
@@ -281,13 +282,14 @@ private Q_SLOTS:
     {
         Stage stage(design("1f1b", 2, 3));
         const Block second{Op::F, 0, 1, 0};
-        const Document::Edit plain = stage.document.tryMoveBlock(second, 3); // behind B0.0
+        const Document::Edit plain =
+            stage.document.tryEdit(blockMove(stage.document.design(), second, 3)); // behind B0.0
         QVERIFY(!hasErrors(plain.diagnostics));
-        stage.document.commit(stage.document.tryMoveTransfer(0, 1, 0)); // F0.1 goes out before F0.0
+        stage.document.commit(stage.document.tryEdit(MoveTransfer{0, 1, 0})); // F0.1 goes out before F0.0
         QVERIFY(stage.document.prediction());
         const Design stated = stage.document.design();
         QVERIFY(!stated.schedule.transferOrder.empty());
-        const Diagnostics faults = stage.document.moveBlock(second, 3);
+        const Diagnostics faults = stage.document.apply(blockMove(stage.document.design(), second, 3));
         QVERIFY(hasErrors(faults));
         QVERIFY2(faults.front().what.find("waits in a circle") != std::string::npos, faults.front().what.c_str());
         QCOMPARE(stage.document.design(), stated);

@@ -274,7 +274,7 @@ private Q_SLOTS:
         auto* begin = inspector.named<QLineEdit>("Start of the visible range");
         type(begin, "20ms");
         type(inspector.named<QLineEdit>("End of the visible range"), "60ms");
-        QCOMPARE(stage.view->sight(), between(40, 120));
+        QCOMPARE(stage.view->visibleRange(), between(40, 120));
         stage.view->action(QStringLiteral("measureByNumbers"))->trigger();
         QCOMPARE(range(), between(40, 120));
         QVERIFY(from->hasFocus() && from->selectedText() == QLatin1String("20 ms"));
@@ -284,10 +284,10 @@ private Q_SLOTS:
         stage.view->action(QStringLiteral("measure"))->trigger();
         QCOMPARE(range(), between(0, 42));
         stage.view->action(QStringLiteral("frameRange"))->trigger();
-        QCOMPARE(stage.view->sight(), between(0, 42));
+        QCOMPARE(stage.view->visibleRange(), between(0, 42));
         begin->clear();
         QTest::keyClick(begin, Qt::Key_Return);
-        QVERIFY(stage.view->sight() == std::pair(Nanoseconds{0}, stage.view->total()));
+        QVERIFY(stage.view->visibleRange() == std::pair(Nanoseconds{0}, stage.view->total()));
         QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 

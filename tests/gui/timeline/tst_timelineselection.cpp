@@ -201,7 +201,7 @@ private Q_SLOTS:
             std::vector<std::uint32_t> positions(before.schedule.order[1].size());
             std::iota(positions.begin(), positions.end(), 0u);
             std::swap(positions[first], positions[second]);
-            return !hasErrors(stage.document.tryReorder(1, positions, {}).diagnostics);
+            return !hasErrors(stage.document.tryEdit(ReorderDevice{1, positions, {}}).diagnostics);
         };
         QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
         QTest::keyClick(stage.view.get(), Qt::Key_X, Qt::ShiftModifier);

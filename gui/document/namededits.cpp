@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/namededits.h"
+
+#include "core/program/transferorder.h"
+#include "core/schedule/edits.h"
+#include "core/schedule/warmup.h"
+#include "gui/document/document.h"
+
+#include <algorithm>
+
+namespace pipewright {
+namespace {
+
+QString tr(const char* text, int n = -1)
+{
+    return Document::tr(text, nullptr, n);
+}
+
+struct Name {
+    const Design& before;
+    const Prediction* present;
+    const EditedDesign& after;
+
+    QString operator()(const ReorderDevice& request) const { return QString::fromStdString(request.name); }
+    QString operator()(const RippleBlock& request) const
+    {
+        return tr("Move %1 and the rest of microbatch %2").arg(blockText(request.block)).arg(request.block.microbatch);
+    }
+    QString operator()(const MoveStage& request) const
+    {
+        return tr("Move stage %1 to %2").arg(request.stage).arg(deviceLabel(before, request.device));
+    }
+    QString operator()(const PlaceBlock& request) const
+    {
+        const QString block = blockText(request.block);
+        return hasErrors(after.diagnostics)
+                   ? tr("Place %1").arg(block)
+                   : tr("Place %1 on %2").arg(block, deviceLabel(before, before.schedule.deviceOf(request.block)));
+    }
+    QString operator()(const UnplaceBlocks& request) const
+    {
+        return request.blocks.size() == 1 ? tr("Return %1 to the tray").arg(blockText(request.blocks.front()))
+                                          : tr("Return %n blocks to the tray", static_cast<int>(request.blocks.size()));
+    }
+    QString operator()(const PinBlock& request) const
+    {
+        return (request.earliestStart == 0 ? tr("Unpin %1") : tr("Pin %1")).arg(blockText(request.block));
+    }
+    QString operator()(const SplitBackwards& request) const
+    {
+        return request.blocks.size() == 1 ? tr("Split %1 into its halves").arg(blockText(request.blocks.front()))
+                                          : tr("Split backwards into their halves");
+    }
+    QString operator()(const MergeBackwards& request) const
+    {
+        return request.blocks.size() == 1 ? tr("Merge %1 with its other half").arg(blockText(request.blocks.front()))
+                                          : tr("Merge the halves of backwards");
+    }
+    QString operator()(const CompleteSchedule&) const
+    {
+        return after.style.empty() ? tr("Complete the rest")
+                                   : tr("Complete the rest as %1").arg(QString::fromStdString(after.style));
+    }
+    QString operator()(const MoveTransfer& request) const
+    {
+        if (!present)
+            return {};
+        const std::vector<IssuedTransfer> list = transfersOf(present->program, request.device);
+        if (request.from < 0 || static_cast<std::size_t>(request.from) >= list.size())
+            return {};
+        const Transfer& moved = list[request.from].transfer;
+        return tr("Move the transfer of %1 to %2")
+            .arg(blockText(moved.producer), deviceLabel(before, moved.destination));
+    }
+    QString operator()(const FreeTransfer& request) const
+    {
+        return tr("Let %1 to %2 go where its data puts it")
+            .arg(blockText(request.transfer.producer), deviceLabel(before, request.transfer.destination));
+    }
+    QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
+};
+
+} // namespace
+
+ReorderDevice blockMove(const Design& design, const Block& block, int index)
+{
+    const Position at = find(design.schedule, block);
+    if (at.device < 0)
+        throw Error(toString(block), "this block is not placed", "drag it from the tray");
+    const std::uint32_t moved[] = {static_cast<std::uint32_t>(at.index)};
+    return blocksMove(design, at.device, moved, (index > at.index ? index - 1 : index) - at.index);
+}
+
+ReorderDevice blocksMove(const Design& design, int device, std::span<const std::uint32_t> moved, int places)
+{
+    const std::vector<Block>& order = design.schedule.order[device];
+    const QString name = moved.size() == 1
+                             ? tr("Move %1 on %2").arg(blockText(order[moved[0]]), deviceLabel(design, device))
+                             : tr("Move %1 blocks on %2").arg(moved.size()).arg(deviceLabel(design, device));
+    return {device, shiftedPositions(order.size(), moved, places), name.toStdString()};
+}
+
+ReorderDevice blockExchange(const Design& design, int device, int first, int second)
+{
+    const std::vector<Block>& order = design.schedule.order[device];
+    std::vector<std::uint32_t> positions = presentPositions(order.size());
+    std::swap(positions[first], positions[second]);
+    const QString name = tr("Exchange %1 and %2 on %3")
+                             .arg(blockText(order[first]), blockText(order[second]), deviceLabel(design, device));
+    return {device, std::move(positions), name.toStdString()};
+}
+
+ReorderDevice warmUpChange(const Design& design, int device, int forwards)
+{
+    const QString name = tr("Warm-up of %1 on %2").arg(std::max(0, forwards)).arg(deviceLabel(design, device));
+    return {device, withWarmUp(design.schedule.order[device], forwards), name.toStdString()};
+}
+
+QString editName(const EditRequest& request, const Design& before, const Prediction* present, const EditedDesign& after)
+{
+    return std::visit(Name{before, present, after}, request);
+}
+
+} // namespace pipewright

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Selects the blocks in a rectangle drawn from beside the blocks. Without a move it is a click on idle time. By key:
+// TimelineView::selectNeighbourToo() and selectAll().
+#pragma once
+
+#include "gui/timeline/gesture.h"
+
+#include <QPoint>
+
+namespace pipewright {
+
+class RubberBand : public Gesture {
+public:
+    /// Begins wherever the press was in the lanes; it was on nothing else, so nothing is selected.
+    static bool press(TimelineView::Private& d, const QMouseEvent& event);
+    RubberBand(TimelineView::Private& d, QPoint from) : Gesture(d), m_from(from) {}
+    void move(const QMouseEvent& event) override;
+    void release(const QMouseEvent& event) override;
+    void addTo(OverlayContent& content) const override;
+    bool dependsOnDesign() const override { return false; }
+    bool hidesCrosshair() const override { return true; }
+
+private:
+    const QPoint m_from;
+};
+
+} // namespace pipewright
