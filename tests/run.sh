@@ -57,7 +57,7 @@ if [ "${1:-}" != --quick ]; then
     run_tests tsan -R '^executor\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
     build dev program_tests
-    run_tests dev -R '^(kernels|gui|app)\.|tst_cudaloader$' || failed=1
+    run_tests dev -R '^(kernels|gui|app|rooms)\.|tst_cudaloader$' || failed=1
 else
     build dev
     run_tests dev || failed=1
