@@ -4,7 +4,8 @@
 # executor and the search under the thread sanitizer, all libraries under the address and undefined-behaviour
 # sanitizers with some seconds of fuzzing for every parser (where there is clang), and then, without sanitizers, the
 # designer, the command line, the maths once more, and the plugin for GPUs. Where python3 has PyTorch, it runs our
-# schedules. Ends with the runner's own summary; fails when any part fails.
+# schedules. At last the layout of all files is checked, and the code of changed ones (tests/lint.sh), where clang-format
+# and clang-tidy are installed. Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
@@ -14,7 +15,7 @@ set -euo pipefail
 # shellcheck disable=SC2086
 install_packages $packages_build $packages_gui $packages_tests
 # shellcheck disable=SC2086
-install_packages $packages_nice $packages_window || true
+install_packages $packages_nice $packages_window clang-format || true
 
 run_tests() { # PRESET [ctest options…]
     local preset=$1; shift
@@ -57,11 +58,13 @@ if [ "${1:-}" != --quick ]; then
     run_tests tsan -R '^executor\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
     build dev program_tests
-    run_tests dev -R '^(kernels|gui|app)\.|tst_cudaloader$' || failed=1
+    run_tests dev -R '^(kernels|gui|app|rooms)\.|tst_cudaloader$' || failed=1
 else
     build dev
     run_tests dev || failed=1
 fi
 if python3 -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
+say "Checking layout (clang-format) and changed files (clang-tidy)"
+"$root/tests/lint.sh" || failed=1
 [ $failed = 0 ] || say "FAILED: see above"
 exit $failed

@@ -85,6 +85,19 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
     stage.optimizerState = parameters * workload.state.optimizer;
 }
 
+/// Gathering rows is traffic, not arithmetic.
+bool gathersRows(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Embedding: return true;
+    case LayerKind::Transformer:
+    case LayerKind::Mlp:
+    case LayerKind::Head:
+    case LayerKind::Other: return false;
+    }
+    return false;
+}
+
 void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCosts& stage)
 {
     const double rate = device.peakFlops * device.efficiency;
@@ -93,8 +106,7 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
         forward += layer.forwardFlops / rate;
         inputGrad += layer.inputGradFlops / rate;
         weightGrad += layer.weightGradFlops / rate;
-        if (layer.kind == LayerKind::Embedding && device.memoryBandwidth > 0) {
-            // Gathering rows is traffic, not arithmetic: read and write the output, and the same back.
+        if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
             const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
             forward += traffic;
             weightGrad += traffic;

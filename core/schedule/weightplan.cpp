@@ -8,6 +8,7 @@
 namespace pipewright {
 
 static_assert(passCount == 4, "which version each pass reads is said here");
+static_assert(opCount == passCount + 2, "of the others, updates alone make versions");
 
 namespace {
 

@@ -17,10 +17,13 @@ LayerRange rangeOf(const Workload& workload, int first, int count)
     const std::vector<Layer>& layers = workload.layers;
     LayerRange range;
     for (int l = 0; l < first + count; ++l) {
-        const LayerKind kind = layers[l].kind;
-        if (hasAttention(kind))
-            ++(l < first ? range.first : range.count);
-        range.embedding = range.embedding || (l >= first && kind == LayerKind::Embedding);
+        switch (layers[l].kind) {
+        case LayerKind::Embedding: range.embedding = range.embedding || l >= first; break;
+        case LayerKind::Transformer: ++(l < first ? range.first : range.count); break;
+        case LayerKind::Mlp: // only in models that cannot be shared
+        case LayerKind::Head:
+        case LayerKind::Other: break;
+        }
     }
     range.head = first + count == static_cast<int>(layers.size());
     return range;

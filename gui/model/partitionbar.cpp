@@ -24,6 +24,19 @@ namespace {
 constexpr double reach = 7;
 constexpr double leastShare = 0.006; ///< of the width, so that layers without work stay visible
 
+/// What an end of the model is called; empty for the layers between.
+QString endName(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Embedding: return PartitionBar::tr("emb");
+    case LayerKind::Head: return PartitionBar::tr("head");
+    case LayerKind::Transformer:
+    case LayerKind::Mlp:
+    case LayerKind::Other: break;
+    }
+    return {};
+}
+
 } // namespace
 
 PartitionBar::PartitionBar(QWidget* parent) : QWidget(parent)
@@ -221,15 +234,14 @@ void PartitionBar::paintEvent(QPaintEvent*)
     for (int stage = 0; stage < static_cast<int>(m_shown.size()); ++stage) {
         const double left = xOfLayer(layer);
         for (int i = 0; i < m_shown[stage]; ++i, ++layer) {
-            const bool end = m_layers[layer].kind == LayerKind::Embedding || m_layers[layer].kind == LayerKind::Head;
+            const QString end = endName(m_layers[layer].kind);
             const QRectF cell(xOfLayer(layer) + 0.5, 6, std::max(1.0, xOfLayer(layer + 1) - xOfLayer(layer) - 1),
                               barHeight() - 12);
-            painter.fillRect(cell, theme.fill(end ? Op::U : Op::F, stage));
-            if (end && cell.width() > 34) {
+            painter.fillRect(cell, theme.fill(end.isEmpty() ? Op::F : Op::U, stage));
+            if (!end.isEmpty() && cell.width() > 34) {
                 painter.setPen(theme.ink);
                 painter.setFont(Theme::words(TextSize::Small));
-                painter.drawText(cell, Qt::AlignCenter,
-                                 m_layers[layer].kind == LayerKind::Head ? tr("head") : tr("emb"));
+                painter.drawText(cell, Qt::AlignCenter, end);
             }
         }
         const QRectF label(left + 2, barHeight(), xOfLayer(layer) - left - 4, labelHeight / 2.0);

@@ -6,6 +6,7 @@
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
+#include "makers/designs.h"
 
 #include <benchmark/benchmark.h>
 
@@ -13,31 +14,9 @@ using namespace pipewright;
 
 namespace {
 
-Design design(int devices, int microbatches)
-{
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    DeviceWorth worth;
-    worth.forward = 1'000'003;
-    worth.inputGrad = 1'100'009;
-    worth.weightGrad = 700'001;
-    worth.transfer = 50'021;
-    worth.saved = 34 << 20;
-    worth.savedForWeightGrad = 14 << 20;
-    Design d;
-    d.schedule = makeSchedule("zb-h1", parameters);
-    d.costs = uniformCosts(worth, d.schedule.stages(), 1);
-    for (StageCosts& stage : d.costs.stages) {
-        stage.output = 2 << 20;
-        stage.savedFromInputGrad = 18 << 20;
-    }
-    return d;
-}
-
 void reEvaluateFixedOrder(benchmark::State& state)
 {
-    const Design d = design(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+    const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
     const Program program = compile(d.schedule, d.costs);
     const Evaluator evaluator(program, d.costs);
     Timeline timeline;
@@ -51,7 +30,7 @@ BENCHMARK(reEvaluateFixedOrder)->Args({4, 8})->Args({16, 256})->Args({64, 1024})
 
 void designToTimeline(benchmark::State& state)
 {
-    const Design d = design(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+    const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
     Timeline timeline;
     for (auto _ : state) {
         const Program program = compile(d.schedule, d.costs);
@@ -63,7 +42,7 @@ BENCHMARK(designToTimeline)->Args({4, 8})->Args({16, 256})->Args({64, 1024})->Un
 
 void predictWithMemoryAndMetrics(benchmark::State& state)
 {
-    const Design d = design(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+    const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
     for (auto _ : state)
         benchmark::DoNotOptimize(predict(d).metrics.makespan);
 }

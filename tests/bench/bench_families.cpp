@@ -6,6 +6,7 @@
 #include "core/base/freedmemory.h"
 #include "core/families/family.h"
 #include "core/program/compile.h"
+#include "makers/schedules.h"
 
 #include <benchmark/benchmark.h>
 
@@ -15,9 +16,7 @@ namespace {
 
 FamilyParameters equalTimes(int devices, int microbatches, double limit)
 {
-    FamilyParameters p;
-    p.devices = devices;
-    p.microbatches = microbatches;
+    FamilyParameters p = test::sized(devices, microbatches);
     p.memoryLimit = limit;
     return p;
 }

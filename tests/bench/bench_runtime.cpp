@@ -6,6 +6,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
+#include "makers/schedules.h"
 
 #include <benchmark/benchmark.h>
 
@@ -24,9 +25,7 @@ struct DiscardingSink final : RecordSink {
 
 void handOff(benchmark::State& state, const char* family)
 {
-    FamilyParameters parameters;
-    parameters.devices = static_cast<int>(state.range(0));
-    parameters.microbatches = 128;
+    FamilyParameters parameters = test::sized(static_cast<int>(state.range(0)), 128);
     const Schedule schedule = makeSchedule(family, parameters);
     Costs costs = uniformCosts({.saved = 4096, .savedForWeightGrad = 1024}, schedule.stages(), schedule.chunks());
     for (StageCosts& stage : costs.stages)

@@ -18,6 +18,7 @@
 #include "core/search/partition.h"
 #include "core/search/tradeoffs.h"
 #include "core/search/variants.h"
+#include "makers/designs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -79,10 +80,7 @@ double fromEnvironment(const char* name, double otherwise)
 
 Design designOf(const char* family, const Instance& row, double limit, int chunks = 0)
 {
-    DesignRequest request;
-    request.family = family;
-    request.devices = row.devices;
-    request.microbatches = row.microbatches;
+    DesignRequest request = test::requestFor(family, row.devices, row.microbatches);
     request.memoryLimit = limit;
     if (chunks > 0)
         request.chunks = chunks;

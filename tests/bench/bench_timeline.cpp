@@ -13,6 +13,7 @@
 #include "gui/search/tradeoffwindow.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/theme.h"
+#include "makers/designs.h"
 
 #include <QApplication>
 #include <QEvent>
@@ -37,29 +38,8 @@ constexpr int frames = 500;
 
 Design designOf(int microbatches, const char* family = "zb-h1")
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    DeviceWorth worth;
-    worth.forward = 1'000'003;
-    worth.inputGrad = 1'100'009;
-    worth.weightGrad = 700'001;
-    worth.transfer = 50'021;
-    worth.saved = 34 << 20;
-    worth.savedForWeightGrad = 14 << 20;
-    Design design;
-    design.name = "bench";
-    design.schedule = makeSchedule(family, parameters);
-    design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());
-    for (StageCosts& stage : design.costs.stages) {
-        stage.output = 2 << 20;
-        stage.savedFromInputGrad = 18 << 20;
-    }
-    design.cluster.devices.resize(devices);
-    for (DeviceSpec& device : design.cluster.devices) {
-        device.name = "H200";
-        device.memory = Bytes{80} << 30;
-    }
+    Design design = test::unroundDesign(family, devices, microbatches);
+    test::addDevices(design);
     return design;
 }
 

@@ -3,6 +3,7 @@
 // into the store and how soon ten million of them are there to be painted, with the memory that takes.
 #include "core/design/designbuilder.h"
 #include "core/predict/predict.h"
+#include "makers/designs.h"
 #include "traces/import/chromejson.h"
 #include "traces/store/activities.h"
 #include "traces/store/activitystore.h"
@@ -22,11 +23,7 @@ constexpr int steps = 40;
 
 Design benchmarkDesign()
 {
-    DesignRequest request;
-    request.family = "zb-h1";
-    request.devices = 16;
-    request.microbatches = 256;
-    return makeDesign(request);
+    return makeDesign(test::requestFor("zb-h1", 16, 256));
 }
 
 class Scratch {

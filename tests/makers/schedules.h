@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Schedules for tests, written the way a person would say them.
+// Schedules for tests: written out block by block, the way a person would say them, or of a published family.
 #pragma once
 
-#include "core/design/costs.h"
 #include "core/families/family.h"
 #include "core/schedule/schedule.h"
 
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipewright::test {
@@ -39,43 +39,39 @@ inline Schedule schedule(int microbatches, std::vector<int> deviceOfStage, const
     return s;
 }
 
-/// F = I = W = 1 us, B = 2 us, no transfer time; every kind of buffer has a size of its own.
-inline Costs unitCosts(int stages)
+inline FamilyParameters sized(int devices, int microbatches)
 {
-    DeviceWorth worth;
-    worth.forward = worth.inputGrad = worth.weightGrad = 1000;
-    Costs costs = uniformCosts(worth, stages, 1);
-    for (StageCosts& stage : costs.stages) {
-        stage.savedUntilInputGrad = 1000;
-        stage.savedUntilWeightGrad = 300;
-        stage.savedFromInputGrad = 70;
-        stage.output = 16;
-        stage.workspaceForward = 5;
-        stage.workspaceInputGrad = 6;
-        stage.workspaceWeightGrad = 7;
-        stage.workspaceBackward = 9;
-        stage.parameters = 100'000;
-        stage.gradients = 100'000;
-        stage.optimizerState = 200'000;
-    }
-    return costs;
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = microbatches;
+    return parameters;
 }
 
 /// The parameters nearest above these that the family takes: two directions need even numbers, DualPipe at
 /// least as many microbatches as stages, interleaving whole groups.
 inline FamilyParameters possibleParameters(const Family& family, int devices, int microbatches)
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
     for (int extra = 0;; ++extra) {
-        parameters.microbatches = microbatches + extra;
+        const FamilyParameters parameters = sized(devices, microbatches + extra);
         if (!hasErrors(family.check(parameters)))
             return parameters;
-        if (extra > 4 * parameters.devices) {
-            ++parameters.devices;
+        if (extra > 4 * devices) {
+            ++devices;
             extra = -1;
         }
     }
+}
+
+/// As many devices and microbatches as given; throws where the family does not take them.
+inline Schedule familySchedule(std::string_view family, int devices, int microbatches)
+{
+    return makeSchedule(family, sized(devices, microbatches));
+}
+
+/// As many devices and microbatches as given, or a few more where the family asks for them.
+inline Schedule possibleSchedule(std::string_view family, int devices, int microbatches)
+{
+    return makeSchedule(family, possibleParameters(*findFamily(family), devices, microbatches));
 }
 
 } // namespace pipewright::test

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small schedules for executor tests, each with bytes in every kind of buffer so that memory is exercised,
-// and a work that computes checksums, so that a wrong or late buffer changes the result.
+// Small schedules with their costs, one for each thing that a pipeline may have: tied weights, skips, replicas,
+// overlaps, pieces of sequences. Each has bytes in every kind of buffer, so that memory is exercised.
 #pragma once
 
 #include "core/program/compile.h"
 #include "core/program/transferorder.h"
-#include "core/schedule/schedule.h"
-#include "executor/runtime/stagework.h"
+#include "makers/designs.h"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace tiny {
-
-using namespace pipewright;
+namespace pipewright::tiny {
 
 struct Case {
     Schedule schedule;
@@ -25,53 +20,13 @@ struct Case {
     Dataflow dataflow;
 };
 
-/// Different sizes and times per stage, so that nothing fits by accident.
-inline Costs costsFor(int stages)
-{
-    Costs costs;
-    for (int s = 0; s < stages; ++s) {
-        StageCosts stage;
-        stage.forward = 1000 + 100 * s;
-        stage.inputGrad = 1300 + 70 * s;
-        stage.weightGrad = 900 + 30 * s;
-        stage.backward = stage.inputGrad + stage.weightGrad;
-        stage.update = 500;
-        stage.savedUntilInputGrad = 200 + 24 * s;
-        stage.savedUntilWeightGrad = 120 + 8 * s;
-        stage.savedFromInputGrad = 72;
-        stage.output = 160;
-        stage.workspaceForward = 40;
-        stage.workspaceInputGrad = 300;
-        stage.workspaceWeightGrad = 16;
-        stage.workspaceBackward = 320;
-        stage.parameters = 256;
-        stage.gradients = 256;
-        stage.optimizerState = 512;
-        costs.stages.push_back(stage);
-    }
-    costs.link = {250, 1e9};
-    costs.reduce = 700;
-    return costs;
-}
-
-inline Case make(std::vector<int> deviceOfStage, int microbatches, std::vector<std::string> lists, bool split = false)
+inline Case make(std::vector<int> deviceOfStage, int microbatches, const std::vector<std::string>& lanes,
+                 BackwardStyle backward = BackwardStyle::Full)
 {
     Case result;
-    result.schedule.family = "custom";
-    result.schedule.microbatches = microbatches;
-    result.schedule.deviceOfStage = std::move(deviceOfStage);
-    result.schedule.backward = split ? BackwardStyle::Split : BackwardStyle::Full;
-    result.schedule.firstStageMaySplit = split;
-    for (const std::string& list : lists) {
-        auto& order = result.schedule.order.emplace_back();
-        for (std::size_t begin = 0; begin < list.size();) {
-            const std::size_t end = std::min(list.find(' ', begin), list.size());
-            if (end > begin)
-                order.push_back(parseBlock(list.substr(begin, end - begin)).value());
-            begin = end + 1;
-        }
-    }
-    result.costs = costsFor(result.schedule.stages());
+    result.schedule = test::schedule(microbatches, std::move(deviceOfStage), lanes, backward);
+    result.schedule.firstStageMaySplit = backward == BackwardStyle::Split;
+    result.costs = test::distinctCosts(result.schedule.stages());
     return result;
 }
 
@@ -89,7 +44,8 @@ inline Case oneForwardOneBackward()
 inline Case zeroBubble()
 {
     return make({0, 1}, 3,
-                {"F0.0 F0.1 I0.0 F0.2 I0.1 W0.0 I0.2 W0.1 W0.2", "F1.0 I1.0 F1.1 I1.1 W1.0 F1.2 I1.2 W1.1 W1.2"}, true);
+                {"F0.0 F0.1 I0.0 F0.2 I0.1 W0.0 I0.2 W0.1 W0.2", "F1.0 I1.0 F1.1 I1.1 W1.0 F1.2 I1.2 W1.1 W1.2"},
+                BackwardStyle::Split);
 }
 
 /// Stage 0 and 3 on device 0: a value stays on device 1 between stages 1 and 2.
@@ -133,7 +89,7 @@ inline Case overlapping()
         make({0, 1}, 4, {"F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3"});
     for (const auto& [first, second] :
          {std::pair{"B0.0", "F0.3"}, {"B1.0", "F1.1"}, {"B1.1", "F1.2"}, {"B1.2", "F1.3"}})
-        result.schedule.overlaps.push_back({parseBlock(first).value(), parseBlock(second).value()});
+        result.schedule.overlaps.push_back({test::block(first), test::block(second)});
     std::sort(result.schedule.overlaps.begin(), result.schedule.overlaps.end());
     result.costs.overlapFactor = 0.75;
     return result;
@@ -185,9 +141,7 @@ inline void apply(Variant variant, Case& which)
     case Variant::StatedTransfers:
         // On every device the later of the first two sends that can change places goes first.
         for (int device = 0; device < which.schedule.devices(); ++device) {
-            Design design;
-            design.schedule = which.schedule;
-            design.costs = which.costs;
+            Design design = test::designOf(which.schedule, which.costs);
             design.dataflow = which.dataflow;
             const Program program = compile(which.schedule, which.costs, which.dataflow);
             const std::vector<IssuedTransfer> list = transfersOf(program, device);
@@ -209,98 +163,4 @@ inline Program compiled(const Case& which, int outstandingSends = 2)
     return compile(which.schedule, which.costs, which.dataflow, {.outstandingSends = outstandingSends});
 }
 
-/// Every buffer that a task writes is filled from what it reads, its own name and the step; weight
-/// gradients add up. Any stale, early or misplaced read changes the sums.
-class ChecksumWork : public StageWork {
-public:
-    std::string name() const override { return "checksum"; }
-    void prepare(const Program& program, std::span<const Region> regions) override
-    {
-        m_program = &program;
-        m_gradients.resize(static_cast<std::size_t>(program.stages * program.replicas));
-        for (BufferId b = 0; b < program.buffers.size(); ++b) {
-            if (program.buffers[b].kind == BufferKind::Gradients)
-                m_gradients[gradientIndex(program.buffers[b].stage, program.buffers[b].replica)] = regions[b];
-        }
-    }
-    void beginStep(int) override
-    {
-        for (const Region& region : m_gradients)
-            std::memset(region.data, 0, static_cast<std::size_t>(region.bytes));
-    }
-    double endStep(int) override { return noLoss; }
-    void compute(const TaskContext& context) override
-    {
-        if (onCompute)
-            onCompute(context);
-        std::uint64_t sum =
-            0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
-        for (const BufferView& view : context.reads)
-            sum = fold(sum, view.region);
-        for (const BufferView& view : context.writes)
-            fill(sum, view.region);
-        for (const BufferView& view : context.reads)
-            if (view.description->kind == BufferKind::SequenceGradient) // every piece adds to it
-                fill(sum, view.region);
-        if (context.task->op == Op::B || context.task->op == Op::W) {
-            const Region gradients = m_gradients[gradientIndex(context.task->stage, context.task->replica)];
-            for (Bytes i = 0; i + 8 <= gradients.bytes; i += 8) {
-                std::uint64_t value;
-                std::memcpy(&value, gradients.data + i, 8);
-                value = value * 3 + (sum ^ static_cast<std::uint64_t>(i)); // order of microbatches matters
-                std::memcpy(gradients.data + i, &value, 8);
-            }
-        }
-    }
-    void update(const TaskContext&) override {}
-    Region sharedPart(const Task& reduce, const BufferView& gradients) override
-    {
-        return reduce.kind == TaskKind::ReplicaSum ? gradients.region : Region{gradients.region.data, 96};
-    }
-    void reduce(const TaskContext&, Region own, Region theirs, bool both) override
-    {
-        for (Bytes i = 0; i + 8 <= own.bytes; i += 8) {
-            std::uint64_t a, b;
-            std::memcpy(&a, own.data + i, 8);
-            std::memcpy(&b, theirs.data + i, 8);
-            a += b;
-            std::memcpy(own.data + i, &a, 8);
-            if (both)
-                std::memcpy(theirs.data + i, &a, 8);
-        }
-    }
-
-    /// The gradient sums of all stages and replicas, as bytes.
-    std::vector<std::byte> result() const
-    {
-        std::vector<std::byte> bytes;
-        for (const Region& region : m_gradients)
-            bytes.insert(bytes.end(), region.data, region.data + region.bytes);
-        return bytes;
-    }
-
-    std::function<void(const TaskContext&)> onCompute;
-
-private:
-    std::size_t gradientIndex(int stage, int replica) const
-    {
-        return static_cast<std::size_t>(replica * m_program->stages + stage);
-    }
-    static void fill(std::uint64_t& sum, Region region)
-    {
-        for (Bytes i = 0; i < region.bytes; ++i) {
-            sum = sum * 6364136223846793005u + 1442695040888963407u;
-            region.data[i] = static_cast<std::byte>(sum >> 56);
-        }
-    }
-    static std::uint64_t fold(std::uint64_t sum, Region region)
-    {
-        for (Bytes i = 0; i < region.bytes; ++i)
-            sum = (sum ^ static_cast<std::uint64_t>(region.data[i])) * 1099511628211u;
-        return sum;
-    }
-    const Program* m_program = nullptr;
-    std::vector<Region> m_gradients;
-};
-
-} // namespace tiny
+} // namespace pipewright::tiny

@@ -76,7 +76,7 @@ private Q_SLOTS:
         QCOMPARE(files(), 1);
     }
 
-    void whatIsNotKeptIsGone()
+    void anOutputThatIsNotKeptLeavesTheOldFile()
     {
         put(at("a"), "old");
         {

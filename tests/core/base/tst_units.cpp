@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Durations, sizes and rates as text and back, diagnostics as text, the parallel loop, and JSON output.
 #include "core/base/diagnostic.h"
 #include "core/base/parallelfor.h"
 #include "core/base/units.h"
@@ -192,7 +193,7 @@ private slots:
         }));
     }
 
-    void whatIsDoneAtOnceIsAllDoneAndThrowsInTheCaller()
+    void parallelForDoesEverythingAndThrowsInTheCaller()
     {
         for (const std::size_t count : {0u, 1u, 2u, 5u}) {
             std::vector<int> done(count, 0);

@@ -5,6 +5,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,21 +16,15 @@ namespace {
 
 Metrics measured(const Schedule& schedule)
 {
-    Design design;
-    design.schedule = schedule;
     DeviceWorth worth;
     worth.forward = worth.inputGrad = worth.weightGrad = 1000;
     worth.perChunk = true;
-    design.costs = uniformCosts(worth, schedule.stages(), schedule.chunks());
-    return predict(design).metrics;
+    return predict(test::evenDesign(worth, schedule)).metrics;
 }
 
 std::vector<std::vector<Block>> family(const char* name, int p, int m)
 {
-    FamilyParameters q;
-    q.devices = p;
-    q.microbatches = m;
-    return makeSchedule(name, q).order;
+    return test::familySchedule(name, p, m).order;
 }
 
 QString first(const Diagnostics& diagnostics)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Designs made from the options of the command line: defaults, given times and bytes, presets, and the checks
+// of a design.
 #include "core/design/designbuilder.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,10 +18,7 @@ class TestDesignBuilder : public QObject {
 private:
     static DesignRequest request(const char* family = "1f1b", int devices = 4, int microbatches = 8)
     {
-        DesignRequest result;
-        result.family = family;
-        result.devices = devices;
-        result.microbatches = microbatches;
+        DesignRequest result = test::requestFor(family, devices, microbatches);
         return result;
     }
 

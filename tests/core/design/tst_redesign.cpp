@@ -5,6 +5,7 @@
 #include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,15 +16,6 @@ using namespace pipewright;
 
 namespace {
 
-Design llama()
-{
-    const PresetLibrary presets;
-    NewDesign choice;
-    choice.workload = presets.workload("llama-3-8b");
-    choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
-}
-
 } // namespace
 
 class RedesignTest : public QObject {
@@ -32,7 +24,7 @@ class RedesignTest : public QObject {
 private Q_SLOTS:
     void aFamilysOwnChoiceIsWithFamilyWithoutOne()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         const Design half = withFamily(base, *findFamily("v-auto"), {std::nullopt, 0.5});
         const Design whole = withFamily(base, *findFamily("v-auto"), {std::nullopt, 1.0});
         const auto peak = [](const Design& design) {
@@ -53,12 +45,12 @@ private Q_SLOTS:
         const auto work = [](const Design& design) { return predict(design).metrics.ideal; };
         const auto near = [](Nanoseconds a, Nanoseconds b) { return std::abs(double(a - b)) <= 1e-3 * double(b); };
         const Family &whole = *findFamily("1f1b"), &cut = *findFamily("seq1f1b");
-        Design measured = withFamily(llama(), whole);
+        Design measured = withFamily(test::presetDesign(), whole);
         measured.costs.source = "measured: run.db";
         Design given = measured;
         given.workload.reset();
         given.layersPerStage.clear();
-        for (const Design& base : {withFamily(llama(), whole), measured, given}) {
+        for (const Design& base : {withFamily(test::presetDesign(), whole), measured, given}) {
             const Design pieces = withFamily(base, cut);
             QCOMPARE(pieces.schedule.microbatches, 4 * base.schedule.microbatches);
             QVERIFY2(near(work(pieces), work(base)), base.costs.source.c_str()); // the same work in smaller portions
@@ -72,7 +64,7 @@ private Q_SLOTS:
             QCOMPARE(back.schedule, base.schedule);
             QVERIFY(near(work(back), work(base)));
         }
-        Design odd = withFamily(llama(), whole);
+        Design odd = withFamily(test::presetDesign(), whole);
         odd.workload->shape.sequence = 8190;
         QVERIFY_THROWS_EXCEPTION(Error, withFamily(odd, cut));
 
@@ -86,7 +78,7 @@ private Q_SLOTS:
 
     void anUnrolledBlockIsADesignThatRuns()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         const Design design = withSchedule(base, unroll(*blockOfFamily("v-half", 4, 8), 8));
         QCOMPARE(design.schedule.stages(), 8);
         QCOMPARE(design.layersPerStage.size(), std::size_t(8));
@@ -96,7 +88,7 @@ private Q_SLOTS:
 
     void anotherCutMovesWorkAndBytesWithItsLayers()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         std::vector<int> cut = base.layersPerStage;
         ++cut[1];
         --cut[2];
@@ -132,7 +124,7 @@ private Q_SLOTS:
 
     void aFasterDeviceShortensItsStagesWhereAFormulaGaveTheTimes()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         Cluster cluster = base.cluster;
         cluster.devices[1].peakFlops *= 2;
         const Design design = withCluster(base, cluster);

@@ -10,7 +10,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <nlohmann/json.hpp>
@@ -28,18 +28,12 @@ namespace {
 
 Design designOf(const Schedule& schedule)
 {
-    Design design;
-    design.name = "zb-h1 \"on\" 4";
-    design.schedule = schedule;
-    design.costs = unitCosts(schedule.stages());
-    return design;
+    return test::designOf(schedule, unitCosts(schedule.stages()), "zb-h1 \"on\" 4");
 }
 
-Design familyDesign(const char* name, int devices, int microbatches, std::optional<int> chunks = {})
+Design exampleDesign(const char* name, int devices, int microbatches, std::optional<int> chunks = {})
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
+    FamilyParameters parameters = sized(devices, microbatches);
     parameters.chunks = chunks;
     return designOf(makeSchedule(name, parameters));
 }
@@ -107,7 +101,7 @@ private slots:
 
     void torchtitanGetsItsNumbersAndModules()
     {
-        const Design design = withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5);
+        const Design design = withModel(exampleDesign("1f1b", 2, 8), {3, 4}, 5);
         const QString text = textOf(design, "torchtitan");
         for (const char* line :
              {"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule = \"PipelineScheduleMulti\"",
@@ -120,7 +114,7 @@ private slots:
 
     void automodelGetsTheSameWithItsOwnNames()
     {
-        const QString text = textOf(withModel(familyDesign("1f1b", 2, 8), {3, 4}, 5), "automodel");
+        const QString text = textOf(withModel(exampleDesign("1f1b", 2, 8), {3, 4}, 5), "automodel");
         for (const char* line :
              {"  pp_size: 2", "  pp_schedule_csv: \"demo.csv\"", "  pp_batch_size: 16  # 8 microbatches",
               "    - [\"model.layers.2\", \"model.layers.3\", \"model.layers.4\", \"model.norm\", \"lm_head\"]"})
@@ -132,12 +126,12 @@ private slots:
         const Design v = designOf(schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"}));
         QVERIFY(warns(v, "torchtitan", "torchtitan puts stage 2 on rank 0, the design on device 1"));
         QVERIFY(!textOf(v, "torchtitan").contains("module_fqns"));
-        QVERIFY(!warns(familyDesign("interleaved-1f1b", 4, 8, 2), "torchtitan", "puts stage"));
+        QVERIFY(!warns(exampleDesign("interleaved-1f1b", 4, 8, 2), "torchtitan", "puts stage"));
     }
 
     void aNameCannotBreakOutOfAComment()
     {
-        Design design = familyDesign("1f1b", 2, 4);
+        Design design = exampleDesign("1f1b", 2, 4);
         design.name = "x\n[training]\"\"\"\\";
         QVERIFY(textOf(design, "torchtitan").startsWith("# Pipewright: x [training]"));
         QVERIFY(textOf(design, "jaxpp")
@@ -185,7 +179,7 @@ private slots:
         QVERIFY2(text.contains("\"F0.0 F0.1 F0.2&I0.0&W0.0 I0.1 W0.1 I0.2 W0.2 \""),
                  qPrintable(text)); // both halves of stage 0
         QVERIFY(text.contains("import BaseSchedule, FusedTask, Task, TaskType"));
-        QVERIFY(!textOf(familyDesign("zb-h1", 2, 4), "jaxpp").contains("Fused")); // older releases have no such class
+        QVERIFY(!textOf(exampleDesign("zb-h1", 2, 4), "jaxpp").contains("Fused")); // older releases have no such class
     }
 
     void generatedPythonParsesAndGivesTheTasks()
@@ -305,23 +299,23 @@ private slots:
 
     void aDesignsPartitionBecomesALayout()
     {
-        const Design design = withModel(familyDesign("interleaved-1f1b", 2, 4, 4), {2, 2, 2, 2, 2, 2, 2, 1}, 13);
+        const Design design = withModel(exampleDesign("interleaved-1f1b", 2, 4, 4), {2, 2, 2, 2, 2, 2, 2, 1}, 13);
         QCOMPARE(textOf(design, "megatron-layout"),
                  QString("--pipeline-model-parallel-size 2\n--pipeline-model-parallel-layout \"Et|(tt|)*6L\"\n"
                          "--microbatch-group-size-per-virtual-pipeline-stage 2\n"));
         QVERIFY(exportFormat("megatron-layout").write(design, {}).diagnostics.empty());
-        QVERIFY_THROWS_EXCEPTION(Error, megatronLayout(familyDesign("1f1b", 2, 4)));
+        QVERIFY_THROWS_EXCEPTION(Error, megatronLayout(exampleDesign("1f1b", 2, 4)));
     }
 
     void anOrderThatMegatronWouldNotRunIsWarnedAbout()
     {
-        QVERIFY(megatronGroup(familyDesign("1f1b", 4, 8).schedule) == 0);
-        QVERIFY(megatronGroup(familyDesign("interleaved-1f1b", 4, 8, 2).schedule) == 4);
+        QVERIFY(megatronGroup(exampleDesign("1f1b", 4, 8).schedule) == 0);
+        QVERIFY(megatronGroup(exampleDesign("interleaved-1f1b", 4, 8, 2).schedule) == 4);
         for (const char* other : {"gpipe", "eager-1f1b", "zb-h1", "looped-bfs"})
-            QVERIFY2(!megatronGroup(familyDesign(other, 4, 8).schedule), other);
-        QVERIFY(warns(withModel(familyDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout",
+            QVERIFY2(!megatronGroup(exampleDesign(other, 4, 8).schedule), other);
+        QVERIFY(warns(withModel(exampleDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout",
                       "the order is not Megatron's 1F1B"));
-        Schedule moved = familyDesign("1f1b", 2, 4).schedule;
+        Schedule moved = exampleDesign("1f1b", 2, 4).schedule;
         std::swap(moved.order[0][1], moved.order[0][2]);
         QVERIFY(!megatronGroup(moved));
     }
@@ -361,7 +355,7 @@ private slots:
 
     void chromeTraceHasEveryTaskOnceWithExactTimes()
     {
-        Design design = familyDesign("zb-h1", 4, 8);
+        Design design = exampleDesign("zb-h1", 4, 8);
         design.costs.link.latency = 123;
         design.costs.stages[1].forward = 1'234'567;
         const Prediction prediction = predict(design);
@@ -401,7 +395,7 @@ private slots:
 
     void slicesOfOneThreadNeverOverlapInAChromeTrace()
     {
-        Design design = familyDesign("gpipe", 4, 16);
+        Design design = exampleDesign("gpipe", 4, 16);
         design.costs.link.latency = 2500; // longer than a forward: several transfers are under way at once
         const Prediction prediction = predict(design);
         const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, ""));
@@ -420,7 +414,7 @@ private slots:
 
     void tasksThatWereNotRunAreLeftOutOfAChromeTrace()
     {
-        Prediction prediction = predict(familyDesign("1f1b", 2, 2));
+        Prediction prediction = predict(exampleDesign("1f1b", 2, 2));
         const TaskId gone = static_cast<TaskId>(prediction.program.tasks.size() / 2);
         prediction.timeline.start[gone] = prediction.timeline.end[gone] = notRun;
         const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, "x"));
@@ -432,7 +426,7 @@ private slots:
 
     void whatIsLeftOutIsSaid()
     {
-        Design design = familyDesign("1f1b", 2, 2);
+        Design design = exampleDesign("1f1b", 2, 2);
         design.schedule.pins.push_back({{Op::F, 0, 1}, 5000});
         design.dataflow.shared.push_back({0, 1, 16});
         for (const char* format : {"pytorch-csv", "pytorch-comms-csv", "torchtitan", "automodel", "jaxpp"}) {

@@ -8,7 +8,7 @@
 #include "core/families/family.h"
 #include "core/files/designfile.h"
 #include "core/schedule/validate.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -30,14 +30,9 @@ std::vector<std::string> seeds()
         "F0 f0 B0 W0 b0 w0\nF0,f0,B0,W0,b0,w0\n",
         "Et*3|(tt|)*29,m|L",
     };
-    FamilyParameters parameters;
-    parameters.devices = 3;
-    parameters.microbatches = 6;
     for (const char* family : {"1f1b", "zb-h1"}) {
-        Design design;
+        Design design = evenDesign({}, familySchedule(family, 3, 6));
         design.name = family;
-        design.schedule = makeSchedule(family, parameters);
-        design.costs = uniformCosts({}, design.schedule.stages(), 1);
         texts.push_back(pytorchCsv(design).text);
         texts.push_back(pytorchCommsCsv(design).text);
         texts.push_back(designToJson(design));
@@ -163,13 +158,7 @@ private slots:
     void damagedDesignsAreRefusedOrReadBack()
     {
         Damage damage(5);
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 3;
-        Design design;
-        design.name = "seed";
-        design.schedule = makeSchedule("zb-h1", parameters);
-        design.costs = unitCosts(design.schedule.stages());
+        const Design design = unitDesign(familySchedule("zb-h1", 2, 3));
         const std::string text = designToJson(design);
         int read = 0;
         for (int round = 0; round < rounds; ++round) {

@@ -5,6 +5,7 @@
 #include "core/exchange/chrometrace.h"
 #include "core/exchange/perfetto.h"
 #include "core/predict/predict.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QJsonArray>
@@ -151,10 +152,7 @@ class TestPerfetto : public QObject {
 private:
     static Design designOf(const char* family)
     {
-        DesignRequest request;
-        request.family = family;
-        request.devices = 4;
-        request.microbatches = 8;
+        DesignRequest request = test::requestFor(family, 4, 8);
         request.transfer = 1'500'000; // longer than a block, so transfers overlap
         return makeDesign(request);
     }

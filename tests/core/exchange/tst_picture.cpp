@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Timelines as SVG: well-formed, bounded in size, with letters, textures, memory and a measurement laid over.
 #include "core/base/diagnostic.h"
 #include "core/exchange/laneblocks.h"
 #include "core/exchange/svgwriter.h"

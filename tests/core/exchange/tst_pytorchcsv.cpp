@@ -6,7 +6,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QElapsedTimer>
@@ -20,11 +20,7 @@ namespace {
 
 Design designOf(const Schedule& schedule)
 {
-    Design design;
-    design.name = "test";
-    design.schedule = schedule;
-    design.costs = uniformCosts({}, schedule.stages(), 1);
-    return design;
+    return test::designOf(schedule, uniformCosts({}, schedule.stages(), 1));
 }
 
 enum class Replicas { One, Any };
@@ -46,9 +42,7 @@ std::vector<std::pair<std::string, Schedule>> allSchedules(Replicas replicas = R
     for (const Family& family : families())
         for (const auto& [devices, microbatches] :
              {std::pair(2, 4), std::pair(4, 8), std::pair(4, 16), std::pair(6, 24)}) {
-            FamilyParameters parameters;
-            parameters.devices = devices;
-            parameters.microbatches = microbatches;
+            FamilyParameters parameters = sized(devices, microbatches);
             if (hasErrors(family.check(parameters))
                 || (family.updates && microbatches > 8)) // without updates they are 1F1B or less
                 continue;
@@ -96,9 +90,7 @@ private slots:
 
     void updatesAmidTheRunAreLeftOutAndNamed()
     {
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 4;
+        FamilyParameters parameters = sized(2, 4);
         const Schedule updating = makeSchedule("pipedream", parameters);
         const ExportedText csv = pytorchCsv(designOf(updating));
         QVERIFY(std::any_of(csv.diagnostics.begin(), csv.diagnostics.end(), [](const Diagnostic& d) {
@@ -279,9 +271,7 @@ private slots:
 
     void aSecondReplicaIsWrittenAsFurtherStagesAndReadBack()
     {
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 2;
+        FamilyParameters parameters = sized(2, 2);
         const Design design = designOf(makeSchedule("chimera", parameters));
         const ExportedText csv = pytorchCsv(design);
         QCOMPARE(QString::fromStdString(csv.text), QString("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n"));
@@ -526,9 +516,7 @@ private slots:
 
     void largeFilesAreReadAtOnce()
     {
-        FamilyParameters parameters;
-        parameters.devices = 16;
-        parameters.microbatches = 4096;
+        FamilyParameters parameters = sized(16, 4096);
         const Schedule schedule = makeSchedule("zb-h1", parameters); // 196,608 blocks
         const std::string text = pytorchCsv(designOf(schedule)).text;
         QElapsedTimer timer;

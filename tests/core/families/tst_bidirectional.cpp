@@ -7,7 +7,7 @@
 #include "core/program/overlaps.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/validate.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -22,9 +22,7 @@ namespace {
 
 Schedule made(const char* family, int devices, int microbatches, std::optional<int> pieces = {})
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
+    FamilyParameters parameters = sized(devices, microbatches);
     parameters.pieces = pieces;
     return makeSchedule(family, parameters);
 }
@@ -33,14 +31,12 @@ Schedule made(const char* family, int devices, int microbatches, std::optional<i
 Prediction predicted(Schedule schedule, Nanoseconds forward, Nanoseconds inputGrad, Nanoseconds weightGrad,
                      double overlapFactor = 1)
 {
-    Design design;
-    design.schedule = std::move(schedule);
     DeviceWorth worth;
     worth.forward = 1000 * forward;
     worth.inputGrad = 1000 * inputGrad;
     worth.weightGrad = 1000 * weightGrad;
     worth.perChunk = true;
-    design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());
+    Design design = evenDesign(worth, std::move(schedule));
     design.costs.overlapFactor = overlapFactor;
     return predict(design);
 }

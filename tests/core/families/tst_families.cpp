@@ -4,6 +4,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -19,15 +20,10 @@ struct Made {
 
 Made make(const char* family, int devices, int microbatches, DeviceWorth worth, std::optional<int> chunks = {})
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
+    FamilyParameters parameters = test::sized(devices, microbatches);
     parameters.chunks = chunks;
-    Made made;
-    made.design.schedule = makeSchedule(family, parameters);
-    made.design.costs = uniformCosts(worth, made.design.schedule.stages(), made.design.schedule.chunks());
-    made.prediction = predict(made.design);
-    return made;
+    const Design design = test::evenDesign(worth, makeSchedule(family, parameters));
+    return {design, predict(design)};
 }
 
 /// F = I = W = 1 unit (full B = 2), free transfers, times per chunk.
@@ -224,9 +220,7 @@ private Q_SLOTS:
 
     void megatronGroupTableWithUnevenLastGroup()
     {
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 5;
+        FamilyParameters parameters = test::sized(2, 5);
         parameters.chunks = 2;
         parameters.group = 3;
         const Schedule s = makeSchedule("interleaved-1f1b", parameters);
@@ -260,9 +254,7 @@ private Q_SLOTS:
         QFETCH(int, microbatches);
         QFETCH(int, group);
         QFETCH(QString, where);
-        FamilyParameters parameters;
-        parameters.devices = devices;
-        parameters.microbatches = microbatches;
+        FamilyParameters parameters = test::sized(devices, microbatches);
         if (group > 0)
             parameters.group = group;
         try {

@@ -4,6 +4,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -23,14 +24,7 @@ struct Made {
 
 Made make(const char* family, FamilyParameters q)
 {
-    Design design;
-    design.schedule = makeSchedule(family, q);
-    DeviceWorth worth;
-    worth.forward = q.forward;
-    worth.inputGrad = q.inputGrad;
-    worth.weightGrad = q.weightGrad;
-    worth.transfer = q.transfer;
-    design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());
+    const Design design = test::evenDesign(test::worthOf(q), makeSchedule(family, q));
     Made made{design.schedule, predict(design).metrics, {}};
     for (const DeviceMetrics& d : made.metrics.devices)
         made.peaks << qRound(d.peakActivations * design.schedule.chunks());
@@ -40,9 +34,7 @@ Made make(const char* family, FamilyParameters q)
 /// Every pass of a chunk takes 1000 ns, a full backward of a chunk 2000 ns.
 FamilyParameters units(int devices, int microbatches, int chunks = 2)
 {
-    FamilyParameters q;
-    q.devices = devices;
-    q.microbatches = microbatches;
+    FamilyParameters q = test::sized(devices, microbatches);
     q.forward = q.inputGrad = q.weightGrad = 1000 * chunks;
     return q;
 }

@@ -4,6 +4,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -20,14 +21,7 @@ struct Made {
 /// Times in microseconds of one device's worth of layers.
 Made make(const char* family, FamilyParameters parameters)
 {
-    Design design;
-    design.schedule = makeSchedule(family, parameters);
-    DeviceWorth worth;
-    worth.forward = parameters.forward;
-    worth.inputGrad = parameters.inputGrad;
-    worth.weightGrad = parameters.weightGrad;
-    worth.transfer = parameters.transfer;
-    design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());
+    Design design = test::evenDesign(test::worthOf(parameters), makeSchedule(family, parameters));
     for (std::size_t s = 0; s < parameters.stageTimes.size(); ++s) {
         StageCosts& costs = design.costs.stages[s];
         costs.forward = parameters.stageTimes[s].forward;
@@ -39,9 +33,7 @@ Made make(const char* family, FamilyParameters parameters)
 
 FamilyParameters parameters(int p, int m, int f, int b, int w, int c, double limit)
 {
-    FamilyParameters q;
-    q.devices = p;
-    q.microbatches = m;
+    FamilyParameters q = test::sized(p, m);
     q.forward = f * 1000;
     q.inputGrad = b * 1000;
     q.weightGrad = w * 1000;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Design files: every design reads back equal, faults name their line, damaged files never crash the reader.
 #include "core/base/diagnostic.h"
 #include "core/design/stagecosts.h"
 #include "core/files/designfile.h"

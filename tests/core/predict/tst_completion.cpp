@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// "Complete the rest": what was placed stays, what comes out can run, and it looks like what was begun.
+// Completing a half-placed schedule: placed blocks stay, the result can run, and it follows the family it began as.
 #include "core/buildingblock/publishedblocks.h"
 #include "core/families/family.h"
 #include "core/predict/completion.h"
 #include "core/predict/listcompletion.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -18,22 +18,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-Design designOf(Schedule schedule)
-{
-    Design design;
-    design.costs = unitCosts(schedule.stages());
-    design.schedule = std::move(schedule);
-    return design;
-}
-
-Schedule familySchedule(const char* name, int devices, int microbatches)
-{
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    return makeSchedule(name, parameters);
-}
 
 /// Of every lane only as many blocks as `keep` says of it.
 Schedule begun(Schedule schedule, const std::vector<std::size_t>& keep)
@@ -75,7 +59,7 @@ class CompletionTest : public QObject {
 private Q_SLOTS:
     void aCompleteScheduleStaysAsItIs()
     {
-        const Design design = designOf(familySchedule("zb-h1", 3, 5));
+        const Design design = unitDesign(familySchedule("zb-h1", 3, 5));
         const Completion completion = completeSchedule(design);
         QVERIFY(completion.schedule == design.schedule);
         QVERIFY(completion.style.empty());
@@ -105,7 +89,7 @@ private Q_SLOTS:
         std::vector<std::size_t> half;
         for (const auto& lane : whole.order)
             half.push_back(lane.size() * 2 / 3);
-        const Completion completion = completeSchedule(designOf(begun(whole, half)));
+        const Completion completion = completeSchedule(unitDesign(begun(whole, half)));
         QVERIFY2(!hasErrors(completion.diagnostics), toString(completion.diagnostics).c_str());
         QCOMPARE(QString::fromStdString(completion.style), title);
         QVERIFY(completion.schedule == whole);
@@ -114,7 +98,7 @@ private Q_SLOTS:
     void aWarmUpAloneSaysEnough()
     {
         const Schedule whole = familySchedule("1f1b", 4, 8);
-        const Completion completion = completeSchedule(designOf(begun(whole, {4, 3, 2, 1})));
+        const Completion completion = completeSchedule(unitDesign(begun(whole, {4, 3, 2, 1})));
         QCOMPARE(QString::fromStdString(completion.style), QString("1F1B"));
         QVERIFY(completion.schedule == whole);
     }
@@ -122,7 +106,7 @@ private Q_SLOTS:
     void anEmptyTimelineBecomesTheFamilyOfItsPlacementThatNeedsLeastMemory()
     {
         const Schedule whole = familySchedule("gpipe", 4, 8);
-        const Completion completion = completeSchedule(designOf(begun(whole, {0, 0, 0, 0})));
+        const Completion completion = completeSchedule(unitDesign(begun(whole, {0, 0, 0, 0})));
         QCOMPARE(QString::fromStdString(completion.style), QString("1F1B"));
         QCOMPARE(faultsOf(begun(whole, {0, 0, 0, 0}), completion.schedule), QString());
     }
@@ -134,7 +118,7 @@ private Q_SLOTS:
         for (auto& lane : holes.order)
             std::erase_if(lane, [](const Block& block) { return block.microbatch == 3 || block.op == Op::W; });
         holes.firstStageMaySplit = whole.firstStageMaySplit;
-        QVERIFY(completeSchedule(designOf(holes)).schedule == whole);
+        QVERIFY(completeSchedule(unitDesign(holes)).schedule == whole);
     }
 
     void aFewMovedBlocksStayMovedAndTheRestFollowsTheFamily()
@@ -146,7 +130,7 @@ private Q_SLOTS:
         std::rotate(weight, weight + 1, weight + 4); // a weight gradient three places later is legal
         QVERIFY(validate(moved).empty());
         Schedule begunMoved = begun(moved, {14, 14, 14, 14});
-        const Completion completion = completeSchedule(designOf(begunMoved));
+        const Completion completion = completeSchedule(unitDesign(begunMoved));
         QCOMPARE(QString::fromStdString(completion.style), QString("ZB-H1"));
         QCOMPARE(faultsOf(begunMoved, completion.schedule), QString());
         QVERIFY(completion.schedule.order == moved.order);
@@ -157,7 +141,7 @@ private Q_SLOTS:
     {
         RepeatedBlock repeated{eagerBlock(3), 6, true};
         repeated.block.name = "mine";
-        Design design = designOf(begun(unroll(repeated), {2, 2, 2}));
+        Design design = unitDesign(begun(unroll(repeated), {2, 2, 2}));
         design.buildingBlock = repeated;
         const Completion completion = completeSchedule(design);
         QCOMPARE(QString::fromStdString(completion.style), QString("mine"));
@@ -171,7 +155,7 @@ private Q_SLOTS:
             schedule(8, {0, 1, 2},
                      {"F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2", "F1.0 F1.1 B1.0 F1.2 B1.1", "F2.0 F2.1 B2.0 F2.2 B2.1"});
         QVERIFY(depthShown(before) == std::vector<int>({2, 2, 2}));
-        const Completion completion = completeSchedule(designOf(before));
+        const Completion completion = completeSchedule(unitDesign(before));
         QVERIFY2(!hasErrors(completion.diagnostics), toString(completion.diagnostics).c_str());
         QVERIFY(completion.style.empty());
         QCOMPARE(faultsOf(before, completion.schedule), QString());
@@ -183,13 +167,13 @@ private Q_SLOTS:
     {
         const Schedule before = schedule(2, {0, 1, 2}, {"F0.0 B0.0 F0.1", "", "F2.1 B2.0"});
         QVERIFY(!hasErrors(placeBlock(before, block("F1.0"), 0).diagnostics)); // placing one by one does not tell
-        const Completion completion = completeSchedule(designOf(before));
+        const Completion completion = completeSchedule(unitDesign(before));
         QVERIFY(hasErrors(completion.diagnostics));
         QVERIFY(completion.schedule == before);
         QVERIFY(completion.diagnostics.front().what.find("through blocks that are missing") != std::string::npos);
     }
 
-    void whateverIsMissingTheListCompletesIt()
+    void anyMissingBlocksAreCompletedByListScheduling()
     {
         QVERIFY(rc::check("list completion", [] {
             const auto all = families();
@@ -208,7 +192,7 @@ private Q_SLOTS:
                 lane = kept;
             }
             dropBrokenOverlaps(before);
-            Design design = designOf(before);
+            Design design = unitDesign(before);
             design.costs.link.latency = *rc::gen::inRange(0, 3000);
             for (StageCosts& stage : design.costs.stages)
                 stage.forward = *rc::gen::inRange(0, 4000);

@@ -4,6 +4,7 @@
 #include "core/families/family.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -78,10 +79,7 @@ private Q_SLOTS:
     void everyPeakIsTheSumOfItsParts()
     {
         for (const Family& family : families()) {
-            DesignRequest request;
-            request.family = family.name;
-            request.devices = 4;
-            request.microbatches = 8;
+            DesignRequest request = test::requestFor(family.name, 4, 8);
             request.saved = 6 * mib;
             request.savedForWeightGrad = 2 * mib;
             Design design = makeDesign(request);

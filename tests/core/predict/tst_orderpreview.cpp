@@ -3,6 +3,7 @@
 #include "core/families/family.h"
 #include "core/predict/orderpreview.h"
 #include "core/schedule/edits.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -17,23 +18,9 @@ namespace {
 
 Design designOf(const char* family, int devices, int microbatches, bool uneven)
 {
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    Design design;
-    design.schedule = makeSchedule(family, parameters);
-    DeviceWorth worth;
-    worth.forward = 1'000'003;
-    worth.inputGrad = 1'100'009;
-    worth.weightGrad = 700'001;
-    worth.transfer = 50'021;
-    worth.saved = 34 << 20;
-    worth.savedForWeightGrad = 14 << 20;
-    design.costs = uniformCosts(worth, design.schedule.stages(), design.schedule.chunks());
+    Design design = test::unroundDesign(family, devices, microbatches);
     for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         StageCosts& stage = design.costs.stages[s];
-        stage.output = 2 << 20;
-        stage.savedFromInputGrad = 18 << 20;
         stage.workspaceInputGrad = 5 << 20;
         if (uneven) {
             stage.forward += static_cast<Nanoseconds>(s * 77'003 % 400'009);

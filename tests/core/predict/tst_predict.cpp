@@ -6,6 +6,7 @@
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 #include "testmain.h"
 

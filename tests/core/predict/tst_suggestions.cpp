@@ -3,7 +3,7 @@
 #include "core/families/family.h"
 #include "core/predict/suggestions.h"
 #include "core/schedule/edits.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -13,15 +13,9 @@ using namespace pipewright::test;
 
 namespace {
 
-Design designOf(const char* family, int devices = 4, int microbatches = 8)
+Design unitFamily(const char* family, int devices = 4, int microbatches = 8)
 {
-    Design design;
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    design.schedule = makeSchedule(family, parameters);
-    design.costs = unitCosts(design.schedule.stages());
-    return design;
+    return unitDesign(familySchedule(family, devices, microbatches));
 }
 
 Bytes peakOf(const Prediction& prediction)
@@ -35,11 +29,8 @@ Bytes peakOf(const Prediction& prediction)
 /// W0.0 runs on device 0 when device 1 could already have had F0.1: one move repairs it.
 Design oneBadMove()
 {
-    Design design;
-    design.schedule =
-        schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1", "F1.0 I1.0 W1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split);
-    design.costs = unitCosts(2);
-    return design;
+    return unitDesign(
+        schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1", "F1.0 I1.0 W1.0 F1.1 I1.1 W1.1"}, BackwardStyle::Split));
 }
 
 } // namespace
@@ -51,7 +42,7 @@ private Q_SLOTS:
     void everySuggestionIsWorthWhatItSays()
     {
         for (const char* family : {"1f1b", "zb-h1", "gpipe", "interleaved-1f1b"}) {
-            const Design design = designOf(family);
+            const Design design = unitFamily(family);
             const Prediction base = predict(design);
             for (const char* name : {"F0.0", "F2.1", "F3.7"}) {
                 for (const Suggestion& s : suggestEdits(design, block(name))) {
@@ -98,7 +89,7 @@ private Q_SLOTS:
 
     void aSpoiltScheduleIsRepaired()
     {
-        Design design = designOf("zb-h1");
+        Design design = unitFamily("zb-h1");
         const Nanoseconds good = predict(design).metrics.makespan;
         const int last = static_cast<int>(design.schedule.order[1].size());
         const EditResult spoilt =
@@ -127,7 +118,7 @@ private Q_SLOTS:
 
     void theBestComesFirstAndNoMoreThanAskedFor()
     {
-        const Design design = designOf("1f1b", 4, 12);
+        const Design design = unitFamily("1f1b", 4, 12);
         SuggestionLimits limits;
         limits.most = 2;
         const auto suggestions = suggestEdits(design, block("B2.3"), limits);
@@ -138,7 +129,7 @@ private Q_SLOTS:
 
     void nothingIsSuggestedThatOverflowsADevice()
     {
-        Design design = designOf("1f1b", 4, 8);
+        Design design = unitFamily("1f1b", 4, 8);
         const Prediction base = predict(design);
         for (const DeviceMetrics& device : base.metrics.devices)
             design.cluster.devices.push_back({.name = "small", .memory = device.peakBytes});
@@ -153,7 +144,7 @@ private Q_SLOTS:
 
     void theSameQuestionHasTheSameAnswer()
     {
-        const Design design = designOf("1f1b");
+        const Design design = unitFamily("1f1b");
         const auto a = suggestEdits(design, block("F1.3")), b = suggestEdits(design, block("F1.3"));
         QCOMPARE(a.size(), b.size());
         for (std::size_t i = 0; i < a.size(); ++i)
@@ -163,7 +154,7 @@ private Q_SLOTS:
     void cancellingEndsItAtOnceAndEmpty()
     {
         int asked = 0;
-        const auto suggestions = suggestEdits(designOf("1f1b"), block("F1.3"), {}, [&asked] { return ++asked > 5; });
+        const auto suggestions = suggestEdits(unitFamily("1f1b"), block("F1.3"), {}, [&asked] { return ++asked > 5; });
         QVERIFY(suggestions.empty());
         QCOMPARE(asked, 6);
     }
@@ -173,7 +164,7 @@ private Q_SLOTS:
         int asked = 0;
         SuggestionLimits limits;
         limits.work = 1;
-        suggestEdits(designOf("1f1b"), block("F1.3"), limits, [&asked] { return ++asked > 10'000; });
+        suggestEdits(unitFamily("1f1b"), block("F1.3"), limits, [&asked] { return ++asked > 10'000; });
         QVERIFY2(asked <= 40, std::to_string(asked).c_str());
     }
 

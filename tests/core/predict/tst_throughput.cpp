@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Tokens per second, model FLOPs and utilization of a predicted step, against published formulas.
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
 #include "core/workload/activationmemory.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,15 +17,6 @@ using namespace pipewright;
 
 namespace {
 
-Design design(const char* model)
-{
-    const PresetLibrary presets;
-    NewDesign choice;
-    choice.workload = presets.workload(model);
-    choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
-}
-
 } // namespace
 
 class ThroughputTest : public QObject {
@@ -32,7 +25,7 @@ class ThroughputTest : public QObject {
 private Q_SLOTS:
     void tokensAreThoseOfAllMicrobatches()
     {
-        const Design d = design("llama-3-8b");
+        const Design d = test::presetDesign("llama-3-8b");
         const auto tokens =
             double(d.workload->shape.sequence * d.workload->shape.microbatchSize * d.schedule.microbatches);
         QCOMPARE(tokensPerSecond(d, 2'000'000'000), tokens / 2);
@@ -43,7 +36,7 @@ private Q_SLOTS:
     /// The layer lists against the published closed form for one iteration of a GPT model.
     void modelFlopsAreThoseOfThePublishedFormula()
     {
-        const Design d = design("megatron-22b");
+        const Design d = test::presetDesign("megatron-22b");
         const double published = iterationFlops(
             d.workload->shape, double(d.workload->shape.microbatchSize * d.schedule.microbatches), Recompute::None);
         QVERIFY(std::abs(modelFlops(d) / published - 1) < 0.02);
@@ -51,7 +44,7 @@ private Q_SLOTS:
 
     void utilizationIsFlopsOverPeakAndUnknownWithoutARate()
     {
-        Design d = design("llama-3-8b");
+        Design d = test::presetDesign("llama-3-8b");
         const double peak = 4 * d.cluster.devices[0].peakFlops;
         QVERIFY(std::abs(modelFlopsUtilization(d, 1'000'000'000) - modelFlops(d) / peak) < 1e-12);
         // Devices at an efficiency of e without any bubble would reach e; a bubble can only take away.
@@ -64,7 +57,7 @@ private Q_SLOTS:
 
     void transfersAreCountedOncePerValueAndDevice()
     {
-        const Design d = design("llama-3-8b");
+        const Design d = test::presetDesign("llama-3-8b");
         const Program program = predict(d).program;
         // A chain over four devices: activations three times down, gradients three times up, per microbatch.
         QCOMPARE(transferBytes(program), Bytes(6) * d.schedule.microbatches * d.costs.stages[0].output);

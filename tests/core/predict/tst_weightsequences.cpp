@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What weight policies do to small models, against sequences worked out by hand.
+#include "core/predict/policydesigns.h"
+#include "core/predict/stability.h"
+#include "core/predict/toytraining.h"
+#include "core/program/compile.h"
+#include "makers/costs.h"
+#include "makers/schedules.h"
 #include "testmain.h"
 
 #include <QTest>
 
-#include "core/predict/stability.h"
-#include "core/predict/toytraining.h"
-#include "core/program/compile.h"
-#include "makers/schedules.h"
-
+#include <algorithm>
 #include <cmath>
 
 using namespace pipewright;
 
 namespace {
-
-FamilyParameters parametersOf(int devices, int microbatches)
-{
-    FamilyParameters p;
-    p.devices = devices;
-    p.microbatches = microbatches;
-    return p;
-}
 
 Program programOf(std::string_view family, const FamilyParameters& parameters)
 {
@@ -68,6 +62,7 @@ private Q_SLOTS:
     void predictionsAreExactWhereTheDirectionStays();
     void oneDeviceIsPlainTraining();
     void stabilityLimits();
+    void everyFamilyThatUpdatesAmidTheRunCanBeCompared();
 };
 
 void tst_weightsequences::cyclicOnASeparableQuadraticIsExact()
@@ -80,7 +75,7 @@ void tst_weightsequences::cyclicOnASeparableQuadraticIsExact()
                 const bool cyclic = std::string_view(family) != "dp";
                 if (layout == WorkerLayout::Sharded && !cyclic)
                     continue;
-                FamilyParameters p = parametersOf(n, 6 * n);
+                FamilyParameters p = test::sized(n, 6 * n);
                 p.layout = layout;
                 p.workers = n;
                 p.devices = layout == WorkerLayout::Single     ? 1
@@ -104,16 +99,16 @@ void tst_weightsequences::cyclicOnASeparableQuadraticIsExact()
                     }
                 }
             }
-    const auto v2 = train<float>("cdp-v2", parametersOf(4, 16), plain, model);
+    const auto v2 = train<float>("cdp-v2", test::sized(4, 16), plain, model);
     QCOMPARE(v2.weights[0], (std::vector<float>{1, 0.5, 0.0625, -0.1328125, -0.1396484375}));
     QCOMPARE(v2.weights[1], (std::vector<float>{1, 0.5, 0.125, -0.03125, -0.0546875}));
     QCOMPARE(v2.weights[2], (std::vector<float>{1, 0.5, 0.1875, 0.0546875, 0.0107421875}));
     QCOMPARE(v2.weights[3], (std::vector<float>{1, 0.5, 0.25, 0.125, 0.0625}));
-    QCOMPARE(train<float>("cdp-v1", parametersOf(4, 16), plain, model).weights[2],
+    QCOMPARE(train<float>("cdp-v1", test::sized(4, 16), plain, model).weights[2],
              (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
-    QCOMPARE(train<float>("pipedream-2bw", parametersOf(4, 16), plain, model).weights[3],
+    QCOMPARE(train<float>("pipedream-2bw", test::sized(4, 16), plain, model).weights[3],
              (std::vector<float>{1, 0.5, 0, -0.25, -0.25}));
-    QCOMPARE(train<float>("dp", parametersOf(4, 16), plain, model).weights[1],
+    QCOMPARE(train<float>("dp", test::sized(4, 16), plain, model).weights[1],
              (std::vector<float>{1, 0.5, 0.25, 0.125, 0.0625}));
 }
 
@@ -122,7 +117,7 @@ void tst_weightsequences::cyclicOnACoupledPairTellsTheRulesApart()
     const ToyModel model{.inputs = {1, 2}};
     const ToyOptimizer optimizer{.learningRate = 0.125, .momentum = 0};
     for (const char* family : {"dp", "cdp-v1", "cdp-v2"}) {
-        const auto run = train<double>(family, parametersOf(2, 12), optimizer, model);
+        const auto run = train<double>(family, test::sized(2, 12), optimizer, model);
         QCOMPARE(run.weights[0][1], 71.0 / 128);
         QCOMPARE(run.weights[1][1], 71.0 / 128);
         const bool same = run.weights[0] == run.weights[1];
@@ -133,12 +128,12 @@ void tst_weightsequences::cyclicOnACoupledPairTellsTheRulesApart()
 void tst_weightsequences::twoStagesByHand()
 {
     const ToyModel model;
-    const auto predicted = train<double>("pipeoptim", parametersOf(2, 5), halfMomentum, model);
+    const auto predicted = train<double>("pipeoptim", test::sized(2, 5), halfMomentum, model);
     QVERIFY(agrees(predicted.weights[0],
                    {0.546875, 0.6199798583984375, 0.7053602235391736, 0.7930880334396146, 0.8742348961848333}, 1e-15));
     QVERIFY(agrees(predicted.weights[1],
                    {0.546875, 0.61572265625, 0.6972319483757019, 0.7827563317633932, 0.8631817742010941}, 1e-15));
-    const auto vanilla = train<double>("async-1f1b", parametersOf(2, 5), halfMomentum, model);
+    const auto vanilla = train<double>("async-1f1b", test::sized(2, 5), halfMomentum, model);
     QVERIFY(agrees(vanilla.weights[0],
                    {0.546875, 0.6199798583984375, 0.7075815969146788, 0.8008326524423866, 0.8911536900331567}, 1e-15));
     QVERIFY(agrees(vanilla.weights[1],
@@ -185,7 +180,7 @@ void tst_weightsequences::threeStages()
     QFETCH(QString, family);
     QFETCH(int, steps);
     QFETCH(QList<double>, weights);
-    FamilyParameters p = parametersOf(3, 6);
+    FamilyParameters p = test::sized(3, 6);
     p.weights.steps = static_cast<PredictionSteps>(steps);
     const auto run = train<double>(family.toStdString(), p, halfMomentum, {.inputs = {1, 2}});
     const double tolerance = steps == int(PredictionSteps::Code) ? 1e-10 : 1e-12;
@@ -199,7 +194,7 @@ void tst_weightsequences::threeStageLosses()
 {
     const ToyModel model{.inputs = {1, 2}};
     const auto losses = [&](const char* family) {
-        return train<double>(family, parametersOf(3, 6), halfMomentum, model).losses;
+        return train<double>(family, test::sized(3, 6), halfMomentum, model).losses;
     };
     const std::vector<double> vanilla{.3828125,      .271089553833, .357194267563,
                                       .179463193845, .260696368902, .026665935148};
@@ -226,7 +221,7 @@ void tst_weightsequences::oneWeightWithALag()
 {
     const ToyModel model{.kind = ToyModel::Kind::Quadratic, .start = 1};
     const auto first = [&](const char* family, int lag) {
-        return train<double>(family, parametersOf(lag + 1, 6), halfMomentum, model).weights[0];
+        return train<double>(family, test::sized(lag + 1, 6), halfMomentum, model).weights[0];
     };
     QVERIFY(agrees(first("pipedream", 0), {.875, .703125, .529296875, .3762207031, .2526550293, .1592903137}, 1e-10));
     QVERIFY(agrees(first("pipedream", 1), {.875, .6875, .484375, .296875, .142578125, .0283203125}, 0));
@@ -242,7 +237,7 @@ void tst_weightsequences::predictionsAreExactWhereTheDirectionStays()
     const ToyOptimizer settled{.learningRate = 0.125, .momentum = 0.5, .dampening = 0.5};
     const ToyOptimizer adam{.learningRate = 0.125, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0};
     for (const Optimizer rule : {Optimizer::Adam, Optimizer::AdamW, Optimizer::SgdMomentum}) {
-        FamilyParameters p = parametersOf(4, 64);
+        FamilyParameters p = test::sized(4, 64);
         p.optimizer = rule;
         const Program program = programOf("pipeoptim", p);
         const auto run = trainToy<double>(program, rule, rule == Optimizer::SgdMomentum ? settled : adam, slope);
@@ -264,9 +259,9 @@ void tst_weightsequences::predictionsAreExactWhereTheDirectionStays()
 void tst_weightsequences::oneDeviceIsPlainTraining()
 {
     const ToyModel model{.inputs = {1, 2, 0.5}};
-    const auto reference = train<float>("async-1f1b", parametersOf(1, 8), halfMomentum, model).weights;
+    const auto reference = train<float>("async-1f1b", test::sized(1, 8), halfMomentum, model).weights;
     for (const char* family : {"pipedream", "pipedream-2bw", "spectrain", "pipeoptim"})
-        QCOMPARE(train<float>(family, parametersOf(1, 8), halfMomentum, model).weights, reference);
+        QCOMPARE(train<float>(family, test::sized(1, 8), halfMomentum, model).weights, reference);
     float w = 0.5f, v = 0;
     for (std::size_t q = 0; q < 8; ++q) {
         const float x = std::vector<float>{1, 2, 0.5f}[q % 3];
@@ -297,11 +292,22 @@ void tst_weightsequences::stabilityLimits()
             const double limit = largestStableRate(u, s, s);
             for (const double factor : {0.97, 1.03}) {
                 const ToyOptimizer optimizer{.learningRate = factor * limit, .momentum = u};
-                const auto run = train<double>("pipeoptim", parametersOf(s + 1, 4000), optimizer,
+                const auto run = train<double>("pipeoptim", test::sized(s + 1, 4000), optimizer,
                                                {.kind = ToyModel::Kind::Quadratic, .start = 1});
                 QCOMPARE(std::abs(run.weights[0].back()) < 1, factor < 1);
             }
         }
+}
+
+void tst_weightsequences::everyFamilyThatUpdatesAmidTheRunCanBeCompared()
+{
+    for (const Family& family : families()) {
+        if (!family.updates || family.name == "dp") // its weights are those of 1F1B with flush, which is compared
+            continue;
+        const auto policies = comparablePolicies();
+        QVERIFY2(std::any_of(policies.begin(), policies.end(), [&](const auto& p) { return p.family == family.name; }),
+                 family.name.data());
+    }
 }
 
 PIPEWRIGHT_TEST(tst_weightsequences, NoApplication)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Presets: every file in resources/ can be read, and parameter totals are those that are published.
 #include "core/base/diagnostic.h"
 #include "core/design/stagecosts.h"
 #include "core/presets/presets.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The compiler's promises: transfers inferred once per (value, consumer device) and grouped, one global
-// order, every buffer freed exactly once after its last use, memory as the instruction lists say, and
-// shared parameters reduced once.
+// Compiling: transfers inferred once per value and consuming device and grouped, one global order, every buffer freed
+// exactly once after its last use, memory as the instruction lists say, shared parameters reduced once.
 #include "core/families/family.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
@@ -9,6 +8,7 @@
 #include "core/program/deadlock.h"
 #include "core/program/liveness.h"
 #include "lifetimes.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 #include "testmain.h"
 
@@ -199,9 +199,7 @@ private Q_SLOTS:
     {
         for (const char* family :
              {"dualpipe", "seq1f1b", "v-half", "pipedream-2bw"}) { // overlaps, pieces, a V, updates
-            FamilyParameters parameters;
-            parameters.devices = 6;
-            parameters.microbatches = 12;
+            FamilyParameters parameters = sized(6, 12);
             const Schedule s = makeSchedule(family, parameters);
             Costs costs = unitCosts(s.stages());
             for (StageCosts& stage : costs.stages) {
@@ -235,9 +233,7 @@ private Q_SLOTS:
 
     void exchangedSendsOnOneChannelAreACycle()
     {
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 4;
+        FamilyParameters parameters = sized(2, 4);
         Program program = compile(makeSchedule("gpipe", parameters), unitCosts(2));
         std::vector<std::size_t> sends;
         auto& list = program.devices[0].instructions;
@@ -254,9 +250,7 @@ private Q_SLOTS:
     void blockingSendsThatCrossAreACycleAndOverlappedOnesAreNot()
     {
         // Both devices send before they receive: fine when posted, a hang when each call blocks.
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 8;
+        FamilyParameters parameters = sized(2, 8);
         const Program program = compile(makeSchedule("1f1b", parameters), unitCosts(2));
         QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
         Program crossed = program;

@@ -6,6 +6,7 @@
 #include "core/program/repeat.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 #include "testmain.h"
 
@@ -29,7 +30,7 @@ const char* const costNames[] = {"times alone",   "with memory",        "with tr
 Costs costsOf(CostKind kind, const Schedule& schedule)
 {
     if (kind == Bare)
-        return uniformCosts({}, schedule.stages(), schedule.chunks());
+        return evenCosts({}, schedule);
     Costs costs = unitCosts(schedule.stages());
     if (kind >= Sent)
         costs.link = {300, 1e9, kind == Bus ? "wire" : ""};
@@ -110,7 +111,7 @@ private Q_SLOTS:
         QVERIFY(compile(schedule, costs) == blockByBlock(schedule, costs));
     }
 
-    void theseRepeatThemselves_data()
+    void longSchedulesAreFoundToRepeat_data()
     {
         QTest::addColumn<QString>("family");
         QTest::addColumn<int>("microbatchesOfARepetition");
@@ -127,7 +128,7 @@ private Q_SLOTS:
         QTest::newRow("seq1f1b") << "seq1f1b" << 4;
     }
 
-    void theseRepeatThemselves()
+    void longSchedulesAreFoundToRepeat()
     {
         QFETCH(QString, family);
         QFETCH(int, microbatchesOfARepetition);
@@ -244,9 +245,7 @@ private Q_SLOTS:
     void sendsThatNobodyWaitsForYetAreAsCompiledBlockByBlock()
     {
         QFETCH(int, sends);
-        FamilyParameters parameters;
-        parameters.devices = 2;
-        parameters.microbatches = 6'000;
+        FamilyParameters parameters = sized(2, 6'000);
         parameters.memoryLimit = 0.5;
         parameters.forward = 1;
         parameters.inputGrad = parameters.weightGrad = 1'000'000;
@@ -370,9 +369,7 @@ private Q_SLOTS:
 
     void shortSchedulesAreCompiledBlockByBlock()
     {
-        FamilyParameters parameters;
-        parameters.devices = devices;
-        parameters.microbatches = 64;
+        FamilyParameters parameters = sized(devices, 64);
         QVERIFY(!findSteadyState(makeSchedule("1f1b", parameters)));
         QVERIFY(!findSteadyState(Schedule{}));
     }

@@ -8,7 +8,7 @@
 #include "core/program/deadlock.h"
 #include "core/program/transferorder.h"
 #include "lifetimes.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -18,15 +18,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-Design designOf(const Schedule& schedule, Costs costs)
-{
-    Design design;
-    design.name = "stated";
-    design.schedule = schedule;
-    design.costs = std::move(costs);
-    return design;
-}
 
 Program compiled(const Design& design)
 {

@@ -6,7 +6,7 @@
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "lifetimes.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -20,14 +20,6 @@ using namespace pipewright::test;
 namespace {
 
 using When = Program::ExtraDependency::When;
-
-Design designOf(const Schedule& schedule, Costs costs)
-{
-    Design design;
-    design.schedule = schedule;
-    design.costs = std::move(costs);
-    return design;
-}
 
 TaskId taskOf(const Program& program, const char* label)
 {
@@ -55,9 +47,7 @@ private Q_SLOTS:
             worth.transfer = *rc::gen::inRange(0, 6'000);
             const Nanoseconds f = worth.forward, b = worth.inputGrad, w = worth.weightGrad, c = worth.transfer;
             const auto span = [&](const char* family) {
-                FamilyParameters parameters;
-                parameters.devices = p;
-                parameters.microbatches = m;
+                FamilyParameters parameters = sized(p, m);
                 return predict(designOf(makeSchedule(family, parameters), uniformCosts(worth, p, 1))).metrics.span;
             };
             RC_ASSERT(span("1f1b") == (m + p - 1) * (f + b + w) + c * (2 * (p - 1) * m / p + 2 * (p - 2)));

@@ -10,6 +10,7 @@
 #include "core/program/weightreport.h"
 #include "core/schedule/validate.h"
 #include "core/schedule/weightrules.h"
+#include "makers/costs.h"
 #include "weightruns.h"
 
 #include <map>
@@ -26,8 +27,8 @@ private Q_SLOTS:
     void stalenessStepsAndCopies();
     void stashedForwardAndBackwardAgree();
     void olderVersionsAreBuffers();
-    void refusals_data();
-    void refusals();
+    void updatesOutOfPlaceAreRefused_data();
+    void updatesOutOfPlaceAreRefused();
     void badPoliciesAreRefused();
     void designsKeepTheirPolicy();
     void xpipeSteps();
@@ -146,7 +147,7 @@ void tst_weightversions::olderVersionsAreBuffers()
                 QCOMPARE(stash.program.buffers[id].microbatch, stash.program.weights[t].version);
 }
 
-void tst_weightversions::refusals_data()
+void tst_weightversions::updatesOutOfPlaceAreRefused_data()
 {
     QTest::addColumn<QStringList>("lanes");
     QTest::addColumn<int>("rule");
@@ -165,7 +166,7 @@ void tst_weightversions::refusals_data()
                                     << int(WeightRule::Vanilla) << "between";
 }
 
-void tst_weightversions::refusals()
+void tst_weightversions::updatesOutOfPlaceAreRefused()
 {
     QFETCH(QStringList, lanes);
     QFETCH(int, rule);

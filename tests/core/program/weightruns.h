@@ -5,6 +5,7 @@
 #include "core/families/workers.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 
 #include <map>
@@ -15,7 +16,7 @@ namespace pipewright::test {
 /// F = B = 1 ms, as the published timetables have it.
 inline Costs tickCosts(int stages)
 {
-    Costs costs = test::unitCosts(stages);
+    Costs costs = unitCosts(stages);
     for (StageCosts& stage : costs.stages) {
         stage.forward = stage.backward = 1'000'000;
         stage.inputGrad = stage.weightGrad = 500'000;
@@ -26,9 +27,7 @@ inline Costs tickCosts(int stages)
 
 inline FamilyParameters parametersOf(int devices, int microbatches)
 {
-    FamilyParameters p;
-    p.devices = devices;
-    p.microbatches = microbatches;
+    FamilyParameters p = sized(devices, microbatches);
     p.inputGrad = p.weightGrad = 500'000;
     return p;
 }

@@ -5,6 +5,7 @@
 #include "core/predict/predict.h"
 #include "core/program/lifetimes.h"
 #include "core/schedule/edits.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 #include "testmain.h"
 

@@ -5,6 +5,7 @@
 
 #include "core/families/family.h"
 #include "core/predict/predict.h"
+#include "makers/costs.h"
 #include "makers/schedules.h"
 
 #include <QTest>
@@ -25,14 +26,6 @@ std::vector<Block> sortedBlocks(const Schedule& s)
         all.insert(all.end(), lane.begin(), lane.end());
     std::sort(all.begin(), all.end());
     return all;
-}
-
-FamilyParameters size(int devices, int microbatches)
-{
-    FamilyParameters parameters;
-    parameters.devices = devices;
-    parameters.microbatches = microbatches;
-    return parameters;
 }
 
 Schedule example()
@@ -82,7 +75,7 @@ private Q_SLOTS:
     void aStageTakesItsBlocksAlongInTimeOrder()
     {
         Design design;
-        design.schedule = makeSchedule("1f1b", size(3, 3));
+        design.schedule = makeSchedule("1f1b", sized(3, 3));
         design.costs = unitCosts(3);
         const Prediction p = predict(design);
         const auto startOf = [&](const Block& b) {
@@ -102,7 +95,7 @@ private Q_SLOTS:
     void theFirstStageMovesWithItsHalvesJoined()
     {
         Design design;
-        design.schedule = makeSchedule("zb-h1", size(3, 5));
+        design.schedule = makeSchedule("zb-h1", sized(3, 5));
         design.costs = unitCosts(3);
         const Prediction p = predict(design);
         const auto startOf = [&](const Block& b) {
@@ -220,7 +213,7 @@ private Q_SLOTS:
     void randomEditsKeepEveryBlockAndEveryLegalResultRuns()
     {
         const bool held = rc::check("edits", [] {
-            Schedule s = makeSchedule("zb-h1", size(3, 4));
+            Schedule s = makeSchedule("zb-h1", sized(3, 4));
             const std::vector<Block> all = sortedBlocks(s);
             const int steps = *rc::gen::inRange(1, 12);
             for (int i = 0; i < steps; ++i) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Ripple moves: a block takes the later blocks of its microbatch along, on every family.
 #include "core/families/family.h"
 #include "core/schedule/ripple.h"
 #include "makers/schedules.h"
@@ -64,7 +65,7 @@ private Q_SLOTS:
         QVERIFY(rippleBlock(s, block("F0.0"), 0).schedule == s);
     }
 
-    void whateverIsMovedIsLegalOrRefusedAndLosesNothing()
+    void everyRippleMoveIsLegalOrRefusedAndKeepsAllBlocks()
     {
         QVERIFY(rc::check("ripple", [] {
             const auto all = families();

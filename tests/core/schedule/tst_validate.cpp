@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Validation of schedules: every fault names its place and remedy, cycles are named block by block.
 #include "core/schedule/validate.h"
 #include "testmain.h"
 

@@ -2,8 +2,8 @@
 // Designs for the search, and the best of all their orders where these are few.
 #pragma once
 
-#include "core/design/designbuilder.h"
 #include "core/search/search.h"
+#include "makers/designs.h"
 
 #include <algorithm>
 #include <random>
@@ -11,21 +11,6 @@
 #include <vector>
 
 namespace pipewright::test {
-
-/// F, I and W of a device in ms; everything that F keeps stays until W unless `kept` says otherwise.
-inline Design design(const std::string& family, int devices, int microbatches, int f, int i, int w, Bytes kept = 1000)
-{
-    DesignRequest request;
-    request.family = family;
-    request.devices = devices;
-    request.microbatches = microbatches;
-    request.forward = f * 1'000'000;
-    request.inputGrad = i * 1'000'000;
-    request.weightGrad = w * 1'000'000;
-    request.saved = 1000;
-    request.savedForWeightGrad = kept;
-    return makeDesign(request);
-}
 
 inline SearchOptions options(SearchObjective objective, double factor, int rounds)
 {

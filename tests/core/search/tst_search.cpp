@@ -8,6 +8,7 @@
 #include "core/search/search.h"
 #include "core/search/windowsearch.h"
 #include "everyorder.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -42,7 +43,7 @@ private Q_SLOTS:
     {
         QFETCH(QList<int>, numbers);
         QFETCH(int, span);
-        const Design base = design("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        const Design base = timedDesign("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
         const SearchResult result = search(base, options(SearchObjective::Span, double(numbers[5]) / numbers[0], 40));
         QCOMPARE(result.value, span * 1'000'000LL);
         QCOMPARE(result.bound.value, result.value);
@@ -62,7 +63,7 @@ private Q_SLOTS:
         for (const int p : {2, 4, 6, 9})
             for (int k = p; k <= 2 * p; ++k) {
                 const int n = 4 * p;
-                const Design base = design("v-zb", p, n, 2, 2, 2); // two chunks of one unit each
+                const Design base = timedDesign("v-zb", p, n, 2, 2, 2); // two chunks of one unit each
                 const SearchModel model(base, {std::nullopt, k / (2.0 * p)});
                 const Nanoseconds unit = 1'000'000;
                 QCOMPARE(lowerBounds(model, SearchObjective::Span).front().value,
@@ -77,9 +78,8 @@ private Q_SLOTS:
         int compared = 0;
         for (const Family& family : families())
             for (int trial = 0; trial < 12; ++trial) {
-                FamilyParameters parameters;
-                parameters.devices = 2 + below(5);
-                parameters.microbatches = 1 + below(14);
+                const int devices = 2 + below(5), microbatches = 1 + below(14);
+                const FamilyParameters parameters = sized(devices, microbatches);
                 if (hasErrors(family.check(parameters)))
                     continue;
                 Design design;
@@ -88,7 +88,7 @@ private Q_SLOTS:
                 if (family.updates || schedule.replicas() > 1 || schedule.sequencePieces > 1
                     || !schedule.overlaps.empty())
                     continue;
-                design.costs = uniformCosts({}, schedule.stages(), schedule.chunks());
+                design.costs = evenCosts({}, schedule);
                 for (StageCosts& stage : design.costs.stages) {
                     stage.forward = below(50);
                     stage.inputGrad = below(50);
@@ -235,7 +235,7 @@ private Q_SLOTS:
 
     void partsProveMoreThanCountedBounds()
     {
-        const Design base = design("zb-h1", 4, 16, 5, 6, 4);
+        const Design base = timedDesign("zb-h1", 4, 16, 5, 6, 4);
         const SearchOptions given = options(SearchObjective::Span, 0.5, 1);
         const SearchModel model(base, given.limit);
         const SearchResult known = search(base, given);
@@ -270,7 +270,7 @@ private Q_SLOTS:
     {
         QFETCH(QList<int>, numbers);
         QFETCH(int, span);
-        const Design base = design("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        const Design base = timedDesign("zb-h1", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
         const SearchOptions given = options(SearchObjective::Span, double(numbers[5]) / numbers[0], 400);
         const SearchModel model(base, given.limit);
         QVERIFY(lowerBounds(model, given.objective).front().value < span * 1'000'000LL);
@@ -314,7 +314,7 @@ private Q_SLOTS:
 
     void lockedBlocksKeepTheirOrder()
     {
-        const Design base = design("gpipe", 3, 5, 3, 4, 2);
+        const Design base = timedDesign("gpipe", 3, 5, 3, 4, 2);
         SearchOptions given = options(SearchObjective::Makespan, 5, 6);
         for (const Block& block : base.schedule.order[1])
             if (block.microbatch % 2 == 0)
@@ -333,14 +333,14 @@ private Q_SLOTS:
 
     void oneThreadAndASeedGiveOneResult()
     {
-        const Design base = design("zb-h1", 4, 9, 7, 5, 3, 400);
+        const Design base = timedDesign("zb-h1", 4, 9, 7, 5, 3, 400);
         const SearchOptions given = options(SearchObjective::Makespan, 1.25, 4);
         QVERIFY(search(base, given).schedule == search(base, given).schedule);
     }
 
     void aLimitInBytesHoldsForEverythingOnTheDevice()
     {
-        Design base = design("1f1b", 3, 3, 2, 2, 2);
+        Design base = timedDesign("1f1b", 3, 3, 2, 2, 2);
         for (StageCosts& stage : base.costs.stages) {
             stage.output = 300;
             stage.workspaceForward = 150;
@@ -358,7 +358,7 @@ private Q_SLOTS:
 
     void impossibleLimitsAreExplained()
     {
-        Design base = design("1f1b", 4, 8, 2, 2, 2);
+        Design base = timedDesign("1f1b", 4, 8, 2, 2, 2);
         base.costs.stages[2].parameters = 5000;
         SearchOptions given = options(SearchObjective::Makespan, 1, 1);
         given.limit = {Bytes{5500}, std::nullopt};
@@ -371,13 +371,13 @@ private Q_SLOTS:
             QVERIFY(error.diagnostics().front().what.find("it needs at least") == 0);
         }
         QVERIFY_THROWS_EXCEPTION(Error, search(base, options(SearchObjective::Span, 0.1, 1)));
-        const Design twoWays = design("chimera", 4, 8, 2, 2, 2);
+        const Design twoWays = timedDesign("chimera", 4, 8, 2, 2, 2);
         QVERIFY_THROWS_EXCEPTION(Error, search(twoWays, options(SearchObjective::Span, 1, 1)));
     }
 
     void locksThatKeepTooMuchAreNamed()
     {
-        const Design base = design("gpipe", 2, 6, 2, 2, 2);             // every forward before every backward
+        const Design base = timedDesign("gpipe", 2, 6, 2, 2, 2);        // every forward before every backward
         SearchOptions given = options(SearchObjective::Makespan, 1, 2); // two microbatches in memory
         const std::vector<Block>& lane = base.schedule.order[1];
         given.locked = {lane[0], lane[1], lane[3], lane[6], lane[7], lane[9]}; // F and B of 0, 1 and 3
@@ -401,7 +401,7 @@ private Q_SLOTS:
 
     void moreMemoryNeverCostsTime()
     {
-        const Design base = design("zb-h1", 4, 8, 5, 6, 4);
+        const Design base = timedDesign("zb-h1", 4, 8, 5, 6, 4);
         const std::vector<ParetoPoint> front = searchFrontOf(base, options(SearchObjective::Span, 1, 1), 0.1, 2, 6);
         QCOMPARE(front.size(), std::size_t{6});
         QVERIFY(!front.front().result && !front.front().reason.empty());

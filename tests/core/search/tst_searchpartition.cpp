@@ -7,6 +7,7 @@
 #include "core/search/partition.h"
 #include "core/search/variants.h"
 #include "core/workload/transformer.h"
+#include "makers/models.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -18,26 +19,11 @@ using namespace pipewright;
 
 namespace {
 
-/// A small model whose head is worth several layers.
-Workload smallModel(int layers)
-{
-    ModelShape shape;
-    shape.name = "small";
-    shape.layers = layers;
-    shape.hidden = 256;
-    shape.heads = 4;
-    shape.keyValueHeads = 4;
-    shape.headSize = 64;
-    shape.ffn = 1024;
-    shape.vocabulary = 8192;
-    shape.sequence = 128;
-    return makeWorkload(shape, Optimizer::AdamW, "test");
-}
-
 Design designOf(int layers, int devices, int microbatches, const char* family = "zb-h1")
 {
     NewDesign choice;
-    choice.workload = smallModel(layers);
+    choice.workload =
+        test::workloadOf(test::gptShape(layers, 256, 4, 8192, 128)); // whose head is worth several layers;
     choice.cluster.name = "test";
     choice.cluster.devices.assign(static_cast<std::size_t>(devices),
                                   DeviceSpec{"device", Bytes{1} << 40, 1e12, 1e11, 0.5});

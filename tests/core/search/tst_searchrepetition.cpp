@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What gets the search on where there are many blocks or little memory: the middle of a short schedule repeated,
-// windows put back in every order; and that a cancel is noticed there.
+// Searches in large schedules and under little memory: a short schedule with its middle repeated, and windows that are
+// put in every order; both notice a cancel.
 #include "core/design/designbuilder.h"
 #include "core/search/periodic.h"
 #include "core/search/search.h"
 #include "core/search/worker.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -14,19 +15,6 @@
 using namespace pipewright;
 
 namespace {
-
-Design design(const std::string& family, int devices, int microbatches)
-{
-    DesignRequest request;
-    request.family = family;
-    request.devices = devices;
-    request.microbatches = microbatches;
-    request.forward = 5'000'000;
-    request.inputGrad = 6'000'000;
-    request.weightGrad = 4'000'000;
-    request.saved = 1000;
-    return makeDesign(request);
-}
 
 } // namespace
 
@@ -44,7 +32,7 @@ private Q_SLOTS:
         }
     }
 
-    void whatRepeatsKeepsMemoryAndPace_data()
+    void repeatedSchedulesKeepMemoryAndPace_data()
     {
         QTest::addColumn<QString>("family");
         QTest::newRow("linear") << "zb-h1";
@@ -53,11 +41,12 @@ private Q_SLOTS:
     }
 
     /// A published order of few, repeated, is as the same family of many: a device's work more per microbatch.
-    void whatRepeatsKeepsMemoryAndPace()
+    void repeatedSchedulesKeepMemoryAndPace()
     {
         QFETCH(QString, family);
         const int few = 16, many = 40;
-        const Design base = design(family.toStdString(), 4, many), small = design(family.toStdString(), 4, few);
+        const Design base = test::timedDesign(family.toStdString(), 4, many, 5, 6, 4, {}),
+                     small = test::timedDesign(family.toStdString(), 4, few, 5, 6, 4, {});
         const SearchModel model(base, {std::nullopt, 3.0}), smallModel(small, {std::nullopt, 3.0});
         const Lanes lanes = *smallModel.lanesOf(small.schedule);
         LaneTimes smallTimes(smallModel), times(model);
@@ -86,7 +75,7 @@ private Q_SLOTS:
         given.limit.factor = 0.75;
         given.timeLimit = std::chrono::milliseconds(0);
         given.rounds = 4;
-        const Design base = design("zb-h1", 8, 128);
+        const Design base = test::timedDesign("zb-h1", 8, 128, 5, 6, 4, {});
         const SearchResult result = search(base, given);
         QVERIFY(std::any_of(result.history.begin(), result.history.end(),
                             [](const SearchPoint& p) { return p.source == "repetition"; }));
@@ -98,7 +87,7 @@ private Q_SLOTS:
     /// Where memory is scarce, moving single blocks gets stuck.
     void windowsFindWhatSingleMovesDoNot()
     {
-        const Design base = design("zb-h1", 8, 16);
+        const Design base = test::timedDesign("zb-h1", 8, 16, 5, 6, 4, {});
         const SearchModel model(base, {std::nullopt, 0.75});
         PolicyRunner rules(model);
         Lanes lanes = *rules.run(rules.initial(1, 0));
@@ -114,7 +103,7 @@ private Q_SLOTS:
     /// milliseconds.
     void aCancelIsNoticedSoon()
     {
-        const Design base = design("zb-h1", 32, 256);
+        const Design base = test::timedDesign("zb-h1", 32, 256, 5, 6, 4, {});
         SearchOptions given;
         given.objective = SearchObjective::Span;
         given.limit.factor = 1;
@@ -141,9 +130,7 @@ private Q_SLOTS:
         QVERIFY(last > 6 * tasks);
         QVERIFY2(longest <= tasksBetweenStops + 3 * tasks, qPrintable(QString::number(longest)));
         // The one family that tries thousands of orders asks too.
-        FamilyParameters adaptive;
-        adaptive.devices = 8;
-        adaptive.microbatches = 64;
+        FamilyParameters adaptive = test::sized(8, 64);
         adaptive.forward = 5;
         adaptive.inputGrad = 6;
         adaptive.weightGrad = 4;

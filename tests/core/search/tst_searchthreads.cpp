@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The search in two threads: small enough to run under the thread sanitizer, which is what it is for. What is found is
-// left to tst_search.
+// The search with two threads, small enough for the thread sanitizer; what it finds is tested in tst_search.
 #include "core/design/designbuilder.h"
 #include "core/predict/predict.h"
 #include "core/search/search.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -11,20 +11,6 @@
 using namespace pipewright;
 
 namespace {
-
-Design design(int devices, int microbatches)
-{
-    DesignRequest request;
-    request.family = "zb-h1";
-    request.devices = devices;
-    request.microbatches = microbatches;
-    request.forward = 5'000'000;
-    request.inputGrad = 6'000'000;
-    request.weightGrad = 4'000'000;
-    request.saved = 1000;
-    request.savedForWeightGrad = 1000;
-    return makeDesign(request);
-}
 
 SearchOptions twoThreads(double factor, int rounds)
 {
@@ -44,9 +30,9 @@ class SearchThreadsTest : public QObject {
 
 private Q_SLOTS:
     /// A round of each kind in both threads: the rules, both local searches, every order and constraint programming.
-    void theyShareTheBestAndTheProof()
+    void bothThreadsShareTheBestOrderAndTheProof()
     {
-        const Design base = design(2, 4);
+        const Design base = test::timedDesign("zb-h1", 2, 4, 5, 6, 4);
         SearchOptions given = twoThreads(1, 60);
         const SearchResult result = search(base, given);
         QVERIFY(result.proved);
@@ -54,9 +40,9 @@ private Q_SLOTS:
         QCOMPARE(search(base, given).value, result.value);
     }
 
-    void whatTheyKeepIsTrue()
+    void theResultIsConfirmedByThePredictor()
     {
-        const Design base = design(4, 8);
+        const Design base = test::timedDesign("zb-h1", 4, 8, 5, 6, 4);
         const SearchResult result = search(base, twoThreads(0.75, 1)); // no counted bound is met
         Design found = base;
         found.schedule = result.schedule;
@@ -70,7 +56,7 @@ private Q_SLOTS:
     /// Asked to stop from outside while both work without an end of their own.
     void bothEndWhenOneIsToldTo()
     {
-        const Design base = design(6, 12);
+        const Design base = test::timedDesign("zb-h1", 6, 12, 5, 6, 4);
         std::stop_source stop;
         SearchOptions given = twoThreads(0.5, 0);
         given.stop = stop.get_token();

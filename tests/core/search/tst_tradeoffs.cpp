@@ -6,6 +6,7 @@
 #include "core/predict/stagememory.h"
 #include "core/presets/presets.h"
 #include "core/search/tradeoffs.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,15 +16,6 @@
 using namespace pipewright;
 
 namespace {
-
-Design llama()
-{
-    const PresetLibrary presets;
-    NewDesign choice;
-    choice.workload = presets.workload("llama-3-8b");
-    choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
-}
 
 TradeOff point(double memory, double bubble, bool possible = true)
 {
@@ -51,7 +43,7 @@ private Q_SLOTS:
     /// Against the definition, on every pair.
     void theFrontHoldsByItsDefinition()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         std::vector<TradeOff> all;
         for (const TradeOffCandidate& candidate : tradeOffCandidates(base))
             all.push_back(evaluateTradeOff(base, candidate));
@@ -69,7 +61,7 @@ private Q_SLOTS:
 
     void aTradeOffIsWhatTakingItGives()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         for (const TradeOffCandidate& candidate : tradeOffCandidates(base)) {
             const TradeOff tradeOff = evaluateTradeOff(base, candidate);
             QVERIFY2(tradeOff.possible || !tradeOff.reason.empty(), candidate.label().c_str());
@@ -88,7 +80,8 @@ private Q_SLOTS:
         std::stop_source closed;
         closed.request_stop();
         for (const char* family : {"1f1b", "v-auto"}) {
-            const TradeOff tradeOff = evaluateTradeOff(llama(), {findFamily(family), {}}, closed.get_token());
+            const TradeOff tradeOff =
+                evaluateTradeOff(test::presetDesign(), {findFamily(family), {}}, closed.get_token());
             QVERIFY(!tradeOff.possible);
             QCOMPARE(tradeOff.reason, std::string("it was stopped"));
         }
@@ -96,7 +89,7 @@ private Q_SLOTS:
 
     void candidatesAreNamedByWhatTheyChoose()
     {
-        const auto candidates = tradeOffCandidates(llama());
+        const auto candidates = tradeOffCandidates(test::presetDesign());
         const auto has = [&](const std::string& label) {
             return std::any_of(candidates.begin(), candidates.end(),
                                [&](const TradeOffCandidate& c) { return c.label() == label; });
@@ -109,7 +102,7 @@ private Q_SLOTS:
     void theBreakdownAddsUpToThePeakOfEveryDevice()
     {
         for (const char* family : {"zb-h1", "v-half", "gpipe"}) {
-            const Design design = withFamily(llama(), *findFamily(family));
+            const Design design = withFamily(test::presetDesign(), *findFamily(family));
             const Prediction prediction = predict(design);
             const MemoryBreakdown breakdown = memoryBreakdown(design, prediction);
             QCOMPARE(int(breakdown.stages.size()), design.schedule.stages());

@@ -10,6 +10,7 @@
 #include "core/sharding/collectivefit.h"
 #include "core/sharding/sharedstage.h"
 #include "core/workload/transformer.h"
+#include "makers/models.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -23,18 +24,7 @@ namespace {
 
 Workload small(int layers = 4)
 {
-    ModelShape shape;
-    shape.name = "small";
-    shape.layers = layers;
-    shape.hidden = 64;
-    shape.heads = shape.keyValueHeads = 4;
-    shape.headSize = 16;
-    shape.ffn = 256;
-    shape.vocabulary = 96;
-    shape.sequence = 16;
-    shape.microbatchSize = 6;
-    shape.dataType = DataType::Fp32;
-    return makeWorkload(shape, Optimizer::AdamW, "test");
+    return test::workloadOf(test::gptShape(layers, 64, 4, 96, 16, 6));
 }
 
 DeviceSpec single(double rate, Bytes memory = 0)

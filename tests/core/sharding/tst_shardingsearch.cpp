@@ -277,7 +277,7 @@ private Q_SLOTS:
                                 .arg(undecided)));
     }
 
-    void theSameComesOutEveryTime()
+    void theSearchGivesTheSameProgramEveryTime()
     {
         ModelShape shape;
         shape.layers = 2;

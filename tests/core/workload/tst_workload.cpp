@@ -5,6 +5,7 @@
 #include "core/workload/activationmemory.h"
 #include "core/workload/gptworkspace.h"
 #include "core/workload/transformer.h"
+#include "makers/models.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -19,15 +20,7 @@ namespace {
 
 ModelShape gpt(int layers, std::int64_t hidden, int heads, std::int64_t microbatch, std::int64_t sequence = 2048)
 {
-    ModelShape shape;
-    shape.layers = layers;
-    shape.hidden = hidden;
-    shape.heads = shape.keyValueHeads = heads;
-    shape.headSize = hidden / heads;
-    shape.ffn = 4 * hidden;
-    shape.vocabulary = 51'200;
-    shape.sequence = sequence;
-    shape.microbatchSize = microbatch;
+    ModelShape shape = test::gptShape(layers, hidden, heads, 51'200, sequence, microbatch);
     shape.dataType = DataType::Bf16;
     shape.dropout = true;
     return shape;

@@ -11,8 +11,7 @@
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/timedwork.h"
-#include "executor/training/tinygpt.h"
-#include "makers/schedules.h"
+#include "makers/models.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -230,15 +229,13 @@ private slots:
 
     void syntheticBlocksTakeTheirTimeOnTheDevice()
     {
-        Design design;
-        design.schedule = makeSchedule("1f1b", test::possibleParameters(*findFamily("1f1b"), 2, 4));
-        design.costs = uniformCosts({.forward = 2'000'000,
-                                     .inputGrad = 2'000'000,
-                                     .weightGrad = 2'000'000,
-                                     .transfer = 1'000'000,
-                                     .saved = 1 << 12,
-                                     .savedForWeightGrad = 1 << 11},
-                                    2, 1);
+        const Design design = test::evenDesign({.forward = 2'000'000,
+                                                .inputGrad = 2'000'000,
+                                                .weightGrad = 2'000'000,
+                                                .transfer = 1'000'000,
+                                                .saved = 1 << 12,
+                                                .savedForWeightGrad = 1 << 11},
+                                               test::familySchedule("1f1b", 2, 4));
         RunOptions options = onPretendedGpus();
         options.steps = 1;
         options.maths = RunOptions::Maths::Synthetic;
@@ -285,9 +282,7 @@ private slots:
     {
         QFETCH(bool, sharded);
         QFETCH(bool, nccl);
-        FamilyParameters p;
-        p.devices = 3;
-        p.microbatches = 6;
+        FamilyParameters p = test::sized(3, 6);
         p.layout = sharded ? WorkerLayout::Sharded : WorkerLayout::Workers;
         Design design = tinyGpt("cdp-v2", 3, 6);
         design.schedule = makeSchedule("cdp-v2", p);
@@ -399,10 +394,7 @@ private slots:
 
     void aClassifierTrainsToTheBitsOfTheReference()
     {
-        DesignRequest request;
-        request.family = "chimera";
-        request.devices = 2;
-        request.microbatches = 4;
+        DesignRequest request = test::requestFor("chimera", 2, 4);
         request.model = "byte-mlp";
         request.microbatchSize = 2;
         const Design design = makeDesign(request);

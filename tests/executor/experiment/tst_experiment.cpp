@@ -10,6 +10,7 @@
 #include "executor/experiment/experimentreport.h"
 #include "executor/run/run.h"
 #include "executor/training/gptreference.h"
+#include "makers/designs.h"
 
 #include <QTemporaryDir>
 
@@ -25,22 +26,18 @@ namespace {
 Design designOf(std::string_view family, int microbatches, int microbatchSize, std::optional<int> accumulate = {},
                 Optimizer rule = Optimizer::SgdMomentum)
 {
-    FamilyParameters p;
-    p.devices = 2;
-    p.microbatches = microbatches;
+    FamilyParameters p = sized(2, microbatches);
     p.accumulate = accumulate;
-    Design design;
-    design.name = family;
     if (findFamily(family)->updates)
         p.optimizer = rule;
-    design.schedule = makeSchedule(family, p);
+    Design design = evenDesign({}, makeSchedule(family, p));
+    design.name = family;
     ModelShape shape = smallShape(2);
     shape.vocabulary = 256;
     shape.tiedHead = false;
     shape.microbatchSize = microbatchSize;
     design.workload = makeWorkload(shape, Optimizer::SgdMomentum, "test");
     design.layersPerStage = evenPartition(*design.workload, 2);
-    design.costs = uniformCosts({}, 2, 1);
     applyBytes(*design.workload, design.layersPerStage, design.costs);
     design.cluster.devices.resize(2);
     return design;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Several processes' worth of ranks in one, with sockets between them: meetings, failures, lost ranks, whole
-// runs, on the host and on a pretended GPU each; and how a process finds out which rank it is.
+// Several ranks in one process, with sockets between them: barriers, failures, lost ranks, whole runs on the host and
+// on a pretended GPU each; and how a process finds out which rank it is.
 #include "core/predict/predict.h"
 #include "executor/cuda/pretendedgpu.h"
 #include "executor/mpi/launch.h"
@@ -8,7 +8,7 @@
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/run/run.h"
-#include "executor/training/tinygpt.h"
+#include "makers/models.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -123,7 +123,7 @@ private slots:
             QVERIFY(message.kind == 4 && message.number == 5 && message.bytes == large);
     }
 
-    void whoFailsTellsAllOthersWhy()
+    void aRankThatFailsTellsAllOthersWhy()
     {
         auto all = hubs(3);
         all[2]->fail("the loss is not a number");
@@ -144,7 +144,7 @@ private slots:
                                      5000);
     }
 
-    void whoLeavesAtTheEndIsNoTrouble()
+    void aRankThatEndsAfterTheLastBarrierIsNoFailure()
     {
         auto all = hubs(3);
         onAll(3, [&](int r) { all[r]->barrier(); });
@@ -154,7 +154,7 @@ private slots:
             QCOMPARE(all[r]->failureReason(), std::string());
     }
 
-    void whoDoesNotComeIsGivenUpAfterTheDeadline()
+    void aRankMissingAtABarrierIsGivenUpAfterTheDeadline()
     {
         auto all = hubs(2, 200'000'000);
         const auto failures = onAll(1, [&](int r) { all[r]->barrier(); });
@@ -341,7 +341,7 @@ private slots:
     }
 
     /// Who is left alone while ranks are connected is told why, instead of waiting in NCCL.
-    void whoCannotBeConnectedTellsTheOthers()
+    void aRankThatCannotConnectTellsTheOthers()
     {
         pretended::visibleGpus = 2;
         auto meshes = createLocalMeshes(2);
@@ -357,7 +357,7 @@ private slots:
     }
 
     /// Both have met, so NCCL is what has to be given up.
-    void whoNeverComesToNcclIsNamed()
+    void aRankThatNeverJoinsNcclIsNamed()
     {
         pretended::visibleGpus = 2;
         pretended::absentGpu = 1;

@@ -4,6 +4,7 @@
 #include "core/design/designbuilder.h"
 #include "core/predict/predict.h"
 #include "executor/run/run.h"
+#include "makers/designs.h"
 #include "testmain.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/whatif.h"
@@ -22,10 +23,7 @@ private:
 
     static Design designOf(const char* family, int devices = 3, int microbatches = 6)
     {
-        DesignRequest request;
-        request.family = family;
-        request.devices = devices;
-        request.microbatches = microbatches;
+        DesignRequest request = test::requestFor(family, devices, microbatches);
         request.transfer = 200'000;
         return makeDesign(request);
     }
@@ -153,10 +151,7 @@ private Q_SLOTS:
     void aReplayWithoutChangeIsTheMeasurement()
     {
         for (const char* family : {"1f1b", "zb-v", "interleaved-1f1b", "dualpipe-v"}) {
-            DesignRequest request;
-            request.family = family;
-            request.devices = 4;
-            request.microbatches = 8;
+            DesignRequest request = test::requestFor(family, 4, 8);
             request.transfer = 130'000;
             const Design design = makeDesign(request);
             const Prediction prediction = predict(design);

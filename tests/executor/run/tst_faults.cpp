@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Trouble on purpose: whatever goes wrong, the run ends within its deadline, says who is at fault, and what
-// was recorded until then opens.
+// Injected faults: the run ends within its deadline, names the device at fault, and what was recorded until then can
+// be read.
 #include "core/predict/predict.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/run.h"
 #include "executor/runtime/clock.h"
 #include "executor/runtime/faultspec.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -19,16 +19,13 @@ namespace {
 
 Design timedDesign()
 {
-    Design design;
-    design.schedule = makeSchedule("1f1b", test::possibleParameters(*findFamily("1f1b"), 3, 6));
-    design.costs = uniformCosts({.forward = 200'000,
-                                 .inputGrad = 200'000,
-                                 .weightGrad = 200'000,
-                                 .transfer = 1000,
-                                 .saved = 4096,
-                                 .savedForWeightGrad = 2048},
-                                design.schedule.stages(), design.schedule.chunks());
-    return design;
+    return test::evenDesign({.forward = 200'000,
+                             .inputGrad = 200'000,
+                             .weightGrad = 200'000,
+                             .transfer = 1000,
+                             .saved = 4096,
+                             .savedForWeightGrad = 2048},
+                            test::familySchedule("1f1b", 3, 6));
 }
 
 QString failureOf(const std::function<void()>& action)

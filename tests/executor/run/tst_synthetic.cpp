@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Synthetic runs: times and bytes scaled down, so that any model runs here as a schedule.
 #include "core/predict/predict.h"
 #include "executor/run/run.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -15,14 +16,12 @@ namespace {
 /// Blocks of hours, activations of terabytes.
 Design enormous()
 {
-    Design design;
-    design.schedule = makeSchedule("zb-h1", test::possibleParameters(*findFamily("zb-h1"), 2, 4));
-    design.costs = uniformCosts({.forward = 1'000'000'000'000,
-                                 .inputGrad = 1'200'000'000'000,
-                                 .weightGrad = 800'000'000'000,
-                                 .saved = Bytes{1} << 40,
-                                 .savedForWeightGrad = Bytes{1} << 39},
-                                design.schedule.stages(), design.schedule.chunks());
+    Design design = test::evenDesign({.forward = 1'000'000'000'000,
+                                      .inputGrad = 1'200'000'000'000,
+                                      .weightGrad = 800'000'000'000,
+                                      .saved = Bytes{1} << 40,
+                                      .savedForWeightGrad = Bytes{1} << 39},
+                                     test::familySchedule("zb-h1", 2, 4));
     design.costs.link = {40'000'000'000, 1e9};
     for (StageCosts& stage : design.costs.stages)
         stage.output = Bytes{1} << 36;

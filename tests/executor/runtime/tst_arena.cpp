@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Memory planning: buffers that live together never overlap, freed places are reused, and the meter that checks it.
 #include "core/base/diagnostic.h"
 #include "executor/runtime/arena.h"
 #include "executor/runtime/memorymeter.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The deadlock checker and the runtime must agree. Random schedules get their sends and receives moved about
-// at random; whatever the checker accepts has to finish over rendezvous links with the right result, and
-// whatever it rejects has to hang, and to end with a message that says who waits for whom.
+// The deadlock checker and the runtime agree. In random schedules, sends and receives are moved at random: what the
+// checker accepts finishes over rendezvous links with the right result, and what it rejects hangs and ends with a
+// message that says who waits for whom.
+#include "checksumwork.h"
 #include "core/program/deadlock.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
@@ -42,8 +43,8 @@ tiny::Case randomSchedule(Random& random)
     for (int s = 0; s < stages; ++s)
         placement.push_back(s < devices ? s : random.upTo(devices - 1));
     std::shuffle(placement.begin(), placement.end(), std::mt19937_64(static_cast<std::uint64_t>(random.upTo(1 << 20))));
-    tiny::Case result =
-        tiny::make(placement, microbatches, std::vector<std::string>(static_cast<std::size_t>(devices)), split);
+    tiny::Case result = tiny::make(placement, microbatches, std::vector<std::string>(static_cast<std::size_t>(devices)),
+                                   split ? BackwardStyle::Split : BackwardStyle::Full);
 
     const Op backward = split ? Op::I : Op::B;
     std::vector<Block> ready;
@@ -119,7 +120,7 @@ void moveTransfers(Program& program, Random& random)
 std::string hangOf(const Program& program, std::vector<std::byte>& result)
 {
     const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
-    tiny::ChecksumWork work;
+    test::ChecksumWork work;
     Runtime runtime(program, *backend, work, nullptr,
                     {.eagerSlots = 0, .deadline = 5'000'000'000, .watchInterval = 1'000'000, .checkMemory = true});
     try {

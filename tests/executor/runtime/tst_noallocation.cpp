@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // During a step no device thread allocates. operator new is replaced by one that counts in threads that
 // have armed themselves; a thread arms itself in its first block of the second step.
+#include "checksumwork.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
 #include "makers/tinydesigns.h"
@@ -101,7 +102,7 @@ private slots:
             for (const int eager : {0, 2}) {
                 const Program program = tiny::compiled(named.make());
                 const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
-                tiny::ChecksumWork work;
+                test::ChecksumWork work;
                 std::atomic<int> armedBlocks{0};
                 work.onCompute = [&](const TaskContext& context) {
                     if (context.step >= 1) {

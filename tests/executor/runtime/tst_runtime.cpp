@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The runtime on the host backend: results and peaks on every kind of schedule, recording, deadlocks, stalls, faults.
+#include "checksumwork.h"
 #include "core/predict/evaluator.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
@@ -57,7 +59,7 @@ std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
     }
     const Program program = tiny::compiled(alone);
     const auto backend = createHostBackend(1);
-    tiny::ChecksumWork work;
+    test::ChecksumWork work;
     Runtime runtime(program, *backend, work, nullptr, {.checkMemory = true});
     runtime.runStep(0);
     return work.result();
@@ -66,7 +68,7 @@ std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
 std::vector<std::byte> runChecksum(const Program& program, const RuntimeOptions& options, int steps = 1)
 {
     const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
-    tiny::ChecksumWork work;
+    test::ChecksumWork work;
     Runtime runtime(program, *backend, work, nullptr, options);
     for (int step = 0; step < steps; ++step)
         runtime.runStep(step);
@@ -127,7 +129,7 @@ private slots:
         for (const int outstanding : {1, 2, 5}) {
             const Program program = tiny::compiled(tiny::all[index].make(), outstanding);
             const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
-            tiny::ChecksumWork work;
+            test::ChecksumWork work;
             Runtime runtime(program, *backend, work, nullptr, {.eagerSlots = eager, .checkMemory = true});
             for (int step = 0; step < 2; ++step)
                 runtime.runStep(step);
@@ -199,7 +201,7 @@ private slots:
         const Program program = tiny::compiled(tiny::zeroBubble());
         MemorySink sink;
         const auto backend = createHostBackend(2);
-        tiny::ChecksumWork work;
+        test::ChecksumWork work;
         Recorder recorder(sink, 2, 1024);
         Runtime runtime(program, *backend, work, &recorder, {});
         for (int step = 0; step < 3; ++step) {
@@ -330,7 +332,7 @@ private slots:
         std::atomic<int> begun{0};
         const auto backend = createHostBackend(3);
         const TimedWork hour(workTimes(program, which.costs), TimedWork::Pace::Sleep);
-        tiny::ChecksumWork work;
+        test::ChecksumWork work;
         work.onCompute = [&](const TaskContext& context) {
             ++begun;
             cancel = true;
@@ -347,7 +349,7 @@ private slots:
         const std::atomic<bool> cancel{true};
         std::atomic<int> begun{0};
         const auto backend = createHostBackend(3);
-        tiny::ChecksumWork work;
+        test::ChecksumWork work;
         work.onCompute = [&](const TaskContext&) { ++begun; };
         Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
         QVERIFY(runtime.runStep(0).cancelled);
@@ -358,7 +360,7 @@ private slots:
     {
         const Program program = tiny::compiled(tiny::gpipe());
         const auto backend = createHostBackend(3);
-        tiny::ChecksumWork work;
+        test::ChecksumWork work;
         work.onCompute = [](const TaskContext& context) {
             if (toString(context.task->block()) == "F1.1")
                 throw Error("maths", "the loss is not a number");

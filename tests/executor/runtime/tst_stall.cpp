@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// When may a run be given up without waiting for the deadline? Only when that is certain.
+// When a stalled run may be ended before its deadline: only when no device can go on any more.
 #include "executor/runtime/stall.h"
 #include "makers/tinydesigns.h"
 #include "testmain.h"
@@ -37,7 +37,7 @@ private slots:
         QVERIFY(certain({in(State::Failed), in(State::Done)}));
     }
 
-    void whoeverCanStillActMakesItUncertain()
+    void aDeviceThatCanStillActKeepsTheRunGoing()
     {
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Running)}));
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Stalled)}));
@@ -46,7 +46,7 @@ private slots:
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::WaitsForArrival, true)})); // about to wake up
     }
 
-    void whenAllAreDoneNothingIsWrong() { QVERIFY(!certain({in(State::Done), in(State::Done)})); }
+    void devicesThatAreAllDoneAreNoStall() { QVERIFY(!certain({in(State::Done), in(State::Done)})); }
 
     void everyInstructionHasAName()
     {

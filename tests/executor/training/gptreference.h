@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The whole model once more in double precision, forward only: its finite differences are the truth that
-// the stage maths' gradients are tested against. Also the small models and the memory tests run on.
+// the stage maths' gradients are tested against. Also the memory that tests run a stage on.
 #pragma once
 
-#include "core/workload/transformer.h"
 #include "executor/training/stagemaths.h"
 #include "kernels/reference/reference.h"
+#include "makers/models.h"
 
 #include <cmath>
 #include <vector>
@@ -13,25 +13,6 @@
 namespace pipewright::test {
 
 using reference::Values;
-
-inline ModelShape smallShape(int layers = 2)
-{
-    ModelShape shape;
-    shape.layers = layers;
-    shape.hidden = 12;
-    shape.heads = shape.keyValueHeads = 3;
-    shape.headSize = 4;
-    shape.ffn = 20;
-    shape.vocabulary = 128;
-    shape.sequence = 9;
-    shape.microbatchSize = 2;
-    return shape;
-}
-
-inline Workload workloadOf(const ModelShape& shape)
-{
-    return makeWorkload(shape, Optimizer::AdamW, "test");
-}
 
 /// One microbatch's share of the loss; `layout` is that of all layers in one stage.
 inline double referenceLoss(const ModelShape& shape, const ParameterLayout& layout, const Values& parameters,

@@ -13,6 +13,7 @@
 #include "executor/training/chunkdata.h"
 #include "executor/training/sequential.h"
 #include "gptreference.h"
+#include "makers/designs.h"
 
 #include <QDir>
 #include <QTemporaryDir>
@@ -142,10 +143,7 @@ private Q_SLOTS:
     void everyScheduleTrainsItAlike()
     {
         QFETCH(QString, family);
-        DesignRequest request;
-        request.family = family.toStdString();
-        request.devices = 2;
-        request.microbatches = 4;
+        DesignRequest request = requestFor(family.toStdString(), 2, 4);
         request.model = "byte-mlp";
         request.microbatchSize = 2;
         RunOptions options;
@@ -162,10 +160,7 @@ private Q_SLOTS:
 
     void itLearnsToTellKindsOfFilesApart()
     {
-        DesignRequest request;
-        request.family = "1f1b";
-        request.devices = 2;
-        request.microbatches = 2;
+        DesignRequest request = requestFor("1f1b", 2, 2);
         request.model = "byte-mlp";
         ExperimentOptions options;
         options.updates = 60;
@@ -180,7 +175,7 @@ private Q_SLOTS:
         QVERIFY(experiment.runs[0].finalLoss < experiment.runs[0].losses.front());
     }
 
-    void whatItIsNotForIsSaid()
+    void shapesThatAClassifierCannotHaveAreRefused()
     {
         ModelShape shape = tinyClassifier();
         shape.features = 0;

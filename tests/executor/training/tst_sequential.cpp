@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sequential oracle: it learns, it does not care how the model is cut, and it does care about the order
-// of sums, which is why that order is part of the question.
+// The sequential run, which all gradients are compared with: its loss falls, its result does not depend on how the
+// model is cut into stages, and it does depend on the order in which gradients are summed.
 #include "core/base/diagnostic.h"
 #include "executor/training/sequential.h"
 #include "executor/training/textdata.h"

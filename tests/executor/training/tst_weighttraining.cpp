@@ -16,6 +16,7 @@
 #include "executor/training/trainingwork.h"
 #include "gptreference.h"
 #include "laggedranks.h"
+#include "makers/schedules.h"
 #include "traces/store/tracereader.h"
 
 #include <QTemporaryDir>
@@ -59,12 +60,10 @@ ModelShape tinyShapeOf(int stages)
 /// A design of the small model: as many layers as stages, embedding and head with the ends.
 Design designOf(Schedule schedule, ModelShape (*shapeFor)(int stages) = shapeOf)
 {
-    Design design;
-    design.name = "test";
-    design.schedule = std::move(schedule);
+    Costs costs = uniformCosts({}, schedule.stages(), 1);
+    Design design = test::designOf(std::move(schedule), std::move(costs));
     design.workload = makeWorkload(shapeFor(design.schedule.stages()), Optimizer::SgdMomentum, "test");
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
-    design.costs = uniformCosts({}, design.schedule.stages(), 1);
     return trainableDesign(design);
 }
 
@@ -202,9 +201,7 @@ void TestWeightTraining::everyBlockReadsWhatWasCompiled()
     std::mt19937 random(11);
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
     for (int done = 0; done < 200;) {
-        FamilyParameters p;
-        p.devices = 1 + below(4);
-        p.microbatches = 1 + below(10);
+        FamilyParameters p = sized(1 + below(4), 1 + below(10));
         p.layout = static_cast<WorkerLayout>(below(workerLayoutCount));
         if (family.dataParallel) {
             if (p.layout == WorkerLayout::Single)
@@ -290,9 +287,7 @@ void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation()
 void TestWeightTraining::severalDevicesTrainLikeOne()
 {
     // Two Programs behind one another: what the first leaves on every device is what the second begins with.
-    FamilyParameters p;
-    p.devices = 3;
-    p.microbatches = 6;
+    FamilyParameters p = sized(3, 6);
     const Design pipeline = designOf(makeSchedule("cdp-v2", p));
     p.layout = WorkerLayout::Workers;
     const Design workers = designOf(makeSchedule("cdp-v2", p));
@@ -314,9 +309,7 @@ void TestWeightTraining::severalDevicesTrainLikeOne()
 
 void TestWeightTraining::synchronousUpdatesAreTheSequentialRun()
 {
-    FamilyParameters p;
-    p.devices = 3;
-    p.microbatches = 3 * 4;
+    FamilyParameters p = sized(3, 3 * 4);
     const Design design = designOf(makeSchedule("dp", p));
     const Program program = compile(design.schedule, design.costs, design.dataflow);
     const OptimizerSettings optimizer = settingsFor(Optimizer::SgdMomentum);
@@ -429,9 +422,7 @@ void TestWeightTraining::measuredMemoryIsTheTriangleAndTheFlatLine()
 
 void TestWeightTraining::aRunSaysThatItsReadsAgree()
 {
-    FamilyParameters p;
-    p.devices = 2;
-    p.microbatches = 6;
+    FamilyParameters p = sized(2, 6);
     RunOptions options;
     options.steps = 2;
     for (const char* family : {"pipeoptim", "xpipe", "cdp-v2"}) {

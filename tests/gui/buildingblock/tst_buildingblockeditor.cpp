@@ -28,7 +28,7 @@ struct Fixture {
 
     explicit Fixture(const char* family = "zb-h1")
     {
-        document.reset(pipewright::testing::design(family));
+        document.reset(test::familyDesign(family));
         editor = std::make_unique<BuildingBlockEditor>(document);
         editor->show();
         (void)QTest::qWaitForWindowActive(editor.get());
@@ -226,7 +226,7 @@ private Q_SLOTS:
     void thePreviewShowsTheBlockAndOpensTheEditorByClickAndKey()
     {
         Document document;
-        document.reset(pipewright::testing::design("v-half"));
+        document.reset(test::familyDesign("v-half"));
         BuildingBlockPreview preview(document);
         preview.resize(220, 130);
         preview.show();
@@ -241,9 +241,9 @@ private Q_SLOTS:
         QTest::mouseClick(picture, Qt::LeftButton);
         QTest::keyClick(picture, Qt::Key_Return);
         QCOMPARE(opened.count(), 2);
-        document.reset(pipewright::testing::design("gpipe")); // never more than there are
+        document.reset(test::familyDesign("gpipe")); // never more than there are
         QVERIFY2(preview.caption().endsWith(QStringLiteral("bound 8.0 ×")), qPrintable(preview.caption()));
-        document.reset(pipewright::testing::design("zb-auto"));
+        document.reset(test::familyDesign("zb-auto"));
         QVERIFY(preview.caption().contains(QLatin1String("made of none")));
     }
 };

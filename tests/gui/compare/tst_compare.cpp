@@ -36,7 +36,7 @@ struct Fixture {
 
     Fixture()
     {
-        document.reset(pipewright::testing::design("1f1b"));
+        document.reset(test::familyDesign("1f1b"));
         window = std::make_unique<CompareWindow>(document);
         window->setOpened(document.design());
         window->show();
@@ -171,12 +171,12 @@ private Q_SLOTS:
         Fixture fixture;
         QTemporaryDir folder;
         const QString path = folder.filePath(QStringLiteral("other.json"));
-        writeDesign(pipewright::testing::design("zb-h1", 4, 12), path.toStdString(), false);
+        writeDesign(test::familyDesign("zb-h1", 4, 12), path.toStdString(), false);
         fixture.window->addFile(path);
         fixture.window->addFile(folder.filePath(QStringLiteral("none.json")));
         QVERIFY(fixture.settled());
         QCOMPARE(fixture.cell(QStringLiteral("makespan"), 1).section(QStringLiteral("   "), 0, 0),
-                 durationText(predict(pipewright::testing::design("zb-h1", 4, 12)).metrics.makespan));
+                 durationText(predict(test::familyDesign("zb-h1", 4, 12)).metrics.makespan));
         QCOMPARE(fixture.cell(QStringLiteral("makespan"), 2), QStringLiteral("–"));
         fixture.window->lanes().setCurrent(2);
         QVERIFY(!fixture.window->takeButton()->isEnabled());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The dialogs for a new schedule and for a run, with the child process that a run is.
 #include "gui/designer/designer.h"
 #include "gui/designer/diagnosticlist.h"
 #include "gui/designer/shortcuts.h"

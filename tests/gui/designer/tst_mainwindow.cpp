@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The main window: its panels together, suggestions, undo, idle time explained, the tray, files.
 #include "core/families/family.h"
 #include "core/schedule/edits.h"
 #include "gui/designer/bubblepanel.h"

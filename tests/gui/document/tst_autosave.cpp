@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Autosave, recovery after a crash, and the list of recent files.
 #include "gui/designer/designer.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"

@@ -65,7 +65,7 @@ private Q_SLOTS:
     void everyAcceptedEditIsOneStepThatUndoRestoresExactly()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         std::mt19937 random(11);
         std::vector<Design> states{document.design()};
         for (int i = 0; i < 300; ++i) {
@@ -109,7 +109,7 @@ private Q_SLOTS:
     void aRefusedEditSaysWhyAndChangesNothing()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         const Design before = document.design();
         QSignalSpy changes(&document, &Document::designChanged);
         const Diagnostics diagnostics = document.apply(blockMove(document.design(), w10, 0));
@@ -123,7 +123,7 @@ private Q_SLOTS:
     void movingABlockToWhereItStandsIsNoEdit()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         const Position position = find(document.design().schedule, w10);
         QVERIFY(document.apply(blockMove(document.design(), w10, position.index)).empty());
         QVERIFY(document.apply(blockMove(document.design(), w10, position.index + 1)).empty());
@@ -133,7 +133,7 @@ private Q_SLOTS:
     void anEditThatIsOnlyTriedLeavesTheDocumentAlone()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         const Design before = document.design();
         const Document::Edit edit =
             document.tryEdit(blockMove(document.design(), w10, find(before.schedule, w10).index + 3));
@@ -147,7 +147,7 @@ private Q_SLOTS:
     void predictionAndDiagnosticsAreUpToDateWhenTheChangeIsAnnounced()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         Nanoseconds seen = 0;
         connect(&document, &Document::designChanged, &document,
                 [&] { seen = document.prediction() ? document.prediction()->metrics.makespan : -1; });
@@ -165,7 +165,7 @@ private Q_SLOTS:
     void anEditOfALargeDesignArrivesWhenItsNumbersDo()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         document.setLargeFrom(1);
         const Design before = document.design();
         const Nanoseconds makespan = document.prediction()->metrics.makespan;
@@ -192,7 +192,7 @@ private Q_SLOTS:
     void whateverIsPressedWaitsForAnEditThatIsUnderWay()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         document.setLargeFrom(1);
         const Document::Edit edit =
             document.tryEdit(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 2));
@@ -211,7 +211,7 @@ private Q_SLOTS:
         QCOMPARE(document.unplaced(), std::vector<Block>{w10});
         // Undoing, saving and opening are asked of what has arrived.
         (void)document.commit(document.tryEdit(PlaceBlock{w10, find(edit.design->schedule, w10).index}));
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         QVERIFY(!document.isWorking());
         QCOMPARE(document.undoStack()->count(), 0);
     }
@@ -219,7 +219,7 @@ private Q_SLOTS:
     void anIncompleteScheduleIsPredictedAsFarAsItIsPlaced()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         const auto blocks = document.prediction()->program.computeCount();
         QVERIFY(document.apply(UnplaceBlocks{{w10}}).empty());
         QVERIFY(document.prediction() != nullptr);
@@ -228,7 +228,7 @@ private Q_SLOTS:
 
     void aScheduleThatCannotRunHasDiagnosticsInsteadOfAPrediction()
     {
-        Design design = testing::design();
+        Design design = test::familyDesign();
         std::reverse(design.schedule.order[1].begin(), design.schedule.order[1].end());
         Document document;
         document.reset(design);
@@ -239,13 +239,13 @@ private Q_SLOTS:
     void theSelectionSurvivesEditsUntilItsBlockIsGone()
     {
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         QSignalSpy selections(&document, &Document::selectionChanged);
         document.select(w10);
         document.apply(UnplaceBlocks{{w10}});
         QVERIFY(document.selection() == w10); // in the tray
         QCOMPARE(selections.count(), 1);
-        document.replaceDesign(testing::design("1f1b"), QStringLiteral("Switch to 1F1B"));
+        document.replaceDesign(test::familyDesign("1f1b"), QStringLiteral("Switch to 1F1B"));
         QVERIFY(!document.selection()); // 1F1B has no W
         QCOMPARE(selections.count(), 2);
     }
@@ -255,7 +255,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         const QString path = folder.filePath(QStringLiteral("design.json"));
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         document.apply(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 3));
         QVERIFY(!document.undoStack()->isClean());
         document.save(path);
@@ -272,7 +272,7 @@ private Q_SLOTS:
     {
         QTemporaryDir folder;
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         const Design before = document.design();
         QVERIFY_THROWS_EXCEPTION(Error, document.open(folder.filePath(QStringLiteral("none.json"))));
         QVERIFY(document.design() == before);
@@ -283,7 +283,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         const QString path = folder.filePath(QStringLiteral("run.db"));
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         record(path, document, 5, 1.1);
         QSignalSpy overlays(&document, &Document::overlayChanged);
         document.setOverlay(path);
@@ -320,10 +320,10 @@ private Q_SLOTS:
         QTemporaryDir folder;
         const QString path = folder.filePath(QStringLiteral("run.db"));
         Document other;
-        other.reset(testing::design("1f1b"));
+        other.reset(test::familyDesign("1f1b"));
         record(path, other, 3, 1);
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         QVERIFY_THROWS_EXCEPTION(Error, document.setOverlay(path));
         QVERIFY(document.overlay() == nullptr);
         QVERIFY(document.overlayPath().isEmpty());
@@ -334,7 +334,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         const QString path = folder.filePath(QStringLiteral("run.db"));
         Document document;
-        document.reset(testing::design());
+        document.reset(test::familyDesign());
         record(path, document, 3, 1);
         Document other;
         other.open(path);

@@ -34,7 +34,7 @@ struct Fixture {
 
     Fixture()
     {
-        document.reset(pipewright::testing::design("1f1b", 4, 8));
+        document.reset(test::familyDesign("1f1b", 4, 8));
         window = std::make_unique<ExperimentWindow>(document);
         window->setProgram(QStringLiteral(PIPEWRIGHT_PROGRAM));
         window->updates()->setValue(5);

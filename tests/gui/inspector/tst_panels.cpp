@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Panels and their parts: explanations of blocks, memory curves, bubble bars, charts, tables, labels.
 #include "core/design/redesign.h"
 #include "core/families/family.h"
 #include "gui/designer/bubblepanel.h"
@@ -13,6 +14,7 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QAbstractItemModelTester>
@@ -27,26 +29,11 @@
 
 using namespace pipewright;
 
-namespace {
-
-/// One microbatch through two devices of 1 ms passes, 1 ms per transfer: every time is known by hand.
-Design twoDevices()
-{
-    Design design;
-    FamilyParameters parameters;
-    parameters.devices = 2;
-    parameters.microbatches = 2;
-    design.schedule = makeSchedule("1f1b", parameters);
-    DeviceWorth worth;
-    worth.transfer = 500'000;
-    design.costs = uniformCosts(worth, 2, 1);
-    return design;
-}
-
-} // namespace
-
 class TestPanels : public QObject {
     Q_OBJECT
+
+    /// Two microbatches through two devices of 1 ms passes, 0.5 ms per transfer: every time is known by hand.
+    const Design m_twoDevices = test::evenDesign({.transfer = 500'000}, test::familySchedule("1f1b", 2, 2));
 
 private Q_SLOTS:
     void numbersCanBeSelectedUnderTheCursor()
@@ -127,7 +114,7 @@ private Q_SLOTS:
 
     void idleTimeIsExplainedByTheBlockThatIsAwaited()
     {
-        const Design design = twoDevices();
+        const Design design = m_twoDevices;
         const Prediction prediction = predict(design);
         // F1.0 waits for F0.0 (1 ms) and the way (0.5 ms).
         const auto answers = explainBlock(design, prediction, {Op::F, 1, 0, 0});
@@ -141,7 +128,7 @@ private Q_SLOTS:
 
     void aBlockWithoutIdleTimeSaysWhatItFollows()
     {
-        const Design design = twoDevices();
+        const Design design = m_twoDevices;
         const Prediction prediction = predict(design);
         const auto answers = explainBlock(design, prediction, {Op::B, 1, 0, 0});
         QVERIFY(answers);
@@ -153,7 +140,7 @@ private Q_SLOTS:
 
     void resultsThatTravelAreListedWithTheirDevice()
     {
-        const Design design = twoDevices();
+        const Design design = m_twoDevices;
         const Prediction prediction = predict(design);
         const auto forward = explainBlock(design, prediction, {Op::F, 0, 0, 0});
         QCOMPARE(forward->feeds.size(), std::size_t(1));
@@ -163,7 +150,7 @@ private Q_SLOTS:
 
     void pinsAreNamedAsTheCause()
     {
-        Design design = twoDevices();
+        Design design = m_twoDevices;
         design.schedule.pins.push_back({{Op::F, 0, 1, 0}, 5'000'000});
         const auto answers = explainBlock(design, predict(design), {Op::F, 0, 1, 0});
         QCOMPARE(answers->idleBefore, Nanoseconds(4'000'000));
@@ -303,7 +290,7 @@ private Q_SLOTS:
 
     void switchingFamiliesKeepsCostsWhereTheStagesStay()
     {
-        Design base = twoDevices();
+        Design base = m_twoDevices;
         base.costs.stages[1].forward = 7'000'000; // not what any formula gives
         base.costs.source = "measured: run.db";
         const Design gpipe = withFamily(base, *findFamily("gpipe"));

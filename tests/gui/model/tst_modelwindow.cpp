@@ -29,11 +29,7 @@ struct Fixture {
 
     Fixture()
     {
-        const PresetLibrary presets;
-        NewDesign choice;
-        choice.workload = presets.workload("llama-3-8b");
-        choice.cluster = presets.cluster("h200-node", 4);
-        document.reset(makeDesign(choice));
+        document.reset(test::presetDesign());
         window = std::make_unique<ModelWindow>(document);
         window->show();
         (void)QTest::qWaitForWindowActive(window.get());
@@ -241,7 +237,7 @@ private Q_SLOTS:
     void aDesignWithoutAModelShowsItsCostsAndCannotBeCut()
     {
         Fixture fixture;
-        fixture.document.reset(pipewright::testing::design());
+        fixture.document.reset(test::familyDesign());
         QVERIFY(fixture.window->partition().partition().empty());
         QCOMPARE(fixture.window->stages().rowCount(), 4);
         QCOMPARE(fixture.window->layers().rowCount(), 0);

@@ -31,7 +31,7 @@ struct Fixture {
 
     explicit Fixture(const char* family = "gpipe", int devices = 3, int microbatches = 5)
     {
-        document.reset(pipewright::testing::design(family, devices, microbatches));
+        document.reset(test::familyDesign(family, devices, microbatches));
         window = std::make_unique<SearchWindow>(document, [this] { return selected; });
         finished = std::make_unique<QSignalSpy>(window.get(), &SearchWindow::finished);
         window->show();

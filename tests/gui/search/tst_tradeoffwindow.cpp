@@ -27,7 +27,7 @@ struct Fixture {
 
     explicit Fixture(int devices = 4, int microbatches = 8)
     {
-        document.reset(pipewright::testing::design("1f1b", devices, microbatches));
+        document.reset(test::familyDesign("1f1b", devices, microbatches));
         window = std::make_unique<TradeOffWindow>(document);
         finished = std::make_unique<QSignalSpy>(window.get(), &TradeOffWindow::finished);
         window->show();
@@ -198,7 +198,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         QVERIFY(fixture.done());
-        fixture.document.reset(pipewright::testing::design("1f1b", 4, 12));
+        fixture.document.reset(test::familyDesign("1f1b", 4, 12));
         QVERIFY2(fixture.window->state().contains(QLatin1String("changed")), qPrintable(fixture.window->state()));
         fixture.finished->clear();
         fixture.window->close();

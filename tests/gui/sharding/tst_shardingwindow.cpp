@@ -6,7 +6,7 @@
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"
-#include "makers/designs.h"
+#include "makers/models.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -29,18 +29,8 @@ namespace {
 /// Two stages of a small model, one per device.
 Design smallDesign()
 {
-    ModelShape shape;
-    shape.name = "small";
-    shape.layers = 2;
-    shape.hidden = 64;
-    shape.heads = 4;
-    shape.keyValueHeads = 4;
-    shape.headSize = 16;
-    shape.ffn = 256;
-    shape.vocabulary = 256;
-    shape.sequence = 64;
     NewDesign choice;
-    choice.workload = makeWorkload(shape, Optimizer::AdamW, "test");
+    choice.workload = test::workloadOf(test::gptShape(2, 64, 4, 256, 64));
     choice.cluster.name = "test";
     choice.cluster.devices.assign(2, DeviceSpec{"fast", Bytes{1} << 34, 1e9, 1e11, 1});
     choice.cluster.link.latency = 2'000;
@@ -143,7 +133,7 @@ private Q_SLOTS:
 
     void whatCannotBeSharedSaysWhy()
     {
-        Fixture plain(pipewright::testing::design());
+        Fixture plain(test::familyDesign());
         QVERIFY(plain.ended);
         QVERIFY2(plain.window->state().contains(QStringLiteral("no model")), qPrintable(plain.window->state()));
         QVERIFY(!plain.window->applyButton()->isEnabled());

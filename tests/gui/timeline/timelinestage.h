@@ -24,7 +24,7 @@ namespace pipewright::testing {
 
 // A shown view with a document; mouse events carry the buttons that a real drag carries.
 struct Stage {
-    explicit Stage(Design design = testing::design())
+    explicit Stage(Design design = test::familyDesign())
     {
         document.reset(std::move(design));
         view = std::make_unique<TimelineView>(document);

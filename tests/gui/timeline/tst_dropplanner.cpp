@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Plans of large designs against those of small ones: the same places, the same times, sooner or later.
+// Drops judged in large designs, where the answer comes later, against small ones, where it comes at once.
 #include "core/schedule/edits.h"
 #include "core/schedule/warmup.h"
 #include "gui/timeline/dropplanner.h"
@@ -22,7 +22,7 @@ bool areEqual(const Document::Edit& a, const Document::Edit& b)
 }
 
 struct Desk {
-    explicit Desk(double largeFrom, Design design = testing::design())
+    explicit Desk(double largeFrom, Design design = test::familyDesign())
     {
         document.reset(std::move(design));
         planner.setLargeFrom(largeFrom);
@@ -58,7 +58,7 @@ private Q_SLOTS:
     {
         QFETCH(QString, family);
         QFETCH(int, microbatches);
-        const Design design = testing::design(family.toLatin1().constData(), 4, microbatches);
+        const Design design = test::familyDesign(family.toLatin1().constData(), 4, microbatches);
         Desk large(0, design), small(never, design);
         std::mt19937 random(5);
         int legal = 0, illegal = 0;
@@ -103,7 +103,7 @@ private Q_SLOTS:
 
     void whatKeepsABlockFromGoingFurtherIsSaidHoweverFarTheCursorIs()
     {
-        Desk desk(0, testing::design("chimera", 4, 8));
+        Desk desk(0, test::familyDesign("chimera", 4, 8));
         const Design& design = desk.document.design();
         for (int device = 0; device < 4; ++device)
             for (const Block& block : design.schedule.order[device]) {
@@ -127,7 +127,7 @@ private Q_SLOTS:
 
     void whatNoPreviewCanAnswerIsPending()
     {
-        const Design design = testing::design("seq1f1b", 4, 8);
+        const Design design = test::familyDesign("seq1f1b", 4, 8);
         Desk large(0, design), small(never, design);
         std::vector<DropPlan> answers;
         connect(&large.planner, &DropPlanner::refined, this,
@@ -142,7 +142,7 @@ private Q_SLOTS:
         QVERIFY(hasErrors(large.planner.editOf(plan).diagnostics));
     }
 
-    void restingBringsTheExactAnswerAndOnlyOfTheNewestQuestion()
+    void aRestingMouseGetsTheExactPlanOfItsLastPlaceOnly()
     {
         Desk large(0);
         QVERIFY(large.document.design().schedule.order[1].size() > 12);
@@ -205,7 +205,7 @@ private Q_SLOTS:
 
     void aWarmUpChangesByShiftingTheForwardsBehindIt()
     {
-        const Schedule schedule = testing::design("1f1b", 4, 8).schedule;
+        const Schedule schedule = test::familyDesign("1f1b", 4, 8).schedule;
         for (std::size_t device = 0; device < 4; ++device) {
             const std::vector<Block>& order = schedule.order[device];
             const int now = warmUp(order);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editing one block at a time in the timeline, by real mouse, key and drop events.
 #include "gui/timeline/timelinestage.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -246,7 +247,7 @@ private Q_SLOTS:
 
     void anEmptyScheduleTakesItsFirstBlock()
     {
-        Design design = testing::design();
+        Design design = test::familyDesign();
         for (std::vector<Block>& order : design.schedule.order)
             order.clear();
         Stage stage(design);

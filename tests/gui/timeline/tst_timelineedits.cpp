@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The order of transfers in its sub-lane, ripple moves, everything at once: by mouse, by key and by number.
+// Edits of the timeline that are no move of one block: transfers in their sub-lane, ripple moves, several blocks; by
+// mouse, by key and by number.
 #include "core/program/transferorder.h"
 #include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
@@ -7,6 +8,7 @@
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinestage.h"
 #include "gui/timeline/timelinetext.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -150,7 +152,7 @@ private Q_SLOTS:
 
     void aBackwardIsSplitAndMergedByKeyAndTheSelectionGoesWithIt()
     {
-        Stage stage(pipewright::testing::design("1f1b"));
+        Stage stage(test::familyDesign("1f1b"));
         const Design before = stage.document.design();
         const Block whole{Op::B, 1, 2, 0}, first{Op::I, 1, 2, 0}, second{Op::W, 1, 2, 0};
         stage.document.select(whole);
@@ -183,7 +185,7 @@ private Q_SLOTS:
         QVERIFY(picture() != plain);
         QTest::keyClick(stage.view.get(), Qt::Key_G);
         QCOMPARE(picture(), plain);
-        stage.document.reset(pipewright::testing::design());
+        stage.document.reset(test::familyDesign());
         const QImage fresh = picture();
         QTest::keyClick(stage.view.get(), Qt::Key_G);
         QCOMPARE(picture(), fresh); // there was nothing before

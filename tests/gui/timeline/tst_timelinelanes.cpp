@@ -5,6 +5,7 @@
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinestage.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -183,7 +184,7 @@ private Q_SLOTS:
 
     void aPinnedLaneStaysWhileTheOthersScrollUnderIt()
     {
-        Stage stage(testing::design("1f1b", 16, 16));
+        Stage stage(test::familyDesign("1f1b", 16, 16));
         stage.document.select(Block{Op::F, 9, 0, 0});
         QTest::keyClick(stage.view.get(), Qt::Key_P);
         const QRect pinned = stage.view->rectOfLane(9);
@@ -360,7 +361,7 @@ private Q_SLOTS:
 
     void aLabelsTipNamesTheGpuThatTheDeviceRunsOn()
     {
-        Design design = testing::design();
+        Design design = test::familyDesign();
         design.cluster.gpus = {{0, 32}, {0, 32}, {1, 0}, {1, 0}};
         Stage stage(design);
         const auto tip = [&stage](int device) {

@@ -5,6 +5,7 @@
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinestage.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QAction>
@@ -224,7 +225,7 @@ private Q_SLOTS:
 
     void theEdgeOfTheWarmUpIsDraggedAndHasKeys()
     {
-        Stage stage(testing::design("1f1b", 4, 8));
+        Stage stage(test::familyDesign("1f1b", 4, 8));
         const auto forwards = [&] { return warmUp(stage.document.design().schedule.order[1]); };
         QCOMPARE(forwards(), 3);
         const QRect last = stage.view->rectOfBlock({Op::F, 1, 2, 0});

@@ -7,6 +7,7 @@
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelinestage.h"
 #include "gui/widgets/theme.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QAccessible>
@@ -300,7 +301,7 @@ private Q_SLOTS:
 
     void blocksPutTogetherLookLikeEachDrawnByItself()
     {
-        const Design design = testing::design("zb-h1", 4, 24);
+        const Design design = test::familyDesign("zb-h1", 4, 24);
         const Prediction prediction = predict(design);
         const TimelineLayout layout(prediction.program, prediction.timeline, 4);
         const Lane& lane = layout.lanes()[1];
@@ -346,7 +347,7 @@ private Q_SLOTS:
 
     void blocksPutTogetherCarryTheirLetterAndNumber()
     {
-        const Design design = testing::design("zb-h1", 4, 24);
+        const Design design = test::familyDesign("zb-h1", 4, 24);
         const Prediction prediction = predict(design);
         const TimelineLayout layout(prediction.program, prediction.timeline, 4);
         const Theme& theme = Theme::light();
@@ -444,7 +445,7 @@ private Q_SLOTS:
     void aPaintOfALongScheduleIssuesNoMoreThanItsPixelsAskFor()
     {
         // 96 000 blocks; names for assistive technology are bounded as well.
-        Stage stage(testing::design("zb-h1", 4, 8000));
+        Stage stage(test::familyDesign("zb-h1", 4, 8000));
         const int width = stage.view->plotWidth();
         for (int device = 0; device < 4; ++device)
             QVERIFY(stage.view->visibleBlocks(device).size() <= static_cast<std::size_t>(width) + 1);
@@ -455,7 +456,7 @@ private Q_SLOTS:
     {
         Stage stage;
         QCOMPARE(stage.view->verticalScrollBar()->maximum(), 0);
-        Stage tall(testing::design("1f1b", 16, 16));
+        Stage tall(test::familyDesign("1f1b", 16, 16));
         QVERIFY(tall.view->verticalScrollBar()->maximum() > 0);
         const Block last{Op::F, 15, 0, 0};
         tall.document.select(last);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Measured times become costs: known costs come back from a recording that was made with them.
 #include "testmain.h"
 #include "traces/analysis/calibration.h"
 #include "traces/store/recording.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Prediction against measurement: errors, typical steps, notes, and the report.
 #include "testmain.h"
 #include "traces/analysis/comparison.h"
 #include "traces/export/report.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Chrome JSON of PyTorch's profiler: every kind of event, damaged and compressed files, and our own export.
 #include "testmain.h"
 #include "traces/import/chromejson.h"
 #include "traces/import/kineto.h"

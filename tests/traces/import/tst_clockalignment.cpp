@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Clocks of several ranks brought together, from messages, collectives, or the wall clock.
 #include "testmain.h"
 #include "traces/import/clockalignment.h"
 #include "traces/store/activities.h"

@@ -2,9 +2,9 @@
 // A small design, its program, and a recording of it that is made up from a timeline.
 #pragma once
 
-#include "core/design/designbuilder.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
+#include "makers/designs.h"
 #include "traces/store/tracewriter.h"
 
 #include <QString>
@@ -14,10 +14,7 @@ namespace pipewright::test {
 
 inline Design smallDesign(const char* family = "1f1b", int devices = 2, int microbatches = 4)
 {
-    DesignRequest request;
-    request.family = family;
-    request.devices = devices;
-    request.microbatches = microbatches;
+    DesignRequest request = requestFor(family, devices, microbatches);
     request.transfer = 100'000;
     return makeDesign(request);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Other tools' traces in the store: written, read back, summed up per pixel, and refused when damaged.
 #include "testmain.h"
 #include "traces/store/activities.h"
 #include "traces/store/activitystore.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Recordings in SQLite: written while a run goes on, read meanwhile, after a kill, and refused when they do not fit.
 #include "testmain.h"
 #include "traces/store/recording.h"
 #include "traces/store/schema.h"

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Models for tests: GPTs small enough to train in a moment. They have every kind of layer, and bits tell orders of
+// addition apart in them as in large ones.
+#pragma once
+
+#include "core/design/stagecosts.h"
+#include "core/workload/transformer.h"
+#include "makers/designs.h"
+
+namespace pipewright::test {
+
+/// With the usual proportions: heads share the hidden size, the MLP is four times as wide.
+inline ModelShape gptShape(int layers, std::int64_t hidden, int heads, std::int64_t vocabulary, std::int64_t sequence,
+                           std::int64_t microbatchSize = 4)
+{
+    ModelShape shape;
+    shape.name = "small";
+    shape.layers = layers;
+    shape.hidden = hidden;
+    shape.heads = shape.keyValueHeads = heads;
+    shape.headSize = hidden / heads;
+    shape.ffn = 4 * hidden;
+    shape.vocabulary = vocabulary;
+    shape.sequence = sequence;
+    shape.microbatchSize = microbatchSize;
+    return shape;
+}
+
+inline Workload workloadOf(const ModelShape& shape)
+{
+    return makeWorkload(shape, Optimizer::AdamW, "test");
+}
+
+/// No two of its dimensions are alike.
+inline ModelShape smallShape(int layers = 2)
+{
+    ModelShape shape = gptShape(layers, 12, 3, 128, 9, 2);
+    shape.ffn = 20;
+    return shape;
+}
+
+/// A family's design with a GPT of eight layers, cut into the family's stages; costs without times.
+inline Design tinyGpt(std::string_view family, int devices, int microbatches)
+{
+    Design design = evenDesign({}, possibleSchedule(family, devices, microbatches));
+    design.name = "tiny";
+    ModelShape shape = gptShape(8, 16, 2, 256, 8, 2);
+    shape.ffn = 32;
+    shape.sequencePieces = design.schedule.sequencePieces;
+    shape.tiedHead = !findFamily(family)->updates;
+    design.workload = workloadOf(shape);
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    return design;
+}
+
+} // namespace pipewright::test
