@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/table.h"
 
+#include "core/design/costorigins.h"
 #include "core/files/designfile.h"
 #include "traces/analysis/calibration.h"
 
@@ -21,12 +22,14 @@ struct CalibrateOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("trace", traces, "traces of this design, one or several").required().typeName("TRACE");
         command.option("-o,--output", output, "the calibrated design to write").required().typeName("FILE");
+        command.flag("--keep-unmeasured", keepUnmeasured,
+                     "stages that the traces do not cover keep the design's costs");
         command.flag("--force", force, "replace the file if it exists");
         command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> traces;
     std::string file, output;
-    bool force = false, json = false;
+    bool keepUnmeasured = false, force = false, json = false;
 };
 
 Nanoseconds makespanOf(const Design& design)
@@ -56,6 +59,8 @@ Json toJson(const CalibrateOptions& options, const Design& before, const Calibra
     }
     object["link"] = {{"latency_ns", after.costs.link.latency}, {"bytes_per_second", after.costs.link.bytesPerSecond}};
     object["reduce_ns"] = after.costs.reduce;
+    object["estimated"] = estimatesText(after);
+    object["unmeasured_stages"] = calibration.unmeasured;
     object["fits"] = Json::array();
     for (const CalibrationFit& fit : calibration.fits)
         object["fits"].push_back({{"block", std::string(1, letter(fit.op)) + std::to_string(fit.stage)},
@@ -81,6 +86,11 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
                       change(a.weightGrad, b.weightGrad), change(a.backward, b.backward), change(a.update, b.update)});
     }
     table.print();
+    if (const std::string estimates = estimatesText(after); !estimates.empty())
+        fmt::print("\nsplit estimated, not measured: {}\n", estimates);
+    if (!calibration.unmeasured.empty())
+        fmt::print("\nnot in the traces, the design's costs stay: stage{} {}\n",
+                   calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
     double worst = 0;
     const CalibrationFit* least = nullptr;
     for (const CalibrationFit& fit : calibration.fits)
@@ -113,7 +123,8 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
             readers.push_back(std::make_unique<TraceReader>(trace));
             traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
         }
-        const Calibration calibration = calibrate(located.design, traces);
+        const Calibration calibration = calibrate(
+            located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse);
         writeDesign(calibration.design, options->output, options->force);
         if (options->json)
             printJson(toJson(*options, located.design, calibration));

@@ -45,10 +45,12 @@ Json toJson(const Comparison& comparison)
     object["per_device"] = Json::array();
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
-        object["per_device"].push_back(
-            {{"device", device},
-             {"busy_error", d.busyError},
-             {"peak_bytes", {{"predicted", d.predictedPeak}, {"measured", d.measuredPeak}, {"error", d.peakError}}}});
+        object["per_device"].push_back({{"device", device},
+                                        {"busy_error", d.busyError},
+                                        {"peak_bytes",
+                                         {{"predicted", d.predictedPeak},
+                                          {"measured", d.measuredPeak ? Json(*d.measuredPeak) : Json()},
+                                          {"error", d.peakError ? Json(*d.peakError) : Json()}}}});
     }
     object["blocks"] = {
         {"matched", comparison.matched},
@@ -66,8 +68,9 @@ void print(const Program& program, const Comparison& comparison, const std::stri
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
         devices.addRow({std::to_string(device), formatDuration(d.predictedBusy), formatDuration(d.measuredBusy),
-                        signedPercent(d.busyError), formatSize(d.predictedPeak), formatSize(d.measuredPeak),
-                        signedPercent(d.peakError)});
+                        signedPercent(d.busyError), formatSize(d.predictedPeak),
+                        d.measuredPeak ? formatSize(*d.measuredPeak) : "not recorded",
+                        d.peakError ? signedPercent(*d.peakError) : "-"});
     }
     devices.print();
     fmt::print("\n{} blocks matched, {} not measured\n", comparison.matched, comparison.unmatched);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/inlinedesign.h"
 
+#include "app/costsfrom.h"
+
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
+#include "core/design/redesign.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +39,7 @@ std::vector<std::string_view> familyNames()
 } // namespace
 
 InlineDesign::InlineDesign(Command command, bool acceptFile)
-    : m_acceptFile(acceptFile), m_options(command.group("Design", "what a family is made for"))
+    : m_acceptFile(acceptFile), m_command(command), m_options(command.group("Design", "what a family is made for"))
 {
     command
         .option(acceptFile ? "design" : "family", m_what,
@@ -85,6 +88,10 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
                 "worker per device and stages that hop")
         .typeName("pipeline|workers|single|triangle|sharded");
     group.option("--name", m_name, "name of the design");
+    m_command
+        .option("--costs-from", m_costsFrom,
+                "a design or a trace of the same model: its model, machine and costs, carried over to this schedule")
+        .typeName("DESIGN|TRACE");
 }
 
 bool InlineDesign::isFile() const
@@ -95,8 +102,15 @@ bool InlineDesign::isFile() const
 DesignRequest InlineDesign::request() const
 {
     const auto given = [&](const char* option) { return m_options.given(option); };
+    DesignRequest request;
+    if (m_command.given("--costs-from")) {
+        request.costsFrom = readCostsFrom(m_costsFrom);
+        const Schedule& schedule = request.costsFrom->schedule;
+        request.devices = schedule.devices();
+        request.microbatches = schedule.microbatches / schedule.sequencePieces;
+    }
     for (const char* required : {"--devices", "--microbatches"})
-        if (!given(required))
+        if (!given(required) && !request.costsFrom)
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
     const auto number = [&](const char* option, int value) {
         return given(option) ? std::optional(value) : std::nullopt;
@@ -111,10 +125,9 @@ DesignRequest InlineDesign::request() const
         return given(option) ? std::optional(parseSize(value, option)) : std::nullopt;
     };
 
-    DesignRequest request;
     request.family = m_what;
-    request.devices = m_devices;
-    request.microbatches = m_microbatches;
+    request.devices = number("--devices", m_devices).value_or(request.devices);
+    request.microbatches = number("--microbatches", m_microbatches).value_or(request.microbatches);
     request.chunks = number("--chunks", m_chunks);
     request.group = number("--group", m_group);
     request.pieces = number("--pieces", m_pieces);
@@ -168,7 +181,10 @@ LocatedDesign InlineDesign::make() const
     if (const std::string option = m_options.firstGiven(); !option.empty())
         throw Error(option, "belongs to a family, and " + m_what + " is taken for a design file",
                     "leave it out, or name a family");
-    return readLocatedDesign(m_what);
+    LocatedDesign located = readLocatedDesign(m_what);
+    if (m_command.given("--costs-from"))
+        located.design = withCostsFrom(located.design, readCostsFrom(m_costsFrom));
+    return located;
 }
 
 } // namespace pipewright::app

@@ -16,7 +16,7 @@ public:
     InlineDesign(Command command, bool acceptFile);
 
     /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
-    /// inline design beside a file.
+    /// inline design beside a file. With --costs-from the costs are those of another schedule.
     /// The source is empty for an inline one.
     LocatedDesign make() const;
 
@@ -25,12 +25,12 @@ private:
     DesignRequest request() const;
 
     bool m_acceptFile;
-    Command m_options;
+    Command m_command, m_options;
     std::string m_what;
     int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
-    std::string m_model, m_device, m_cluster, m_name;
+    std::string m_model, m_device, m_cluster, m_name, m_costsFrom;
     std::vector<int> m_layersPerStage;
     std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;
     int m_accumulate = 0, m_workers = 0, m_specTrain = 1;

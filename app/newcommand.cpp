@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/inlinedesign.h"
 
+#include "core/design/costorigins.h"
 #include "core/files/designfile.h"
 
 #include <fmt/format.h>
@@ -40,10 +41,14 @@ void addNewCommand(CommandLine& line, int& exitCode)
                        {"devices", schedule.devices()},
                        {"stages", schedule.stages()},
                        {"microbatches", schedule.microbatches},
-                       {"blocks", schedule.blocks()}});
-        else
+                       {"blocks", schedule.blocks()},
+                       {"estimated", estimatesText(design)}});
+        else {
             fmt::print("{}: {}, {} blocks on {} devices\n", options->output, design.name, schedule.blocks(),
                        schedule.devices());
+            if (const std::string estimates = estimatesText(design); !estimates.empty())
+                fmt::print("estimated, not measured: {}\n", estimates);
+        }
         exitCode = exitSuccess;
     });
 }

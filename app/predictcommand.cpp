@@ -3,6 +3,7 @@
 #include "app/inlinedesign.h"
 #include "app/table.h"
 
+#include "core/design/costorigins.h"
 #include "core/predict/criticalpath.h"
 #include "core/program/weightreport.h"
 
@@ -61,6 +62,14 @@ Json toJson(const Design& design, const Prediction& prediction)
     object["ideal_ns"] = metrics.ideal;
     object["bubble"] = {
         {"rate_makespan", metrics.rateMakespan}, {"rate_span", metrics.rateSpan}, {"ratio_ideal", metrics.ratioIdeal}};
+    object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
+    object["costs"]["origins"] = Json::array();
+    for (int stage = 0; stage < program.stages; ++stage) {
+        Json origins;
+        for (const Op op : allOps)
+            origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));
+        object["costs"]["origins"].push_back(std::move(origins));
+    }
     object["per_device"] = Json::array();
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
@@ -88,8 +97,11 @@ void print(const Design& design, const Prediction& prediction)
     const Metrics& metrics = prediction.metrics;
     fmt::print("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
                program.devices.size(), program.stages, program.microbatches / program.sequencePieces);
-    fmt::print("{} blocks, {} transfers; costs: {}\n\n", program.computeCount(), program.transferCount(),
+    fmt::print("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
                design.costs.source);
+    if (const std::string estimates = estimatesText(design); !estimates.empty())
+        fmt::print("estimated, not measured: {}\n", estimates);
+    fmt::print("\n");
     fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
                formatDuration(metrics.makespan), percent(metrics.rateMakespan));
     fmt::print("span      {:>10}   (span - ideal) / span        {:>8}  rate_span\n", formatDuration(metrics.span),

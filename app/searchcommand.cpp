@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
+#include "app/costsfrom.h"
 #include "app/progress.h"
 #include "app/table.h"
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
+#include "core/design/costorigins.h"
+#include "core/design/redesign.h"
 #include "core/files/designfile.h"
 #include "core/search/pareto.h"
 #include "core/search/partition.h"
@@ -66,13 +69,17 @@ struct SearchCommandOptions {
             .delimiter(',')
             .typeName("STAGE,…");
         command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
+        command
+            .option("--costs-from", costsFrom,
+                    "a design or a trace of the same model, whose costs are carried over to this design")
+            .typeName("DESIGN|TRACE");
         command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
         command.flag("--force", force, "replace what exists");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
-    std::string backward = "given";
+    std::string backward = "given", costsFrom;
     std::vector<std::string> locked, placement, recompute;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
@@ -159,7 +166,23 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
     return options;
 }
 
-Json toJson(const SearchResult& result, const SearchCommandOptions& given)
+/// Over which costs something is proved: of the operations that were chosen among.
+std::string costsText(const Design& design, const SearchCommandOptions& given)
+{
+    if (given.backward != "given")
+        return originsText(design, {Op::F, Op::B, Op::I, Op::W});
+    const std::vector<std::vector<Block>>& order = design.schedule.order;
+    const auto has = [&](Op op) {
+        return std::any_of(order.begin(), order.end(), [op](const std::vector<Block>& lane) {
+            return std::any_of(lane.begin(), lane.end(), [op](const Block& block) { return block.op == op; });
+        });
+    };
+    return !has(Op::B)   ? originsText(design, {Op::F, Op::I, Op::W})
+           : !has(Op::I) ? originsText(design, {Op::F, Op::B})
+                         : originsText(design, {Op::F, Op::B, Op::I, Op::W});
+}
+
+Json toJson(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
 {
     Json object{{"design", given.output},
                 {"objective", given.objective},
@@ -168,6 +191,7 @@ Json toJson(const SearchResult& result, const SearchCommandOptions& given)
     object["bound"] = {{"name", result.bound.name}, {"why", result.bound.why}};
     object["gap"] = result.gap;
     object["proved"] = result.proved;
+    object["costs"] = costsText(design, given);
     object["cancelled"] = result.cancelled;
     object["history"] = Json::array();
     for (const SearchPoint& point : result.history)
@@ -176,18 +200,18 @@ Json toJson(const SearchResult& result, const SearchCommandOptions& given)
     return object;
 }
 
-std::string verdict(const SearchResult& result)
+std::string verdict(const SearchResult& result, const std::string& costs)
 {
     if (result.proved)
-        return "proved: no order is shorter";
-    return fmt::format("at most {} above the best possible", percent(result.gap));
+        return fmt::format("proved for these costs: {}: no order is shorter", costs);
+    return fmt::format("at most {} above the best possible for these costs: {}", percent(result.gap), costs);
 }
 
-void print(const SearchResult& result, const SearchCommandOptions& given)
+void print(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
 {
     fmt::print("{:<9} {}\n", given.objective, formatDuration(result.value));
     fmt::print("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
-    fmt::print("gap       {}\n", verdict(result));
+    fmt::print("gap       {}\n", verdict(result, costsText(design, given)));
     for (const SearchPoint& point : result.history)
         fmt::print("  {:>8.3f} s  {:>10}  {}\n", point.seconds, formatDuration(point.value), point.source);
     fmt::print("{}\n", given.output);
@@ -220,7 +244,8 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     std::filesystem::create_directories(folder, failure);
     if (!std::filesystem::is_directory(folder))
         throw Error(given.output, "is no folder and cannot be made one", "name a folder for the designs");
-    Json object{{"folder", given.output}, {"objective", given.objective}, {"points", Json::array()}};
+    const std::string costs = costsText(located.design, given);
+    Json object{{"folder", given.output}, {"objective", given.objective}, {"costs", costs}, {"points", Json::array()}};
     TextTable table({"limit", given.objective, "bound", "gap", "proved", "design"});
     for (const ParetoPoint& point :
          locating(located, [&] { return searchFrontOf(located.design, options, from, to, given.points); })) {
@@ -245,10 +270,12 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
         }
         object["points"].push_back(std::move(entry));
     }
-    if (given.json)
+    if (given.json) {
         printJson(object);
-    else
+    } else {
         table.print();
+        fmt::print("gaps and proofs hold for these costs: {}\n", costs);
+    }
 }
 
 PartitionOptions partitionOptions(const SearchCommandOptions& given, const SearchOptions& options)
@@ -275,7 +302,7 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
     PartitionResult found = locating(located, [&] { return searchPartition(located.design, options); });
     writeDesign(found.design, given.output, given.force);
     if (given.json) {
-        Json object = toJson(found.result, given);
+        Json object = toJson(found.result, found.design, given);
         object["layers_per_stage"] = found.design.layersPerStage;
         object["device_of_stage"] = found.design.schedule.deviceOfStage;
         object["trials"] = Json::array();
@@ -293,7 +320,7 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
                           fmt::format("{}", fmt::join(trial.layersPerStage, " ")),
                           fmt::format("{}", fmt::join(trial.deviceOfStage, " "))});
         table.print();
-        print(found.result, given);
+        print(found.result, found.design, given);
     }
     return found.result.cancelled ? exitFinding : exitSuccess;
 }
@@ -346,7 +373,7 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
                                      "its costs count stages that recompute, which the executor cannot do yet",
                                      "run it with --synthetic, which takes the design's times and bytes"}});
     if (given.json) {
-        Json object = toJson(found.result, given);
+        Json object = toJson(found.result, found.design, given);
         object["backward"] = styleName(found.backward);
         object["recomputed"] = found.recompute;
         object["trials"] = Json::array();
@@ -362,7 +389,7 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
                           trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         table.print();
-        print(found.result, given);
+        print(found.result, found.design, given);
     }
     return found.result.cancelled ? exitFinding : exitSuccess;
 }
@@ -378,7 +405,9 @@ int searchDesign(const SearchCommandOptions& given)
         options.limit = parseLimit(given.limit);
         checkOutput(given.output, given.force);
     }
-    const LocatedDesign located = readLocatedDesign(given.file);
+    LocatedDesign located = readLocatedDesign(given.file);
+    if (!given.costsFrom.empty())
+        located.design = withCostsFrom(located.design, readCostsFrom(given.costsFrom));
     std::stop_source stop;
     options.stop = stop.get_token();
     ProgressPrinter printer(given.progress);
@@ -399,11 +428,12 @@ int searchDesign(const SearchCommandOptions& given)
     if (given.partition || !given.placement.empty())
         return searchPartitionOf(given, located, partitionOptions(given, options));
     const SearchResult result = locating(located, [&] { return search(located.design, options); });
-    writeDesign(found(located.design, result), given.output, given.force);
+    const Design best = found(located.design, result);
+    writeDesign(best, given.output, given.force);
     if (given.json)
-        printJson(toJson(result, given));
+        printJson(toJson(result, best, given));
     else
-        print(result, given);
+        print(result, best, given);
     return result.cancelled ? exitFinding : exitSuccess;
 }
 

@@ -236,7 +236,7 @@ void print(const GraphFile& file, const Machine& machine, const ShardingPlan& pl
     for (const double bytes : plan.memory)
         fmt::print(" {}", formatSize(static_cast<Bytes>(std::ceil(bytes - 1e-6))));
     fmt::print("\nprogram   {}, {} expansions\n\n",
-               plan.proved ? std::string("proved: none is cheaper at these ratios")
+               plan.proved ? std::string("proved for these rates and links: none is cheaper at these ratios")
                            : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
                plan.expansions);
     TextTable table({"instruction", "gives", "cost"});

@@ -59,11 +59,10 @@ bool isDigit(char c)
     throw Error(std::string(where), std::move(what), std::move(hint));
 }
 
-enum class Fraction { MustBeWhole, Round };
-
-// Reads digits[.digits][ ]unit without ever going through a double. At most `limit` base units.
+// Reads digits[.digits][ ]unit without ever going through a double, rounded to whole base units: a program that printed
+// a double has digits beyond them. At most `limit` base units.
 std::int64_t parseQuantity(std::string_view text, std::string_view where, std::span<const Unit> units,
-                           const Words& words, std::int64_t limit, std::string_view limitText, Fraction fraction)
+                           const Words& words, std::int64_t limit, std::string_view limitText)
 {
     const std::string example = "write for example " + std::string(words.example);
     const auto tooLarge = [&]() {
@@ -129,9 +128,10 @@ std::int64_t parseQuantity(std::string_view text, std::string_view where, std::s
     Wide divisor = 1;
     for (; afterPoint > 0; --afterPoint)
         divisor *= 10;
-    if (value % divisor != 0 && fraction == Fraction::MustBeWhole)
-        fail(where, inQuotes(text) + " is not a whole number of nanoseconds", "round it to nanoseconds");
     value = (value + divisor / 2) / divisor;
+    if (value == 0 && digits != 0)
+        fail(where, inQuotes(text) + " is less than the smallest " + std::string(words.noun) + " there is",
+             "write 0, or 1 " + std::string(units.back().scale == 1 ? units.back().name : "B"));
     if (value > limit)
         tooLarge();
     return static_cast<std::int64_t>(value);
@@ -163,7 +163,7 @@ std::string significantDigits(double value, int significant)
 
 Nanoseconds parseDuration(std::string_view text, std::string_view where)
 {
-    return parseQuantity(text, where, durationUnits, durationWords, longestDuration, "100 days", Fraction::MustBeWhole);
+    return parseQuantity(text, where, durationUnits, durationWords, longestDuration, "100 days");
 }
 
 Nanoseconds toNanoseconds(double seconds)
@@ -173,7 +173,7 @@ Nanoseconds toNanoseconds(double seconds)
 
 Bytes parseSize(std::string_view text, std::string_view where)
 {
-    return parseQuantity(text, where, sizeUnits, sizeWords, largestSize, "1048576 TiB", Fraction::Round);
+    return parseQuantity(text, where, sizeUnits, sizeWords, largestSize, "1048576 TiB");
 }
 
 std::string formatDuration(Nanoseconds value)

@@ -43,6 +43,19 @@ const LinkCosts& Costs::linkBetween(int fromDevice, int toDevice) const
     return pair == linkOfPair.end() ? link : pair->second;
 }
 
+CostOrigin Costs::sourceOrigin() const
+{
+    return isFormula()                      ? CostOrigin::Formula
+           : source.starts_with("measured") ? CostOrigin::Measured
+                                            : CostOrigin::Given;
+}
+
+CostOrigin Costs::originOf(Op op, int stage) const
+{
+    const CostOrigin own = stages[stage].origin[indexOf(op)];
+    return own == CostOrigin::AsSource ? sourceOrigin() : own;
+}
+
 Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
 {
     const Nanoseconds share = (worth.perChunk ? 1 : chunks) * Nanoseconds{worth.pieces};

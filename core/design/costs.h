@@ -6,12 +6,30 @@
 #include "core/base/units.h"
 #include "core/schedule/block.h"
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pipewright {
+
+/// Where a number comes from. Estimated: not known by itself, but made of numbers that are: a measured full backward
+/// split into its halves, a stage's time shared out over its layers.
+enum class CostOrigin : std::uint8_t { AsSource, Given, Formula, Measured, Estimated };
+constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last one
+{
+    switch (origin) {
+    case CostOrigin::AsSource: return "as source";
+    case CostOrigin::Given: return "given";
+    case CostOrigin::Formula: return "formula";
+    case CostOrigin::Measured: return "measured";
+    case CostOrigin::Estimated: return "estimated";
+    }
+    return {};
+}
 
 /// Costs of one stage for one microbatch. Bytes of activations are split by lifetime:
 ///   savedUntilInputGrad   written by F, released by I (or B)
@@ -35,6 +53,8 @@ struct StageCosts {
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
+    std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says
+
     bool operator==(const StageCosts&) const = default;
 };
 
@@ -52,6 +72,20 @@ constexpr Nanoseconds StageCosts::*timeField(Op op)
     return nullptr;
 }
 
+/// What the time of an operation is called in files.
+constexpr std::string_view timeKey(Op op)
+{
+    switch (op) {
+    case Op::F: return "forward";
+    case Op::B: return "backward";
+    case Op::I: return "input_grad";
+    case Op::W: return "weight_grad";
+    case Op::U: return "update";
+    case Op::R: return "recompute";
+    }
+    return {};
+}
+
 /// A transfer of n bytes takes latency + n / bytesPerSecond; 0 bytes per second means "latency only".
 struct LinkCosts {
     Nanoseconds latency = 0;
@@ -59,6 +93,7 @@ struct LinkCosts {
     /// Links of the same name share one wire: their transfers pass it one after the other, in the Program's
     /// order, each holding it for its bytes and not for its latency. Empty: a wire of its own, never busy.
     std::string bus{};
+    CostOrigin origin = CostOrigin::AsSource;
 
     Nanoseconds transferTime(Bytes bytes) const { return latency + wireTime(bytes); }
     Nanoseconds wireTime(Bytes bytes) const; ///< without the latency
@@ -87,6 +122,9 @@ struct Costs {
     Nanoseconds overlapped(Nanoseconds first, Nanoseconds second) const; ///< how long the pair takes
     Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
+    bool isFormula() const { return source.starts_with("formula"); }
+    CostOrigin sourceOrigin() const; ///< what `source` says of every time that says nothing itself
+    CostOrigin originOf(Op op, int stage) const;
     bool operator==(const Costs&) const = default;
 };
 

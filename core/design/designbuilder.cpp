@@ -2,6 +2,7 @@
 #include "core/design/designbuilder.h"
 
 #include "core/base/diagnostic.h"
+#include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
 #include "core/presets/presets.h"
@@ -188,14 +189,25 @@ void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& de
     Costs& costs = design.costs;
     for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
         StageCosts& cost = costs.stages[stage];
-        if (request.forward)
+        const auto isGiven = [&cost](Op op) { cost.origin[indexOf(op)] = CostOrigin::Given; };
+        if (request.forward) {
             cost.forward = cost.recompute = given.stages[stage].forward;
-        if (request.inputGrad)
+            isGiven(Op::F);
+            isGiven(Op::R);
+        }
+        if (request.inputGrad) {
             cost.inputGrad = given.stages[stage].inputGrad;
-        if (request.weightGrad)
+            isGiven(Op::I);
+        }
+        if (request.weightGrad) {
             cost.weightGrad = given.stages[stage].weightGrad;
-        if (request.inputGrad || request.weightGrad)
+            isGiven(Op::W);
+        }
+        if (request.inputGrad || request.weightGrad) {
             cost.backward = cost.inputGrad + cost.weightGrad;
+            if (request.inputGrad && request.weightGrad)
+                isGiven(Op::B);
+        }
     }
     if (request.transfer) {
         costs.link = given.link;
@@ -233,11 +245,65 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
         parameters.transfer = costs.link.transferTime(costs.stages.front().output);
 }
 
+/// The costs of another schedule leave nothing to say about model and machine; what is said must agree.
+void checkAgainst(const DesignRequest& request, const Design& from)
+{
+    const auto refuse = [](bool given, const char* option, const char* what) {
+        if (given)
+            throw Error(option, fmt::format("{} of --costs-from, and this is given too", what),
+                        "leave one of the two out");
+    };
+    refuse(request.forward || request.inputGrad || request.weightGrad || request.transfer || request.perChunk,
+           "--forward, --input-grad, --weight-grad, --transfer", "the times are those");
+    refuse(request.saved.has_value(), "--saved", "the bytes are those");
+    refuse(request.device || request.cluster, "--device, --cluster", "the machine is the one");
+    if (!from.dataflow.skips.empty())
+        throw Error("--costs-from", "its skip connections join stages, and another schedule has other stages",
+                    "take the costs of a design without them");
+    if (!from.workload) {
+        refuse(request.model || request.sequence || request.microbatchSize || !request.layersPerStage.empty(),
+               "--model, --sequence, --microbatch-size, --layers-per-stage", "there is no model in the design");
+        return;
+    }
+    ModelShape wanted = request.model ? PresetLibrary().model(*request.model) : from.workload->shape;
+    if (request.sequence)
+        wanted.sequence = *request.sequence;
+    if (request.microbatchSize)
+        wanted.microbatchSize = *request.microbatchSize;
+    wanted.sequencePieces = from.workload->shape.sequencePieces;
+    wanted.tiedHead = from.workload->shape.tiedHead;
+    checkSameModel(makeWorkload(wanted, from.workload->optimizer, {}), from.workload);
+}
+
+Design withTheirCosts(const DesignRequest& request, const Design& from)
+{
+    checkAgainst(request, from);
+    FamilyParameters parameters = familyParameters(request);
+    takeWork(parameters, withSequencePieces(from, 1).costs);
+    Schedule schedule = makeSchedule(request.family, parameters);
+    std::vector<int> partition;
+    if (!request.layersPerStage.empty())
+        partition = partitionOf(request, *from.workload, schedule.stages());
+    const Design base = withDevices(from, schedule.devices());
+    Design design = withSchedule(base, std::move(schedule), std::move(partition));
+    if (const Family* family = findFamily(request.family); design.workload && family->updates) {
+        const Optimizer optimizer = inModel(request.optimizer.value_or(family->usualOptimizer));
+        design.workload = makeWorkload(design.workload->shape, optimizer, design.workload->source);
+        applyBytes(*design.workload, design.layersPerStage, design.costs);
+    }
+    design.name = request.name.empty() ? defaultName(request) : request.name;
+    if (request.overlapFactor)
+        design.costs.overlapFactor = *request.overlapFactor;
+    return design;
+}
+
 } // namespace
 
 Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
+    if (request.costsFrom)
+        return withTheirCosts(request, *request.costsFrom);
     const bool byFormula = request.model || request.device || request.cluster;
     FamilyParameters parameters = familyParameters(request);
     if (byFormula)

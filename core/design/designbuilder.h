@@ -43,6 +43,9 @@ struct DesignRequest {
     std::vector<int> layersPerStage;
 
     std::string name; ///< default: made of family, devices and microbatches
+
+    /// Another schedule of the model, whose costs hold (redesign.h): model, cluster and times are its own.
+    std::optional<Design> costsFrom;
 };
 
 /// Throws Error naming the option at fault.

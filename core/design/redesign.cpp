@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -40,7 +41,7 @@ DeviceWorth worthOf(const Costs& costs, int devices)
 
 bool isFormula(const Design& design)
 {
-    return design.workload && design.costs.source.starts_with("formula");
+    return design.workload && design.costs.isFormula() && !design.costs.source.ends_with("times given");
 }
 
 /// Whether the name is the title that was made for it. An edited order is of no family any more and keeps the title
@@ -69,6 +70,21 @@ void refreshFormulaCosts(Design& design)
     design.dataflow = std::move(dataflow);
 }
 
+/// After a recut: links of pairs of devices that are still there, and what the new cut shares between stages.
+void takeLinks(const Design& base, Design& design)
+{
+    design.costs.linkOfPair.clear();
+    for (const auto& [pair, link] : base.costs.linkOfPair)
+        if (std::max(pair.first, pair.second) < design.schedule.devices())
+            design.costs.linkOfPair[pair] = link;
+    if (!design.workload)
+        return;
+    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    if (base.dataflow.shared.empty()) // nobody knows what a reduction takes: there and back again
+        for (const SharedParameter& shared : design.dataflow.shared)
+            design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
+}
+
 } // namespace
 
 void takeWork(FamilyParameters& parameters, const Costs& costs)
@@ -93,6 +109,8 @@ Design withSequencePieces(const Design& base, int pieces)
         for (Nanoseconds* time :
              {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
             share(*time);
+        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
+            stage.origin[indexOf(op)] = CostOrigin::Estimated;
         for (Bytes* bytes :
              {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
               &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward})
@@ -128,7 +146,7 @@ Design withOwnHead(const Design& base)
     return design;
 }
 
-Design withSchedule(const Design& original, Schedule schedule)
+Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
 {
     const Design cut = withSequencePieces(original, schedule.sequencePieces);
     const Design base = hasUpdates(schedule) ? withOwnHead(cut) : cut;
@@ -138,25 +156,27 @@ Design withSchedule(const Design& original, Schedule schedule)
         design.costs.microbatches.clear();
     design.buildingBlock.reset();
     design.schedule = std::move(schedule);
-    if (!samePieces && isFormula(base) && design.schedule.deviceOfStage == base.schedule.deviceOfStage) {
-        refreshFormulaCosts(design);
-    } else if (design.schedule.deviceOfStage != base.schedule.deviceOfStage) {
-        const int stages = design.schedule.stages();
+    const std::vector<int>& placement = design.schedule.deviceOfStage;
+    const bool samePlacement = placement == base.schedule.deviceOfStage;
+    if (samePlacement && (layersPerStage.empty() || layersPerStage == base.layersPerStage)) {
+        if (!samePieces && isFormula(base))
+            refreshFormulaCosts(design);
+    } else if (base.workload && (isFormula(base) || !base.layersPerStage.empty())) {
+        design.layersPerStage = layersPerStage.empty() ? evenPartition(*base.workload, design.schedule.stages())
+                                                       : std::move(layersPerStage);
         if (isFormula(base)) {
-            design.layersPerStage = evenPartition(*base.workload, stages);
             design.dataflow = {};
             refreshFormulaCosts(design);
-        } else if (base.workload && !base.layersPerStage.empty()) {
-            design.layersPerStage = evenPartition(*base.workload, stages);
-            design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
-            design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
         } else {
-            const DeviceWorth worth = worthOf(base.costs, base.schedule.devices()); // of a piece already
-            design.costs = uniformCosts(worth, stages, design.schedule.chunks());
-            design.costs.source = base.costs.source;
-            design.dataflow = {};
-            design.layersPerStage.clear();
+            design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
+                                      {design.layersPerStage, placement});
+            takeLinks(base, design);
         }
+    } else {
+        design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement);
+        takeLinks(base, design);
+        design.dataflow = {};
+        design.layersPerStage.clear();
     }
     if (isNamedByTitle(original))
         design.name = titleOf(design);
@@ -175,6 +195,51 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     return withSchedule(base, makeSchedule(family.name, parameters));
 }
 
+Design withDevices(const Design& base, int devices)
+{
+    Design design = base;
+    Cluster& cluster = design.cluster;
+    const auto count = static_cast<std::size_t>(devices);
+    if (cluster.devices.empty() || cluster.devices.size() == count)
+        return design;
+    cluster.devices.resize(count, DeviceSpec(cluster.devices.back()));
+    cluster.gpus.clear();
+    std::erase_if(cluster.linkOfPair,
+                  [&](const auto& entry) { return std::max(entry.first.first, entry.first.second) >= devices; });
+    return design;
+}
+
+void checkSameModel(const std::optional<Workload>& wanted, const std::optional<Workload>& measured)
+{
+    const auto named = [](const std::optional<Workload>& workload) {
+        return workload ? fmt::format("{} ({} layers of width {}, sequences of {}, {} per microbatch)",
+                                      workload->shape.name, workload->shape.layers, workload->shape.hidden,
+                                      workload->shape.sequence, workload->shape.microbatchSize)
+                        : std::string("no model");
+    };
+    if (wanted.has_value() == measured.has_value() && (!wanted || wanted->shape == measured->shape))
+        return;
+    throw Error("--costs-from",
+                fmt::format("its costs are of {}, and the design is of {}", named(measured), named(wanted)),
+                "take the costs of a run of this very model, or make the design of that one");
+}
+
+Design withCostsFrom(const Design& base, const Design& measured)
+{
+    const Design cut = withSequencePieces(measured, base.schedule.sequencePieces);
+    checkSameModel(base.workload, (hasUpdates(base.schedule) ? withOwnHead(cut) : cut).workload);
+    Design design = base;
+    design.costs =
+        withSchedule(withDevices(measured, base.schedule.devices()), base.schedule, base.layersPerStage).costs;
+    for (std::size_t s = 0; s < base.costs.stages.size(); ++s) { // the bytes are this design's: its optimizer counts
+        const StageCosts carried = std::exchange(design.costs.stages[s], base.costs.stages[s]);
+        design.costs.stages[s].origin = carried.origin;
+        for (const Op op : allOps)
+            design.costs.stages[s].*timeField(op) = carried.*timeField(op);
+    }
+    return design;
+}
+
 Design withPartition(const Design& base, std::vector<int> layersPerStage)
 {
     if (!base.workload || base.layersPerStage.empty())
@@ -190,7 +255,7 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
         refreshFormulaCosts(design);
     } else {
         const auto links = design.costs.linkOfPair; // the stages stay on their devices, and so do the links
-        design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, design.layersPerStage);
+        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage}, {design.layersPerStage});
         design.costs.linkOfPair = links;
         design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
     }

@@ -24,9 +24,20 @@ Design withSequencePieces(const Design& base, int pieces);
 /// different times cannot share one.
 Design withOwnHead(const Design& base);
 
-/// Another schedule of the same model on the same cluster. Without a model, costs of another cut are the
-/// present ones split evenly.
-Design withSchedule(const Design& base, Schedule schedule);
+/// Another schedule of the same model on the same cluster. Costs that no formula gave go where the layers go, each
+/// device at its own pace (recutCosts(), or shareOutCosts() without a model); links stay with their pair of devices.
+/// `layersPerStage`: the cut, where it shall not be an even one.
+Design withSchedule(const Design& base, Schedule schedule, std::vector<int> layersPerStage = {});
+
+/// The same design with more devices like its last, or fewer; its schedule is not touched.
+Design withDevices(const Design& base, int devices);
+
+/// Throws Error when times of the one model say nothing of the other; where a model comes from, or what updates
+/// its weights, does not count.
+void checkSameModel(const std::optional<Workload>& wanted, const std::optional<Workload>& measured);
+
+/// The design with the costs of another schedule of the same model, as withSchedule() carries them over.
+Design withCostsFrom(const Design& base, const Design& measured);
 
 /// What a family lets a person choose; unset: its own default.
 struct FamilyChoice {

@@ -11,6 +11,9 @@
 #include "core/design/dataflow.h"
 #include "core/workload/workload.h"
 
+#include <optional>
+#include <vector>
+
 namespace pipewright {
 
 namespace sharding {
@@ -31,11 +34,25 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
 /// gets as many stages as the partition has; existing times stay.
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs);
 
+/// Which stages a recut goes from, or to. Without devices a layer takes its time along wherever it goes.
+struct StageCut {
+    std::vector<int> layersPerStage, deviceOfStage{};
+};
+
 /// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
-/// they have none) and added up again; bytes are the model's; links stay unless they were given per pair,
-/// which another placement has no use for. Good while layers of a kind take alike. Throws Error.
-Costs recutCosts(const Workload& workload, const Costs& costs, const std::vector<int>& fromLayersPerStage,
-                 const std::vector<int>& toLayersPerStage);
+/// they have none) and added up again. With devices, a layer that comes to another device takes what layers take
+/// there: its FLOPs at the pace of the device's own stages, of all where it had none. Stages that stay as they were
+/// keep their times; the others' are marked as estimated. Bytes are the model's; links stay unless they were given
+/// per pair. Good while layers of a kind take alike. Throws Error.
+Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to);
+
+/// Without a model: what the stages of a device cost together is shared out evenly over its new stages; a device that
+/// had none gets what the others have on average.
+Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStage,
+                    const std::vector<int>& toDeviceOfStage);
+
+/// The model's share of the input gradient in a full backward of each stage; unset where it has no such work.
+std::vector<std::optional<double>> inputGradShares(const Workload& workload, const std::vector<int>& layersPerStage);
 
 /// The shared parameter of a tied head, when the partition separates it from its embedding.
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);

@@ -147,6 +147,8 @@ void addLinkCosts(const LinkCosts& link, OrderedJson& json)
     json["bytes_per_second"] = plainNumber(link.bytesPerSecond);
     if (!link.bus.empty())
         json["bus"] = link.bus;
+    if (link.origin != CostOrigin::AsSource)
+        json["origin"] = nameOf(link.origin);
 }
 
 OrderedJson stageCostsToJson(const StageCosts& stage)
@@ -166,6 +168,9 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
         if (bytes != 0)
             json[std::string(key)] = exactSize(bytes);
     });
+    for (const Op op : allOps)
+        if (const CostOrigin origin = stage.origin[indexOf(op)]; origin != CostOrigin::AsSource)
+            json["origin"][std::string(timeKey(op))] = nameOf(origin);
     return json;
 }
 

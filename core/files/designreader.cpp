@@ -300,10 +300,11 @@ LinkCosts readLinkCosts(ObjectReader& reader)
     reader.readDuration("latency", link.latency);
     reader.readRate("bytes_per_second", link.bytesPerSecond);
     reader.read("bus", link.bus);
+    reader.readName("origin", link.origin);
     return link;
 }
 
-StageCosts readStageCosts(ObjectReader& reader)
+StageCosts readStageCosts(Reading& reading, ObjectReader& reader)
 {
     StageCosts stage;
     reader.readDuration("forward", stage.forward, Presence::Required);
@@ -315,6 +316,12 @@ StageCosts readStageCosts(ObjectReader& reader)
     static_assert(opCount == 6, "the times of all operations are read here");
     reader.readDuration("recompute", stage.recompute);
     forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
+    if (const Json* origins = reader.object("origin")) {
+        ObjectReader each = reading.object(*origins, reader.pointerTo("origin"));
+        for (const Op op : allOps)
+            each.readName(timeKey(op), stage.origin[indexOf(op)]);
+        each.finish();
+    }
     return stage;
 }
 
@@ -358,7 +365,7 @@ Costs readCosts(Reading& reading, const Json& value, int stages)
     if (const Json* list = reader.array("stages", Presence::Required)) {
         for (std::size_t i = 0; i < list->size(); ++i) {
             ObjectReader stage = reading.object((*list)[i], fmt::format("/costs/stages/{}", i));
-            costs.stages.push_back(readStageCosts(stage));
+            costs.stages.push_back(readStageCosts(reading, stage));
             stage.finish();
         }
         if (static_cast<int>(list->size()) != stages)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/designcheck.h"
 
+#include "core/design/stagecosts.h"
 #include "core/predict/predict.h"
 #include "core/program/deadlock.h"
 #include "core/schedule/validate.h"
@@ -42,6 +43,30 @@ Diagnostic explain(const MemoryPeak& peak)
             remedy(peak)};
 }
 
+/// A cut that was edited by hand leaves every stage's bytes behind, and memory is then predicted of another cut. What
+/// a stage holds of parameters tells: nothing else changes it. A group's devices hold shares of a stage.
+Diagnostics checkBytes(const Design& design)
+{
+    Diagnostics diagnostics;
+    if (!design.workload || design.layersPerStage.empty())
+        return diagnostics;
+    Costs fitting;
+    applyBytes(*design.workload, design.layersPerStage, fitting);
+    for (std::size_t s = 0; s < std::min(fitting.stages.size(), design.costs.stages.size()); ++s) {
+        const auto device = static_cast<std::size_t>(design.schedule.deviceOfStage[s]);
+        const bool group = device < design.cluster.devices.size() && design.cluster.devices[device].group;
+        const Bytes stated = design.costs.stages[s].parameters, due = fitting.stages[s].parameters;
+        if (!group && stated != due)
+            diagnostics.push_back(
+                {Severity::Error, fmt::format("costs of stage {}", s),
+                 fmt::format("{} of parameters, but the {} layers that layers_per_stage gives it have {}",
+                             formatSize(stated), design.layersPerStage[s], formatSize(due)),
+                 "put layers_per_stage back as it was, and move layers with `new FAMILY --costs-from FILE "
+                 "--layers-per-stage N,N,…`, `search --partition` or in the designer, which move their costs too"});
+    }
+    return diagnostics;
+}
+
 } // namespace
 
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
@@ -50,6 +75,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
     if (hasErrors(diagnostics))
         return diagnostics;
     try {
+        append(diagnostics, checkBytes(design));
         const Prediction prediction = predict(design);
         append(diagnostics, checkDeadlock(prediction.program, Communication::Overlapped));
         if (!hasErrors(diagnostics))

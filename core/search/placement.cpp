@@ -73,13 +73,13 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     placeInTurn(design.schedule);
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();
-    if (base.costs.source.starts_with("formula")) {
+    if (base.costs.isFormula()) {
         design.costs =
             formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
     } else {
-        design.costs = recutCosts(*base.workload, base.costs, base.layersPerStage, layersPerStage);
+        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage}, {layersPerStage});
         design.costs.linkOfPair = base.costs.linkOfPair;
         design.dataflow.shared = sharedParametersOf(*base.workload, layersPerStage);
     }

@@ -191,7 +191,10 @@ Design withRecompute(const Design& design, std::span<const int> stages)
             throw Error("--recompute", fmt::format("unknown stage {}", stage),
                         fmt::format("stages are numbered 0 to {}", static_cast<int>(design.costs.stages.size()) - 1));
         const Bytes input = stage == 0 ? 0 : design.costs.stages[stage - 1].output;
-        result.costs.stages[stage] = recomputed(design.costs.stages[stage], input);
+        StageCosts& costs = result.costs.stages[stage];
+        costs = recomputed(design.costs.stages[stage], input);
+        if (!design.costs.isFormula())
+            costs.origin[indexOf(Op::I)] = costs.origin[indexOf(Op::B)] = CostOrigin::Estimated;
     }
     if (!stages.empty())
         result.name += fmt::format(", stage{} {} recomputed", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/search/searchwindow.h"
 
+#include "core/design/costorigins.h"
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
 #include "gui/search/searchcurve.h"
@@ -338,8 +339,11 @@ void SearchWindow::settle(std::shared_ptr<const Found> found)
                      result.value, result.bound.value});
     m_why->setText(tr("Bound: %1").arg(QString::fromStdString(result.bound.why)));
     const bool same = found->design.schedule.order == m_base.schedule.order;
-    QString verdict = result.proved ? tr("Proved: no order is shorter.")
-                                    : tr("At most %1 above the best possible.").arg(percentText(result.gap));
+    const QString costs = QString::fromStdString(originsText(found->design, {Op::F, Op::B, Op::I, Op::W}));
+    QString verdict =
+        result.proved
+            ? tr("Proved for these costs: no order is shorter (%1).").arg(costs)
+            : tr("At most %1 above the best possible for these costs (%2).").arg(percentText(result.gap), costs);
     if (same)
         verdict = tr("The present order is the best found. ") + verdict;
     else if (!result.history.empty())

@@ -199,17 +199,22 @@ void RunErrors::refresh()
          toneOf(comparison.durationError.median)},
     };
     Bytes worst = 0;
-    double worstShare = 0;
+    std::optional<double> worstShare;
     for (const Comparison::Device& device : comparison.devices) {
-        const Bytes difference = device.predictedPeak - device.measuredPeak;
-        if (std::llabs(difference) >= std::llabs(worst)) {
+        if (!device.measuredPeak)
+            continue;
+        const Bytes difference = device.predictedPeak - *device.measuredPeak;
+        if (!worstShare || std::llabs(difference) >= std::llabs(worst)) {
             worst = difference;
             worstShare = device.peakError;
         }
     }
-    facts.push_back({tr("peak memory"), worst == 0 ? QStringLiteral("0 B") : signedSize(worst),
-                     tr("Of the device where it differs most. %1").arg(signs),
-                     worst == 0 ? Tone::Good : toneOf(worstShare)});
+    if (worstShare)
+        facts.push_back({tr("peak memory"), worst == 0 ? QStringLiteral("0 B") : signedSize(worst),
+                         tr("Of the device where it differs most. %1").arg(signs),
+                         worst == 0 ? Tone::Good : toneOf(*worstShare)});
+    else
+        facts.push_back({tr("peak memory"), tr("not recorded"), tr("The trace holds no memory"), Tone::Plain});
     if (comparison.unmatched > 0)
         facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched),
                          tr("The run was cut short or records were dropped"), Tone::Bad});

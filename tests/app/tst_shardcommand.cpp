@@ -61,7 +61,7 @@ private Q_SLOTS:
         QCOMPARE(object["common"].toArray().last().toObject()["cost_ns"].toInteger(), 832'000'000'000LL);
         const Outcome plain = m_work.run("shard chain.json");
         QCOMPARE(plain.code, 0);
-        QVERIFY(plain.output.contains("proved: none is cheaper"));
+        QVERIFY(plain.output.contains("proved for these rates and links: none is cheaper"));
     }
 
     void ratiosCanBeGiven()

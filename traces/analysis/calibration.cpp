@@ -3,16 +3,21 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/median.h"
+#include "core/design/stagecosts.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
 #include "traces/analysis/handoff.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 namespace pipewright {
 
@@ -70,7 +75,70 @@ CalibrationFit fitOf(const Mean& mean, Op op, int stage)
 
 struct StageMeans {
     std::array<Mean, opCount> ofOp;
+    bool forward = false, backward = false; ///< whether any was recorded, overlapped ones among them
+    const Mean& of(Op op) const { return ofOp[indexOf(op)]; }
+    bool knows(Op op) const { return of(op).count > 0; }
 };
+
+/// A full backward and its halves follow from each other where only one of them was measured. `share`: the input
+/// gradient's of the two in the model.
+void completeBackward(const StageMeans& means, std::optional<double> share, const StageCosts& before, StageCosts& cost)
+{
+    const bool full = means.knows(Op::B), input = means.knows(Op::I), weight = means.knows(Op::W);
+    const auto estimate = [&cost](Op op, Nanoseconds value) {
+        cost.*timeField(op) = std::max<Nanoseconds>(0, value);
+        cost.origin[indexOf(op)] = CostOrigin::Estimated;
+    };
+    if (!share && before.inputGrad + before.weightGrad > 0)
+        share = static_cast<double>(before.inputGrad) / static_cast<double>(before.inputGrad + before.weightGrad);
+    const double part = share.value_or(0.5);
+    if (full && !input && !weight)
+        estimate(Op::I, std::llround(static_cast<double>(cost.backward) * part));
+    if (full && input != weight)
+        estimate(input ? Op::W : Op::I, cost.backward - (input ? cost.inputGrad : cost.weightGrad));
+    else if (full && !weight)
+        estimate(Op::W, cost.backward - cost.inputGrad);
+    if (!full && input && !weight && part > 0)
+        estimate(Op::W, std::llround(static_cast<double>(cost.inputGrad) * (1 - part) / part));
+    if (!full && weight && !input && part < 1)
+        estimate(Op::I, std::llround(static_cast<double>(cost.weightGrad) * part / (1 - part)));
+    if (!full && (input || weight))
+        estimate(Op::B, cost.inputGrad + cost.weightGrad);
+}
+
+/// Every time of the stage with where it comes from: what was not measured and does not follow keeps both.
+void assignTimes(const StageMeans& means, std::optional<double> share, int stage, const Costs& before, StageCosts& cost)
+{
+    for (const Op op : allOps) {
+        means.of(op).assignTo(cost.*timeField(op));
+        cost.origin[indexOf(op)] = means.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
+    }
+    completeBackward(means, share, before.stages[stage], cost);
+    if (means.knows(Op::F) && !means.knows(Op::R) && cost.recompute > 0) { // it is the forward again
+        cost.recompute = cost.forward;
+        cost.origin[indexOf(Op::R)] = CostOrigin::Estimated;
+    }
+}
+
+/// Stages of which the traces have no forward or no backward.
+std::vector<int> unmeasuredStages(const Program& program, const std::vector<StageMeans>& stages)
+{
+    std::vector<bool> computes(stages.size(), false);
+    for (const Task& task : program.tasks)
+        if (task.kind == TaskKind::Compute && isPass(task.op))
+            computes[task.stage] = true;
+    std::vector<int> unmeasured;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        if (computes[stage] && !(stages[stage].forward && stages[stage].backward))
+            unmeasured.push_back(static_cast<int>(stage));
+    return unmeasured;
+}
+
+std::string refusal(const std::vector<int>& unmeasured, int stages)
+{
+    return fmt::format("of {} stages it has nothing, or no whole microbatch, of stage{} {}", stages,
+                       unmeasured.size() == 1 ? "" : "s", fmt::join(unmeasured, ", "));
+}
 
 /// What the block would have taken on a microbatch of the usual length.
 Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds duration)
@@ -187,7 +255,7 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
     return calibrate(design, std::vector<NamedTrace>{{&trace, traceName}}).design;
 }
 
-Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces)
+Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
     std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages));
@@ -199,7 +267,11 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
             const Timeline timeline = trace->timeline(program, step);
             for (TaskId id = 0; id < program.tasks.size(); ++id) {
                 const Task& task = program.tasks[id];
-                if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer || pairs.ranTogether(timeline, id))
+                if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer)
+                    continue;
+                if (task.kind == TaskKind::Compute && isPass(task.op))
+                    (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;
+                if (pairs.ranTogether(timeline, id))
                     continue;
                 const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                 if (!isReduction(task.kind))
@@ -212,23 +284,25 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
             makespan.add(makespanOf(timeline));
         }
 
-    Calibration result{design, {}};
+    Calibration result{design, {}, unmeasuredStages(program, stages)};
+    if (!result.unmeasured.empty() && rest == UnmeasuredStages::Refuse)
+        throw Error(traces.front().name, refusal(result.unmeasured, program.stages),
+                    "give the traces of all ranks; or let the design's own costs stand for these stages: "
+                    "--keep-unmeasured");
+    std::vector<std::optional<double>> shares(stages.size());
+    if (design.workload && !design.layersPerStage.empty())
+        shares = inputGradShares(*design.workload, design.layersPerStage);
     Costs& costs = result.design.costs;
-    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-        const auto mean = [&](Op op) -> const Mean& { return stages[stage].ofOp[indexOf(op)]; };
-        StageCosts& cost = costs.stages[stage];
-        for (const Op op : allOps)
-            mean(op).assignTo(cost.*timeField(op));
-        if (mean(Op::B).count == 0 && mean(Op::I).count > 0 && mean(Op::W).count > 0)
-            cost.backward = cost.inputGrad + cost.weightGrad;
-    }
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        assignTimes(stages[stage], shares[stage], static_cast<int>(stage), design.costs, costs.stages[stage]);
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
         for (const Op op : allOps)
-            if (const Mean& mean = stages[stage].ofOp[indexOf(op)]; mean.count > 0)
+            if (const Mean& mean = stages[stage].of(op); mean.count > 0)
                 result.fits.push_back(fitOf(mean, op, static_cast<int>(stage)));
     reduce.assignTo(costs.reduce);
-    pairs.assignTo(costs, [&](const Task& task) { return stages[task.stage].ofOp[indexOf(task.op)].count > 0; });
-    if (handoffs.fit(costs))
+    pairs.assignTo(costs, [&](const Task& task) { return stages[task.stage].knows(task.op); });
+    // A makespan of which a part was not measured corrects nothing.
+    if (handoffs.fit(costs) && result.unmeasured.empty())
         correctHandoffs(program, makespan.value(), costs);
     costs.source = "measured: ";
     for (const NamedTrace& trace : traces)

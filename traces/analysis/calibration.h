@@ -24,7 +24,11 @@ struct CalibrationFit {
 struct Calibration {
     Design design;
     std::vector<CalibrationFit> fits; ///< by stage, then operation
+    std::vector<int> unmeasured{};    ///< stages that keep the design's costs
 };
+
+/// What becomes of stages of which the traces have no forward or no backward.
+enum class UnmeasuredStages { Refuse, Keep };
 
 struct NamedTrace {
     const TraceReader* trace = nullptr;
@@ -32,13 +36,15 @@ struct NamedTrace {
 };
 
 /// From several traces at once, each step of each counting alike. Throws Error as below.
-Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces);
+Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
+                      UnmeasuredStages rest = UnmeasuredStages::Refuse);
 
 /// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts
 /// when there are others. Predicted with them, the design takes as long as the steps did, as far as its
-/// links can make it; overlapped pairs get the factor that they took. Operations that the trace has no record of
-/// keep their cost. Throws Error when the trace
-/// has no finished step or is of another program.
+/// links can make it; overlapped pairs get the factor that they took. Of a full backward and its halves
+/// what was not measured is estimated from what was: split by the model's ratio of work (or that of the present costs),
+/// or added up. Other operations that the trace has no record of keep their cost; Costs say which number is which.
+/// Throws Error when the trace has no finished step, is of another program or leaves out stages.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 
 } // namespace pipewright

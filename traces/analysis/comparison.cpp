@@ -64,9 +64,11 @@ Comparison compare(const Program& program, const Timeline& predicted, const Time
         entry.busyError =
             relativeError(static_cast<double>(entry.predictedBusy), static_cast<double>(entry.measuredBusy));
         entry.predictedPeak = program.devices[device].peakBytes;
-        entry.measuredPeak = device < measuredPeaks.size() ? measuredPeaks[device] : 0;
-        entry.peakError =
-            relativeError(static_cast<double>(entry.predictedPeak), static_cast<double>(entry.measuredPeak));
+        if (device < measuredPeaks.size() && (measuredPeaks[device] > 0 || entry.predictedPeak == 0)) {
+            entry.measuredPeak = measuredPeaks[device];
+            entry.peakError =
+                relativeError(static_cast<double>(entry.predictedPeak), static_cast<double>(*entry.measuredPeak));
+        }
         result.devices.push_back(entry);
     }
 

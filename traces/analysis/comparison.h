@@ -4,6 +4,7 @@
 
 #include "core/predict/timeline.h"
 
+#include <optional>
 #include <vector>
 
 namespace pipewright {
@@ -18,8 +19,9 @@ struct Comparison {
     struct Device {
         Nanoseconds predictedBusy = 0, measuredBusy = 0;
         double busyError = 0;
-        Bytes predictedPeak = 0, measuredPeak = 0;
-        double peakError = 0;
+        Bytes predictedPeak = 0;
+        std::optional<Bytes> measuredPeak; ///< unset: memory was not recorded
+        std::optional<double> peakError;   ///< likewise
     };
     struct BlockError { ///< one compute block, for tables and heat maps
         TaskId task = none;
@@ -36,7 +38,7 @@ struct Comparison {
     std::vector<BlockError> blocks; ///< largest |contribution| first
 };
 
-/// `measuredPeaks` per device, from the trace.
+/// `measuredPeaks` per device, from the trace; a device that ran and has 0 bytes, or none, was not recorded.
 Comparison compare(const Program& program, const Timeline& predicted, const Timeline& measured,
                    const std::vector<Bytes>& measuredPeaks);
 

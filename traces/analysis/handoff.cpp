@@ -110,8 +110,11 @@ bool Handoffs::fit(Costs& costs) const
         }
     costs.link = fitOne(all, 0);
     costs.linkOfPair.clear();
-    for (const auto& [pair, sizes] : m_pairs)
+    costs.link.origin = CostOrigin::Estimated; // of pairs that were not seen: what the others take on average
+    for (const auto& [pair, sizes] : m_pairs) {
         costs.linkOfPair[pair] = fitOne(sizes, costs.link.bytesPerSecond);
+        costs.linkOfPair[pair].origin = CostOrigin::Measured;
+    }
     return true;
 }
 

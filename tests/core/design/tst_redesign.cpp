@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design under one changed premise keeps the rest, and its costs follow.
 #include "core/buildingblock/publishedblocklist.h"
+#include "core/design/costorigins.h"
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
+#include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
@@ -113,6 +115,65 @@ private Q_SLOTS:
         Design plain = base;
         plain.workload.reset();
         QVERIFY_THROWS_EXCEPTION(Error, withPartition(plain, cut));
+    }
+
+    void measuredCostsTakeTheirDevicesPaceAndLinksAlong()
+    {
+        // Device 2 takes three times as long as the others for the same work.
+        Design measured = withFamily(llama(), *findFamily("1f1b"));
+        measured.costs.source = "measured: run.db";
+        measured.costs.link = {500, 0, {}, CostOrigin::Estimated};
+        measured.costs.linkOfPair[{0, 1}] = {100, 0, {}, CostOrigin::Measured};
+        for (const Op op : allOps)
+            measured.costs.stages[2].*timeField(op) *= 3;
+        const Design carried = withFamily(measured, *findFamily("interleaved-1f1b"), {2, std::nullopt});
+        const auto total = [](const Design& design, int device) {
+            Nanoseconds sum = 0;
+            for (int s = 0; s < design.schedule.stages(); ++s)
+                if (design.schedule.deviceOfStage[s] == device)
+                    sum += design.costs.stages[s].backward;
+            return static_cast<double>(sum);
+        };
+        QVERIFY(total(carried, 2) > 2.5 * total(carried, 1));
+        QVERIFY(total(carried, 2) < 3.5 * total(carried, 1));
+        QCOMPARE(carried.costs.originOf(Op::F, 3), CostOrigin::Estimated);
+        QCOMPARE(carried.costs.linkBetween(0, 1).latency, Nanoseconds(100));
+        QCOMPARE(carried.costs.linkBetween(3, 0).latency, Nanoseconds(500));
+        QCOMPARE(estimatesText(carried),
+                 std::string("F, B, I and W, links 0 -> 3, 1 -> 0, 1 -> 2, 2 -> 1, 2 -> 3, 3 -> 0 and 3 -> 2"));
+
+        // Stages that stay keep what is known of them.
+        const Design same = withFamily(measured, *findFamily("zb-h1"));
+        QCOMPARE(same.costs.stages, measured.costs.stages);
+        std::vector<int> cut = measured.layersPerStage;
+        ++cut[0];
+        --cut[1];
+        const Design moved = withSchedule(measured, measured.schedule, cut);
+        QCOMPARE(moved.costs.originOf(Op::F, 0), CostOrigin::Estimated);
+        QCOMPARE(moved.costs.stages[2], measured.costs.stages[2]);
+        QVERIFY(moved.costs.stages[0].forward > measured.costs.stages[0].forward);
+
+        // Without a model a device's stages share what its own took.
+        Design plain = measured;
+        plain.workload.reset();
+        plain.layersPerStage.clear();
+        plain.dataflow = {};
+        const Design chunks = withFamily(plain, *findFamily("interleaved-1f1b"), {2, std::nullopt});
+        QCOMPARE(chunks.costs.stages[2].forward, measured.costs.stages[2].forward / 2);
+        QCOMPARE(chunks.costs.stages[6].forward, measured.costs.stages[2].forward / 2);
+        QCOMPARE(chunks.costs.linkBetween(0, 1).latency, Nanoseconds(100));
+    }
+
+    void costsOfAnotherModelAreRefused()
+    {
+        const Design base = llama();
+        Design other = base;
+        other.costs.source = "measured: run.db";
+        QCOMPARE(withCostsFrom(base, other).costs, other.costs);
+        ModelShape shape = base.workload->shape;
+        shape.hidden *= 2;
+        other.workload = makeWorkload(shape, base.workload->optimizer, "other");
+        QVERIFY_THROWS_EXCEPTION(Error, withCostsFrom(base, other));
     }
 
     void aBorderMovesUntilOneLayerIsLeft()

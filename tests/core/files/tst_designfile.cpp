@@ -150,7 +150,7 @@ rc::Gen<Design> arbitraryDesign()
         design.costs.reduce = time();
         design.costs.link = {time(), rate(), {}};
         if (upTo(1))
-            design.costs.linkOfPair[{1, 0}] = {time(), rate(), text()};
+            design.costs.linkOfPair[{1, 0}] = {time(), rate(), text(), static_cast<CostOrigin>(upTo(4))};
         design.costs.blockingTransfers = upTo(1) != 0;
         design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
         for (std::int64_t i = upTo(3); i > 0; --i)
@@ -161,6 +161,8 @@ rc::Gen<Design> arbitraryDesign()
             if (upTo(1))
                 costs.backward = costs.inputGrad + costs.weightGrad;
             forEachByteField(costs, [&](std::string_view, Bytes& field) { field = upTo(std::int64_t(1) << 50); });
+            for (CostOrigin& origin : costs.origin)
+                origin = static_cast<CostOrigin>(upTo(4));
             design.costs.stages.push_back(costs);
         }
         const auto anyStage = [&] { return static_cast<int>(upTo(stages - 1)); };
@@ -237,6 +239,8 @@ private slots:
             "design.json:10: error: device 0, position 0: \"F0.0&\" is not a block");
         row("unknown key", "\"placement\"", "\"placment\"",
             "design.json:7: error: unknown key \"placment\" (did you mean \"placement\"?)");
+        row("unknown origin", "\"latency\": \"1us\"", "\"latency\": \"1us\", \"origin\": \"guessed\"", "guessed");
+        row("origin of an unknown time", "\"output\": \"1MiB\"", "\"origin\": {\"forwards\": \"given\"}", "forwards");
         row("unknown key at the top", "\"name\"", "\"nam\"",
             "design.json:3: error: unknown key \"nam\" (did you mean \"name\"?)");
         row("missing key", "    \"microbatches\": 1,\n", "",

@@ -375,9 +375,9 @@ private slots:
         costs.stages[0].forward = 4000; // embedding (no FLOPs) and four layers
         costs.stages[0].inputGrad = 8000;
         costs.stages[1].forward = 6000;
-        const Costs same = recutCosts(workload, costs, {5, 5}, {5, 5});
+        const Costs same = recutCosts(workload, costs, {{5, 5}}, {{5, 5}});
         QVERIFY(same == costs);
-        const Costs four = recutCosts(workload, costs, {5, 5}, {3, 2, 2, 3});
+        const Costs four = recutCosts(workload, costs, {{5, 5}}, {{3, 2, 2, 3}});
         QCOMPARE(four.stages.size(), std::size_t(4));
         QCOMPARE(four.stages[0].forward, Nanoseconds(2000));
         QCOMPARE(four.stages[1].forward, Nanoseconds(2000));
@@ -388,7 +388,7 @@ private slots:
                  costs.stages[0].savedUntilInputGrad);
         QCOMPARE(four.source, std::string("measured: x.db"));
         QCOMPARE(four.link.latency, Nanoseconds(7));
-        QVERIFY_THROWS_EXCEPTION(Error, recutCosts(workload, costs, {5, 5}, {5, 4}));
+        QVERIFY_THROWS_EXCEPTION(Error, recutCosts(workload, costs, {{5, 5}}, {{5, 4}}));
     }
 
     void bytesCanBeCombinedWithGivenTimes()

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Measured times become costs: known costs come back from a recording that was made with them.
+#include "core/design/costorigins.h"
+#include "core/design/designbuilder.h"
+#include "core/design/stagecosts.h"
+#include "core/files/designfile.h"
 #include "testmain.h"
 #include "traces/analysis/calibration.h"
 #include "traces/store/recording.h"
 
 #include <QTest>
 
+#include <cmath>
 #include <functional>
+#include <set>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -55,7 +61,85 @@ private:
         return costs;
     }
 
+    /// Of F, B, I and W.
+    static std::string originsOf(const Design& design, int stage)
+    {
+        std::string text;
+        for (const Op op : {Op::F, Op::B, Op::I, Op::W})
+            text += (text.empty() ? "" : " ") + std::string(nameOf(design.costs.originOf(op, stage)));
+        return text;
+    }
+
+    /// A trace of `design` in which only these stages were recorded.
+    std::string recordStages(const char* name, const Design& design, const std::set<int>& stages)
+    {
+        const Prediction prediction = predict(design);
+        const Program& program = prediction.program;
+        const std::string path = m_folder / name;
+        TraceWriter writer(path, design, program, smallHeader());
+        Timeline timeline = prediction.timeline;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (program.tasks[id].kind != TaskKind::Compute || !stages.contains(program.tasks[id].stage))
+                timeline.start[id] = timeline.end[id] = notRun;
+        std::vector<TaskRecord> records = recordsOf(program, timeline, 0, 0);
+        std::erase_if(records, [&](const TaskRecord& record) { return timeline.start[record.task] == notRun; });
+        writer.append(records);
+        writer.append(StepRecord{0, 0, 100'000'000, 0});
+        writer.finish({0, 0}, 0, "{}");
+        return path;
+    }
+
 private Q_SLOTS:
+    void aFullBackwardIsSplitByTheModelsWork()
+    {
+        DesignRequest request;
+        request.family = "1f1b";
+        request.devices = 2;
+        request.microbatches = 4;
+        const Design model = makeDesign(request);
+        const auto shares = inputGradShares(*model.workload, model.layersPerStage);
+        Design none = model; // the ratio of its present costs: 1 to 3
+        none.workload.reset();
+        none.layersPerStage.clear();
+        none.dataflow.shared.clear();
+        for (StageCosts& stage : none.costs.stages)
+            stage.weightGrad = 3 * stage.inputGrad;
+        for (const Design& design : {model, none}) {
+            const Costs real = realCosts(design);
+            const std::string path =
+                record(design.workload ? "model.db" : "ratio.db", design, 3, [&](int) { return real; });
+            const Design found = calibrate(design, TraceReader(path), "run.db");
+            for (std::size_t stage = 0; stage < 2; ++stage) {
+                const StageCosts& cost = found.costs.stages[stage];
+                const double share = design.workload ? shares[stage].value() : 0.25;
+                QCOMPARE(cost.inputGrad + cost.weightGrad, real.stages[stage].backward);
+                QCOMPARE(cost.inputGrad, Nanoseconds(std::llround(double(real.stages[stage].backward) * share)));
+            }
+            QCOMPARE(estimatesText(found), std::string("I and W"));
+            QCOMPARE(originsText(found, {Op::F, Op::B, Op::I, Op::W}),
+                     std::string("F and B measured, I and W estimated"));
+            QCOMPARE(designFromJson(designToJson(found), "written").costs, found.costs);
+        }
+        QVERIFY(shares[0].value() > 0 && shares[0].value() < 1);
+    }
+
+    void stagesThatWereNotRecordedAreNamed()
+    {
+        const Design design = smallDesign("1f1b", 4, 8);
+        const TraceReader trace(recordStages("half.db", design, {0, 2}));
+        const std::string refused = errorOf([&] { calibrate(design, trace, "half.db"); });
+        QVERIFY2(refused.find("stages 1, 3") != std::string::npos, refused.c_str());
+        QVERIFY(refused.find("--keep-unmeasured") != std::string::npos);
+        const Calibration kept = calibrate(design, {{&trace, "half.db"}}, UnmeasuredStages::Keep);
+        QCOMPARE(kept.unmeasured, (std::vector<int>{1, 3}));
+        QCOMPARE(originsOf(kept.design, 0), std::string("measured measured estimated estimated"));
+        QCOMPARE(originsOf(kept.design, 3), std::string("given given given given"));
+        QCOMPARE(kept.design.costs.stages[3].backward, design.costs.stages[3].backward);
+        // Two halves are a whole.
+        const TraceReader other(recordStages("other half.db", design, {1, 3}));
+        QVERIFY(calibrate(design, {{&trace, "half.db"}, {&other, "other half.db"}}).unmeasured.empty());
+    }
+
     void severalTracesCountTogetherAndSayHowSureTheyAre()
     {
         const Design design = smallDesign();
@@ -106,9 +190,10 @@ private Q_SLOTS:
                 QCOMPARE(found.inputGrad, real.stages[stage].inputGrad);
                 QCOMPARE(found.weightGrad, real.stages[stage].weightGrad);
                 QCOMPARE(found.backward, found.inputGrad + found.weightGrad);
+                QCOMPARE(originsOf(calibrated, int(stage)), std::string("measured estimated measured measured"));
             } else if (!split) {
                 QCOMPARE(found.backward, real.stages[stage].backward);
-                QCOMPARE(found.inputGrad, design.costs.stages[stage].inputGrad); // nothing was measured of it
+                QCOMPARE(originsOf(calibrated, int(stage)), std::string("measured measured estimated estimated"));
             }
             QCOMPARE(found.savedUntilInputGrad, design.costs.stages[stage].savedUntilInputGrad);
         }

@@ -120,8 +120,21 @@ private Q_SLOTS:
         QCOMPARE(c.durationError.p95, 0.0);
         for (const Comparison::Device& device : c.devices) {
             QCOMPARE(device.busyError, 0.0);
-            QCOMPARE(device.peakError, 0.0);
+            QCOMPARE(device.peakError.value(), 0.0);
         }
+    }
+
+    void memoryThatWasNotRecordedIsNotZero()
+    {
+        const auto devicesFor = [&](const std::vector<Bytes>& peaks) {
+            return compare(m_prediction.program, m_prediction.timeline, m_prediction.timeline, peaks).devices;
+        };
+        const std::vector<Bytes> peaks = predictedPeaks();
+        QVERIFY(peaks[0] > 0);
+        const auto one = devicesFor({0, peaks[1]}), none = devicesFor({});
+        QVERIFY(!one[0].measuredPeak && !one[0].peakError);
+        QVERIFY(one[1].measuredPeak == peaks[1] && one[1].peakError == 0.0);
+        QVERIFY(!none[0].measuredPeak && !none[1].measuredPeak);
     }
 
     void errorsAreRelativeToTheMeasurement()
@@ -136,7 +149,7 @@ private Q_SLOTS:
         QCOMPARE(c.measuredMakespan, 2 * c.predictedMakespan);
         QCOMPARE(c.makespanError, -0.5);
         QCOMPARE(c.devices[0].busyError, -0.5);
-        QCOMPARE(c.devices[0].peakError, -0.75);
+        QCOMPARE(c.devices[0].peakError.value(), -0.75);
         QCOMPARE(c.durationError.median, 0.5);
         QVERIFY(c.startError.p95 <= 0.5 && c.startError.p95 > 0.25); // of the measured makespan
     }

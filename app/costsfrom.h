@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// --costs-from DESIGN|TRACE: a schedule whose costs are carried over to another one of the same model.
+#pragma once
+
+#include "core/design/design.h"
+
+#include <string>
+
+namespace pipewright::app {
+
+/// A design file as it is; of a recorded run its design, calibrated with it. Throws Error.
+Design readCostsFrom(const std::string& path);
+
+} // namespace pipewright::app

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where the costs of a design come from, in words: what a person must know before trusting a number that follows
+// from them.
+#pragma once
+
+#include "core/design/design.h"
+
+#include <initializer_list>
+#include <string>
+
+namespace pipewright {
+
+/// Of the times of these operations, and of estimated links: "F and B measured, I and W estimated".
+std::string originsText(const Design& design, std::initializer_list<Op> ops);
+
+/// What is estimated: "I and W of stages 1-3, link 2 -> 0"; empty when nothing is.
+std::string estimatesText(const Design& design);
+
+} // namespace pipewright

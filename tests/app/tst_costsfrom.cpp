@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The loop that a person goes through: record one schedule, carry its costs to others, run those. Three devices of
+// different pace under the virtual clock, which keeps time as sleeping blocks would.
+#include "app/program.h"
+#include "core/design/designbuilder.h"
+#include "core/design/redesign.h"
+#include "core/files/designfile.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class TestCostsFrom : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    /// What the machine really does under a family.
+    void writeTruth(const char* family)
+    {
+        DesignRequest request;
+        request.family = family;
+        request.devices = 3;
+        request.microbatches = 6;
+        request.cluster = "host";
+        Design design = makeDesign(request);
+        Cluster cluster = design.cluster;
+        cluster.devices[0].efficiency *= 0.7;
+        cluster.devices[2].efficiency *= 0.85;
+        design = withCluster(design, cluster);
+        writeDesign(design, m_work.path(QString("true ") + family + ".json").replace(' ', '-').toStdString(), true);
+    }
+
+    double runOf(const QString& family)
+    {
+        const Outcome run = m_work.run("run true-" + family
+                                       + ".json --backend host --maths timed --clock virtual "
+                                         "--steps 2 --force --json -o "
+                                       + family + ".db");
+        return run.code != 0 ? -1 : run.json()["step_ns"].toArray().last().toDouble();
+    }
+
+private Q_SLOTS:
+    void oneRunPredictsTheOtherSchedules_data()
+    {
+        QTest::addColumn<QString>("recorded");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b"})
+            QTest::newRow(family) << family;
+    }
+
+    void oneRunPredictsTheOtherSchedules()
+    {
+        QFETCH(QString, recorded);
+        struct Known {
+            const char* family;
+            double measured, predicted;
+        };
+        std::vector<Known> known;
+        for (const char* family : {"gpipe", "1f1b", "eager-1f1b", "interleaved-1f1b", "looped-bfs", "zb-h1", "zb-h2",
+                                   "zb-v", "v-half", "v-min"}) {
+            writeTruth(family);
+            known.push_back({family, runOf(family), 0});
+            QVERIFY2(known.back().measured > 0, family);
+        }
+        for (Known& each : known) {
+            const Outcome outcome =
+                m_work.run(QString("predict %1 --costs-from %2.db --json").arg(each.family, recorded));
+            QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+            each.predicted = outcome.json()["makespan_ns"].toDouble();
+            const double error = each.predicted / each.measured - 1;
+            QVERIFY2(std::abs(error) < 0.015, qPrintable(QString("%1: %2").arg(each.family).arg(error)));
+        }
+        for (const Known& a : known)
+            for (const Known& b : known)
+                if (a.measured < 0.99 * b.measured)
+                    QVERIFY2(a.predicted < b.predicted, qPrintable(QString("%1, %2").arg(a.family, b.family)));
+    }
+
+    void whatIsEstimatedIsSaid()
+    {
+        writeTruth("1f1b");
+        QVERIFY(runOf("1f1b") > 0);
+        const Outcome calibrated = m_work.run("calibrate true-1f1b.json 1f1b.db --force -o known.json");
+        QVERIFY2(calibrated.output.contains("split estimated, not measured: I and W"), qPrintable(calibrated.output));
+        QVERIFY(m_work.run("predict known.json").output.contains("estimated, not measured: I and W"));
+
+        const Outcome made = m_work.run("new interleaved-1f1b --costs-from known.json --force -o other.json");
+        QVERIFY2(made.output.contains("estimated, not measured: F, B, I and W"), qPrintable(made.output));
+        QVERIFY2(made.output.contains("links 0 -> 2 and 2 -> 0"), qPrintable(made.output));
+        QCOMPARE(m_work.run("check other.json").code, 0);
+
+        // One stage, one device each: nothing but the split is an estimate.
+        const QString search = "search known.json --backward either --threads 1 --rounds 1 --force -o best.json";
+        const QString costs = "for these costs: F and B measured, I and W estimated";
+        QVERIFY(m_work.run(search).output.contains(costs));
+        QCOMPARE(m_work.run(search + " --json").json()["costs"].toString(),
+                 QString("F and B measured, I and W estimated"));
+        const QString given = "search true-1f1b.json --costs-from known.json --backward split --threads 1 --rounds 1 "
+                              "--force -o best.json";
+        QVERIFY(m_work.run(given).output.contains(costs));
+    }
+
+    void costsOfAnotherModelAreRefused()
+    {
+        writeTruth("1f1b");
+        const Outcome model = m_work.run("new zb-h1 --model llama-3-8b --costs-from true-1f1b.json -o never.json");
+        QCOMPARE(model.code, 2);
+        QVERIFY2(model.errors.contains("the design is of llama-3-8b"), qPrintable(model.errors));
+        const Outcome longer = m_work.run("new zb-h1 --sequence 32 --costs-from true-1f1b.json -o never.json");
+        QCOMPARE(longer.code, 2);
+        QVERIFY2(longer.errors.contains("its costs are of byte-gpt"), qPrintable(longer.errors));
+        const Outcome times = m_work.run("new zb-h1 --forward 1ms --costs-from true-1f1b.json -o never.json");
+        QCOMPARE(times.code, 2);
+        QVERIFY(times.errors.contains("given too"));
+        QCOMPARE(m_work.run("new 1f1b --devices 3 --microbatches 6 --model llama-3-8b -o large.json").code, 0);
+        const Outcome search = m_work.run("search large.json --costs-from true-1f1b.json -o never.json");
+        QCOMPARE(search.code, 2);
+        QVERIFY(search.errors.contains("and the design is of llama-3-8b"));
+        QVERIFY(m_work.read("never.json").isEmpty());
+    }
+
+    void anEditedCutIsRefused()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o cut.json").code, 0);
+        QCOMPARE(m_work.run("check cut.json").code, 0);
+        QByteArray text = m_work.read("cut.json");
+        const qsizetype at = text.indexOf("\"layers_per_stage\"");
+        const qsizetype begin = text.indexOf('[', at), end = text.indexOf(']', begin);
+        text.replace(begin, end + 1 - begin, "[1, 9]");
+        m_work.write("cut.json", text);
+        const Outcome outcome = m_work.run("check cut.json");
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains("layers_per_stage") && outcome.errors.contains("--layers-per-stage"),
+                 qPrintable(outcome.errors));
+    }
+};
+
+PIPEWRIGHT_TEST(TestCostsFrom, QCoreApplication)
+#include "tst_costsfrom.moc"
