@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelineview.h"
 
-#include "core/predict/criticalpath.h"
 #include "gui/timeline/gesture.h"
 #include "gui/timeline/timelineaccessible.h"
 #include "gui/timeline/timelinetext.h"
@@ -139,14 +138,7 @@ void TimelineView::Private::reload()
     present = document.layout();
     headers = laneHeaders(document.design(), prediction);
     transferLists.clear();
-    slack.clear();
-    greatestSlack = -1;
-    critical.clear();
-    if (prediction && showCritical) {
-        critical.assign(prediction->program.tasks.size(), 0);
-        for (const TaskId task : criticalPath(prediction->program, prediction->timeline))
-            critical[task] = 1;
-    }
+    slack.setPrediction(document.sharedPrediction());
     reason.reset();
     arriving = false;
     setPlan(std::nullopt);
@@ -437,11 +429,8 @@ QString TimelineView::describe(const Block& block) const
     BlockFacts facts;
     facts.device = place->device;
     facts.predicted = *d->layout().blockOf(block);
-    if (const Prediction* prediction = d->document.prediction(); prediction && facts.predicted.task != none) {
-        if (d->slack.empty())
-            d->slack = slack(prediction->program, prediction->timeline);
-        facts.slack = d->slack[facts.predicted.task];
-    }
+    if (!d->slack.isEmpty() && facts.predicted.task != none)
+        facts.slack = d->slack.slackOf(facts.predicted.task);
     if (d->measured)
         facts.measured = d->measured->blockOf(block);
     return blockToolTip(d->document.design(), facts);

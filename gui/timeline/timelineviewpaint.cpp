@@ -145,14 +145,14 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         const std::optional<LaneGeometry> outlined = this->outlined(device, area);
         lanePainter.blocks(painter, axis, ground, ticks, area, blocks, geometry, outlined ? &*outlined : nullptr);
         if (showSlack && !previewLayout)
-            veilBySlack(painter, blocks, area);
+            slack.shade(painter, blocks, axis, area, scale(), theme.lane);
         if (!group.empty())
             lanePainter.group(painter, blocks, geometry,
                               [this](const LaneBlock& block) { return group.contains(block.block); });
         const bool overlaid = measured && !previewLayout;
-        if (!critical.empty() && !previewLayout) {
+        if (showCritical && !slack.isEmpty() && !previewLayout) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {
-                return block.task != none && critical[block.task] != 0;
+                return block.task != none && slack.isCritical(block.task);
             });
         }
         if (overlaid)

@@ -8,6 +8,7 @@
 #include "gui/timeline/dropplanner.h"
 #include "gui/timeline/gesture.h"
 #include "gui/timeline/lanestrip.h"
+#include "gui/timeline/slackanalysis.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelineview.h"
@@ -46,15 +47,13 @@ struct TimelineView::Private {
     std::shared_ptr<TimelineLayout>
         retimed; ///< a copy of layout() that is told the new times of one drag after the other
     std::vector<LaneHeader> headers, previewHeaders;
-    mutable std::vector<Nanoseconds> slack; ///< per task; computed when first asked for
-    std::vector<char> critical;             ///< per task; empty: not shown
+    SlackAnalysis slack; ///< of the present prediction
     bool showCritical = false;
     bool showSlack = false;
     bool showBefore = false;                      ///< also when nothing is dragged
     std::shared_ptr<const TimelineLayout> before; ///< what was present before the last change of the design
     /// What is outlined in a lane besides its blocks: the state before, or the prediction of what was measured.
     std::optional<LaneGeometry> outlined(int device, const QRectF& area) const;
-    Nanoseconds greatestSlack = -1; ///< of any block; -1: not known yet
     std::vector<Nanoseconds> marks; ///< sorted
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
     std::optional<Nanoseconds> markNear(Nanoseconds time) const; ///< within the reach of the mouse
@@ -149,7 +148,6 @@ struct TimelineView::Private {
     void paintMeasured(QPainter& painter, int device, const Lane& blocks, const LaneGeometry& geometry,
                        const QRectF& area);
     void veilByError(QPainter& painter, const Lane& lane, const QRectF& area);
-    void veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area);
     void paintLegend(QPainter& painter);
 
     // Several blocks (timelineviewselect.cpp).

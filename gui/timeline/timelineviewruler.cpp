@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Marks, the measured range, and shading by slack: what TimelineView lays over the lanes for reading.
+// Marks, the measured range, the crosshair and the legend: what TimelineView lays over the lanes for reading.
 #include "core/base/units.h"
-#include "core/predict/criticalpath.h"
 #include "gui/timeline/timelineviewprivate.h"
 
 #include <QPainter>
@@ -15,7 +14,6 @@ namespace {
 
 constexpr double markReach = 5; // pixels beside a mark that still mean it
 constexpr double snapReach = 8; // pixels beside an edge of a block to which a range snaps
-constexpr double deepestVeil = 0.82;
 
 } // namespace
 
@@ -161,41 +159,6 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
         content.detail = tr("%1 live").arg(QString::fromStdString(formatSize(*live)));
 }
 
-void TimelineView::Private::veilBySlack(QPainter& painter, const Lane& lane, const QRectF& area)
-{
-    const Prediction* prediction = document.prediction();
-    if (!prediction)
-        return;
-    if (slack.empty())
-        slack = pipewright::slack(prediction->program, prediction->timeline);
-    if (greatestSlack < 0) {
-        greatestSlack = 0;
-        for (std::size_t t = 0; t < slack.size(); ++t)
-            if (prediction->program.tasks[t].kind == TaskKind::Compute)
-                greatestSlack = std::max(greatestSlack, slack[t]);
-    }
-    if (greatestSlack == 0)
-        return;
-    QColor veil = Theme::of(view).lane;
-    const TimeAxis& axis = view.m_axis;
-    std::size_t i = lane.firstEndingAfter(axis.start);
-    const std::vector<LaneBlock>& blocks = lane.blocks();
-    // At most one block per pixel column: where several share one, the first stands for them.
-    while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
-        const LaneBlock& block = blocks[i];
-        const std::size_t next =
-            std::max(i + 1, lane.firstStartingFrom(static_cast<double>(block.start) + axis.nsPerPixel, i + 1));
-        if (block.task != none && slack[block.task] > 0) {
-            const auto [first, last] =
-                columns(axis, static_cast<double>(block.start), static_cast<double>(block.end), scale());
-            const double share = static_cast<double>(slack[block.task]) / static_cast<double>(greatestSlack);
-            veil.setAlphaF(static_cast<float>(deepestVeil * (0.25 + 0.75 * share)));
-            painter.fillRect(QRectF(first / scale(), area.top(), (last - first) / scale(), area.height()), veil);
-        }
-        i = next;
-    }
-}
-
 void TimelineView::Private::paintLegend(QPainter& painter)
 {
     const bool heat = showHeat && measured && !previewLayout;
@@ -217,13 +180,13 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         QLinearGradient shade(left, 0, left + 14, 0);
         const QColor full = theme.fill(Op::F);
         QColor faint = full;
-        faint.setAlphaF(static_cast<float>(1 - deepestVeil));
+        faint.setAlphaF(static_cast<float>(1 - SlackAnalysis::deepestShade));
         shade.setColorAt(0, full);
         shade.setColorAt(1, faint);
         painter.fillRect(QRect(left, top + 4, 14, 9), shade);
         painter.setPen(theme.dim);
-        const QString most =
-            greatestSlack > 0 ? QString::fromStdString(formatDuration(greatestSlack)) : QStringLiteral("0");
+        const Nanoseconds greatest = slack.greatestSlack();
+        const QString most = greatest > 0 ? QString::fromStdString(formatDuration(greatest)) : QStringLiteral("0");
         const QString text = tr("slack %1").arg(most);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
         top += 17;
