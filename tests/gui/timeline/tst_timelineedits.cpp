@@ -282,7 +282,7 @@ private Q_SLOTS:
 
     void aBlockMoveThatAStatedOrderForbidsIsRefusedWithTheCircle()
     {
-        Stage stage(design("1f1b", 2, 3));
+        Stage stage(test::familyDesign("1f1b", 2, 3));
         const Block second{Op::F, 0, 1, 0};
         const Document::Edit plain =
             stage.document.tryEdit(blockMove(stage.document.design(), second, 3)); // behind B0.0
@@ -299,7 +299,7 @@ private Q_SLOTS:
 
     void rippleTakesTheRestOfTheMicrobatchAlongByKeyAndByCtrlDrag()
     {
-        Stage stage(design("gpipe", 3, 4));
+        Stage stage(test::familyDesign("gpipe", 3, 4));
         const Design before = stage.document.design();
         const Block held{Op::F, 0, 1, 0};
         const auto places = [&] {
@@ -336,7 +336,7 @@ private Q_SLOTS:
 
     void thePositionIsGivenAloneWithTheMicrobatchOrInExchange()
     {
-        Stage stage(design("gpipe", 3, 4));
+        Stage stage(test::familyDesign("gpipe", 3, 4));
         ShownInspector inspector(stage);
         const Design before = stage.document.design();
         const Block held{Op::F, 0, 1, 0};
@@ -392,7 +392,7 @@ private Q_SLOTS:
 
     void aRippleOfALargeDesignIsWorkedOutBesideTheWindow()
     {
-        Stage stage(design("gpipe", 3, 4));
+        Stage stage(test::familyDesign("gpipe", 3, 4));
         stage.view->setLargeFrom(0);
         stage.document.setLargeFrom(0);
         const Block held{Op::F, 0, 1, 0};
@@ -443,7 +443,7 @@ private Q_SLOTS:
 
     void ctrlPressedAndLetGoDuringADragSwitchesRipple()
     {
-        Stage stage(design("gpipe", 3, 4));
+        Stage stage(test::familyDesign("gpipe", 3, 4));
         const Block held{Op::F, 0, 1, 0};
         const QPoint from = stage.centre(held), to = stage.before({Op::F, 0, 3, 0});
         stage.press(from);
@@ -474,7 +474,7 @@ private Q_SLOTS:
 
     void laneLabelsSayWhichReplicaHoldsWhat()
     {
-        Stage stage(design("chimera", 4, 8));
+        Stage stage(test::familyDesign("chimera", 4, 8));
         QVERIFY2(stage.view->nameOfLane(0).contains("stage 0 of replica 0")
                      && stage.view->nameOfLane(0).contains("stage 3 of replica 1"),
                  qPrintable(stage.view->nameOfLane(0)));
