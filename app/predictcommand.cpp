@@ -52,7 +52,7 @@ Json toJson(const Design& design, const Prediction& prediction)
     Json object;
     object["family"] = design.schedule.family;
     object["devices"] = program.devices.size();
-    object["stages"] = program.stages;
+    object["stages"] = program.stages();
     object["microbatches"] = program.microbatches / program.sequencePieces;
     object["blocks"] = program.computeCount();
     object["transfers"] = program.transferCount();
@@ -87,7 +87,7 @@ void print(const Design& design, const Prediction& prediction)
     const Program& program = prediction.program;
     const Metrics& metrics = prediction.metrics;
     fmt::print("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
-               program.devices.size(), program.stages, program.microbatches / program.sequencePieces);
+               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
     fmt::print("{} blocks, {} transfers; costs: {}\n\n", program.computeCount(), program.transferCount(),
                design.costs.source);
     fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",

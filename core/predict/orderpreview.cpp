@@ -28,12 +28,7 @@ Prediction withoutOrder(const Prediction& present)
     copy.afterData = program.afterData; // idle time is attributed by it
     copy.extraDependencies = program.extraDependencies;
     copy.overlaps = program.overlaps;
-    copy.stages = program.stages;
-    copy.chunks = program.chunks;
-    copy.microbatches = program.microbatches;
-    copy.replicas = program.replicas;
-    copy.deviceOfStage = program.deviceOfStage;
-    copy.replicaPlacements = program.replicaPlacements;
+    copy.shape() = program;
     result.transfers = present.transfers;
     result.transferred = present.transferred;
     result.timeline.start = present.timeline.start;

@@ -21,7 +21,7 @@ Design llama()
     NewDesign choice;
     choice.workload = presets.workload("llama-3-8b");
     choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 } // namespace
@@ -81,7 +81,7 @@ private Q_SLOTS:
         choice.cluster = PresetLibrary().cluster("h200-node", 4);
         choice.family = "seq1f1b";
         choice.pieces = 2;
-        QCOMPARE(makeDesign(choice).workload->shape.sequencePieces, 2);
+        QCOMPARE(designFromModel(choice).workload->shape.sequencePieces, 2);
     }
 
     void anUnrolledBlockIsADesignThatRuns()

@@ -21,7 +21,7 @@ Design design(const char* model)
     NewDesign choice;
     choice.workload = presets.workload(model);
     choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 } // namespace

@@ -22,7 +22,7 @@ Design llama()
     NewDesign choice;
     choice.workload = presets.workload("llama-3-8b");
     choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 TradeOff point(double memory, double bubble, bool possible = true)

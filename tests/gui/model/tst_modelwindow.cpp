@@ -33,7 +33,7 @@ struct Fixture {
         NewDesign choice;
         choice.workload = presets.workload("llama-3-8b");
         choice.cluster = presets.cluster("h200-node", 4);
-        document.reset(makeDesign(choice));
+        document.reset(designFromModel(choice));
         window = std::make_unique<ModelWindow>(document);
         window->show();
         (void)QTest::qWaitForWindowActive(window.get());
