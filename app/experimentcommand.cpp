@@ -112,7 +112,7 @@ void runToys(const Options& given)
     for (const std::string& file : given.files) {
         LocatedDesign located = readLocatedDesign(file);
         if (const auto rule = optimizerOf(given))
-            located.design.schedule.weights.optimizer = *rule;
+            located.design.schedule.weightPolicy.optimizer = *rule;
         const Program program = predictOrFind(located).program;
         const auto run = trainToy<double>(program, program.weightPolicy.optimizer, settings, model);
         Json entry{{"design", file},

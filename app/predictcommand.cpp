@@ -53,7 +53,7 @@ Json toJson(const Design& design, const Prediction& prediction)
     Json object;
     object["family"] = design.schedule.family;
     object["devices"] = program.devices.size();
-    object["stages"] = program.stages;
+    object["stages"] = program.stages();
     object["microbatches"] = program.microbatches / program.sequencePieces;
     object["blocks"] = program.computeCount();
     object["transfers"] = program.transferCount();
@@ -96,7 +96,7 @@ void print(const Design& design, const Prediction& prediction)
     const Program& program = prediction.program;
     const Metrics& metrics = prediction.metrics;
     fmt::print("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
-               program.devices.size(), program.stages, program.microbatches / program.sequencePieces);
+               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
     fmt::print("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
                design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())

@@ -55,29 +55,14 @@ int expectedStages(const DesignRequest& request)
 {
     const Family* family = findFamily(request.family);
     if (family != nullptr && family->dataParallel) {
-        FamilyParameters parameters;
-        parameters.devices = request.devices;
-        parameters.layout = request.layout;
-        parameters.workers = request.workers;
-        return std::max(1, workersOf(parameters, family->cyclic));
+        return std::max(1, workersOf({request}, family->cyclic));
     }
     return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
 }
 
 FamilyParameters familyParameters(const DesignRequest& request)
 {
-    FamilyParameters parameters;
-    parameters.devices = request.devices;
-    parameters.microbatches = request.microbatches;
-    parameters.chunks = request.chunks;
-    parameters.group = request.group;
-    parameters.pieces = request.pieces;
-    parameters.memoryLimit = request.memoryLimit;
-    parameters.weights = request.weights;
-    parameters.optimizer = request.optimizer;
-    parameters.accumulate = request.accumulate;
-    parameters.workers = request.workers;
-    parameters.layout = request.layout;
+    FamilyParameters parameters{request};
     parameters.saved = request.saved.value_or(0);
     parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
     const Family* family = findFamily(request.family);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design from a family's name and a few numbers: what `new` writes, what `predict` evaluates without a
-// file, and what the designer's start page makes. Times that are given win over the model's; what nobody
+// A design from a family's name and a few numbers: what `new` writes and what `predict` evaluates without
+// a file. Times that are given win over the model's; what nobody
 // gives is 1 ms per pass and no transfer time. Without a model and without bytes a small model that the
 // built-in backends can train stands in, so that every design made here can also be run.
 #pragma once
@@ -14,12 +14,8 @@
 
 namespace pipewright {
 
-struct DesignRequest {
+struct DesignRequest : FamilyOptions {
     std::string family;
-    int devices = 4;
-    int microbatches = 8;
-    std::optional<int> chunks, group, pieces;
-    std::optional<double> memoryLimit; ///< x devices microbatches of activations
 
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;
@@ -32,12 +28,6 @@ struct DesignRequest {
 
     std::optional<std::string> model;           ///< a preset's name
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
-    /// Families that update amid the run, and those of data parallel workers: see FamilyParameters.
-    WeightPolicy weights{};
-    std::optional<Optimizer> optimizer;
-    std::optional<int> accumulate, workers;
-    WorkerLayout layout = WorkerLayout::Pipeline;
-
     std::optional<int> sequence, microbatchSize;
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;

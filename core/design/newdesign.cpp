@@ -20,22 +20,15 @@ void applyFormula(Design& design)
 
 } // namespace
 
-Design makeDesign(const NewDesign& choice)
+Design designFromModel(const NewDesign& choice)
 {
     Design design;
     design.workload = choice.workload;
     design.cluster = choice.cluster;
     const int devices = static_cast<int>(choice.cluster.devices.size());
 
-    FamilyParameters parameters;
+    FamilyParameters parameters{choice};
     parameters.devices = devices;
-    parameters.microbatches = choice.microbatches;
-    parameters.chunks = choice.chunks;
-    parameters.group = choice.group;
-    parameters.pieces = choice.pieces;
-    parameters.memoryLimit = choice.memoryLimit;
-    parameters.layout = choice.layout;
-    parameters.workers = choice.workers;
     // Families that search want the times of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= choice.workload.shape.layers) {
         std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Regenerates only what the changed premise touches: schedule, partition or costs. Costs that no formula gave are
+// spread over layers and summed again for the new cut. O(layers + blocks).
 #include "core/design/redesign.h"
 
 #include "core/design/newdesign.h"

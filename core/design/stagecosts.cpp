@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sums FLOPs and bytes over each stage's layers and divides by the device's rates; link times from bytes of the
+// boundary. O(layers + stages).
 #include "core/design/stagecosts.h"
 
 #include "core/base/diagnostic.h"

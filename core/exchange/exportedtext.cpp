@@ -32,7 +32,7 @@ void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
             "schedule.in_turn",
             "a stage whose microbatches several devices work on in turn has no place in the other tools' schedules",
             "export a schedule with one device for each stage (for workers: --layout pipeline or single)");
-    schedule.weights = {};
+    schedule.weightPolicy = {};
     diagnostics.push_back(
         {Severity::Warning, "schedule.order",
          fmt::format("{} update blocks ({}{}) and the weight versions between them are left out", dropped.size(),

@@ -89,8 +89,8 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
 
 Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows, Communication communication)
 {
-    PassTable<TaskId, 4> computations(program.stages, program.microbatches, none);
-    PassTable<TaskId, 2> transfers(program.stages, program.microbatches, none);
+    PassTable<TaskId, 4> computations(program.stages(), program.microbatches, none);
+    PassTable<TaskId, 2> transfers(program.stages(), program.microbatches, none);
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute)

@@ -263,7 +263,7 @@ void drawHeader(const Scene& scene, SvgWriter& svg)
     svg.text(16, 39,
              fmt::format("{}{}, {}, {}", schedule.family.empty() ? "" : schedule.family + ", ",
                          plural(static_cast<int>(scene.prediction.program.devices.size()), "device"),
-                         plural(scene.prediction.program.stages, "stage"),
+                         plural(scene.prediction.program.stages(), "stage"),
                          plural(scene.prediction.program.microbatches, "microbatch")),
              {11, theme.dim});
 

@@ -19,7 +19,7 @@ WeightPolicy policyOf(const FamilyParameters& p, WeightRule rule)
 Schedule makeAsynchronous(const FamilyParameters& p, WeightRule rule, int accumulate)
 {
     Schedule schedule;
-    schedule.weights = policyOf(p, rule);
+    schedule.weightPolicy = policyOf(p, rule);
     schedule.deviceOfStage = linearPlacement(p.devices);
     for (int device = 0; device < p.devices; ++device) {
         std::vector<Block>& lane = schedule.order.emplace_back();

@@ -36,28 +36,32 @@ inline constexpr int workerLayoutCount = 5;
 std::string_view nameOf(WorkerLayout layout); ///< "pipeline", "workers", "single", "triangle", "sharded"
 std::optional<WorkerLayout> workerLayoutNamed(std::string_view name);
 
-struct FamilyParameters {
+/// What a person chooses about a family.
+struct FamilyOptions {
     int devices = 4;
     int microbatches = 8;
     std::optional<int> chunks; ///< stages per device; the family's own default when unset
-    std::optional<int>
-        pieces; ///< of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset
-    std::optional<int> group; ///< interleaving: microbatches per group, default = devices
-    /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
-    Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
-    std::vector<StageTimes> stageTimes; ///< times of every stage, in place of the three above, when not empty
-    std::optional<double> memoryLimit;  ///< x devices microbatches of activations
-    /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
-    /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
-    Bytes saved = 0, savedForWeightGrad = 0;
-    /// Families that update within the run: settings of their weight rule, and microbatches per update where
-    /// selectable.
+    std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
+    /// Of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
+    std::optional<int> pieces;
+    std::optional<double> memoryLimit; ///< x devices microbatches of activations
+    /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
+    /// update where the family lets them be chosen.
     WeightPolicy weights{};
     std::optional<Optimizer> optimizer; ///< the family's usual one when unset
     std::optional<int> accumulate;
     /// Data parallel training: the layout, and the number of workers when it does not follow from the devices.
     WorkerLayout layout = WorkerLayout::Pipeline;
     std::optional<int> workers;
+};
+
+struct FamilyParameters : FamilyOptions {
+    /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
+    Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
+    std::vector<StageTimes> stageTimes{}; ///< times of every stage, in place of the three above, when not empty
+    /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
+    /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
+    Bytes saved = 0, savedForWeightGrad = 0;
     /// Polled by v-auto, which tries thousands of orders: true ends it with the best so far.
     std::function<bool()> stop{};
 };

@@ -125,7 +125,7 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
     const int workers = workersOf(p, cyclic), steps = p.microbatches / workers;
     const WorkerTimes times{workers, cyclic};
     Schedule schedule;
-    schedule.weights = policyOf(p, rule);
+    schedule.weightPolicy = policyOf(p, rule);
     std::vector<std::vector<int>> turns;
     for (int stage = 0; stage < workers; ++stage) {
         turns.push_back(turnsOf(p.layout, stage, workers, cyclic));

@@ -110,8 +110,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["in_turn"] = schedule.dataParallelDevices;
     if (schedule.shardedStates)
         json["sharded_states"] = true;
-    if (!(schedule.weights == WeightPolicy{}))
-        json["weights"] = weightsToJson(schedule.weights);
+    if (!(schedule.weightPolicy == WeightPolicy{}))
+        json["weights"] = weightsToJson(schedule.weightPolicy);
     if (schedule.sequencePieces != 1)
         json["sequence_pieces"] = schedule.sequencePieces;
     if (unrolled == nullptr || schedule.backward != unrolled->backward)

@@ -290,7 +290,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     if (const Json* pairs = reader.array("transfer_order"))
         readTransferOrder(reading, *pairs, schedule);
     if (const Json* weights = reader.object("weights"))
-        schedule.weights = readWeights(reading, *weights);
+        schedule.weightPolicy = readWeights(reading, *weights);
     reader.finish();
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Tries every family with the design's placement as a model, counts how far the placed blocks depart from it (a
+// longest increasing subsequence per device), and inserts the missing blocks where the best model has them; falls back
+// to list scheduling (listcompletion.h). O(families x blocks log blocks), without what a family's own search takes.
 #include "core/predict/completion.h"
 
 #include "core/design/redesign.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The critical path method: from the last end back along the dependency that each start waited for; slack by a
+// backward pass of latest ends. O(tasks + dependencies).
 #include "core/predict/criticalpath.h"
 
 #include <algorithm>

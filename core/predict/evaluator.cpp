@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Longest path through a directed acyclic graph, whose tasks already stand in topological order: a start is the
+// latest end among what the task waits for. Two edges per task are inline in the node; tasks with more are rare and
+// split the pass into runs without them. O(tasks + extra dependencies).
 #include "core/predict/evaluator.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipewright {
 
@@ -18,7 +22,7 @@ Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
 
 } // namespace
 
-Evaluator::Evaluator(const Program& program, const Costs& costs) : m_program(program)
+Evaluator::Evaluator(const Program& program, Times times) : m_program(program), m_times(times)
 {
     const std::size_t count = program.tasks.size();
     m_nodes.resize(count);
@@ -27,7 +31,13 @@ Evaluator::Evaluator(const Program& program, const Costs& costs) : m_program(pro
         m_nodes[t].after[0] = a == none ? t : a;
         m_nodes[t].after[1] = b == none ? t : b;
     }
-    setCosts(costs);
+    if (program.extraDependencies.empty())
+        return;
+    m_latency.assign(program.extraDependencies.size(), 0);
+    m_extraBegin.assign(count + 1, 0);
+    for (const Program::ExtraDependency& extra : program.extraDependencies)
+        ++m_extraBegin[extra.task + 1];
+    std::partial_sum(m_extraBegin.begin(), m_extraBegin.end(), m_extraBegin.begin());
 }
 
 void Evaluator::setCosts(const Costs& costs)
@@ -70,48 +80,60 @@ void Evaluator::setCosts(const Costs& costs)
     }
 }
 
-Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Timeline& timeline) const
+/// `start(task, ready)` and `duration(task)` say when a task starts that could from `ready` on, and for how long.
+template<typename Start, typename Duration>
+void Evaluator::pass(TaskId first, Timeline& timeline, Start startOf, Duration durationOf) const
 {
-    if (extra.after == none)
-        return 0;
-    switch (extra.when) {
-    case Program::ExtraDependency::When::Ended: return timeline.end[extra.after];
-    case Program::ExtraDependency::When::Started: return timeline.start[extra.after];
-    case Program::ExtraDependency::When::LinkFree:
-        return timeline.end[extra.after] - m_latency[&extra - m_program.extraDependencies.data()];
+    const std::size_t count = m_nodes.size();
+    const Node* nodes = m_nodes.data();
+    Nanoseconds* start = timeline.start.data();
+    Nanoseconds* end = timeline.end.data();
+    const auto& extras = m_program.extraDependencies;
+    auto extra = m_extraBegin.empty() ? extras.end() : extras.begin() + m_extraBegin[first];
+    const auto arrived = [&](TaskId t) {
+        // A missing dependency points at the task itself, whose end is still 0 here: no branch needed.
+        end[t] = 0;
+        return std::max(end[nodes[t].after[0]], end[nodes[t].after[1]]);
+    };
+    const auto run = [&](TaskId t, Nanoseconds ready) {
+        start[t] = startOf(t, ready);
+        end[t] = start[t] + durationOf(t);
+    };
+    for (TaskId t = first;; ++t) {
+        for (const auto stop = extra == extras.end() ? static_cast<TaskId>(count) : extra->task; t < stop; ++t)
+            run(t, arrived(t));
+        if (t == count)
+            return;
+        Nanoseconds ready = arrived(t);
+        for (; extra != extras.end() && extra->task == t; ++extra)
+            ready = std::max(ready, reached(*extra, timeline));
+        run(t, ready);
     }
-    return 0;
 }
 
 void Evaluator::evaluate(Timeline& timeline) const
 {
-    const std::size_t count = m_nodes.size();
-    timeline.start.resize(count);
-    timeline.end.resize(count);
-    const Node* nodes = m_nodes.data();
-    Nanoseconds* start = timeline.start.data();
-    Nanoseconds* end = timeline.end.data();
-    auto extra = m_program.extraDependencies.begin();
-    TaskId t = 0;
-    for (;;) {
-        const auto stop = extra == m_program.extraDependencies.end() ? static_cast<TaskId>(count) : extra->task;
-        for (; t < stop; ++t) {
-            // A missing dependency points at the task itself, whose end is still 0 here: no branch needed.
-            end[t] = 0;
-            const Nanoseconds begin = std::max(end[nodes[t].after[0]], end[nodes[t].after[1]]);
-            start[t] = begin;
-            end[t] = begin + nodes[t].duration;
-        }
-        if (t == count)
-            return;
-        end[t] = 0;
-        Nanoseconds begin = std::max(end[nodes[t].after[0]], end[nodes[t].after[1]]);
-        for (; extra != m_program.extraDependencies.end() && extra->task == t; ++extra)
-            begin = std::max({begin, extra->earliestStart, reached(*extra, timeline)});
-        start[t] = begin;
-        end[t] = begin + nodes[t].duration;
-        ++t;
-    }
+    timeline.start.resize(m_nodes.size());
+    timeline.end.resize(m_nodes.size());
+    evaluateFrom(0, timeline);
+}
+
+void Evaluator::evaluateFrom(TaskId first, Timeline& timeline) const
+{
+    pass(
+        first, timeline, [](TaskId, Nanoseconds ready) { return ready; },
+        [nodes = m_nodes.data()](TaskId t) { return nodes[t].duration; });
+}
+
+void Evaluator::evaluate(std::span<const Nanoseconds> durations, std::span<const Nanoseconds> lags,
+                         Timeline& timeline) const
+{
+    timeline.start.resize(m_nodes.size());
+    timeline.end.resize(m_nodes.size());
+    // Where a lag below zero ended a task before the step began, the next starts no earlier than that beginning.
+    pass(
+        0, timeline, [lags](TaskId t, Nanoseconds ready) { return std::max<Nanoseconds>(0, ready) + lags[t]; },
+        [durations](TaskId t) { return durations[t]; });
 }
 
 } // namespace pipewright

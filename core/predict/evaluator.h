@@ -2,34 +2,106 @@
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
 // arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
 // they block or share a bus.
+//
+// The same pass serves a preview, which changes a few edges and goes on from the first task behind them, and the
+// replay of a measured step, which has durations and lags of its own.
 #pragma once
 
 #include "core/design/costs.h"
 #include "core/predict/timeline.h"
 
+#include <algorithm>
+#include <span>
+
 namespace pipewright {
 
 class Evaluator {
 public:
-    /// Keeps a reference to `program`, which must outlive it. O(tasks).
-    Evaluator(const Program& program, const Costs& costs);
+    /// What a task waits for besides other tasks: pins and shared links, unless times are measured; a measured lag
+    /// has both in it.
+    enum class Times { Planned, Measured };
+    struct Node {
+        TaskId after[2]; ///< in the device's order, and for data; the task itself where there is none
+        Nanoseconds duration = 0;
+    };
+
+    /// With durations of 0. Keeps a reference to `program`, which must outlive it; its extraDependencies may change
+    /// later, but not which tasks have how many. O(tasks).
+    explicit Evaluator(const Program& program, Times times = Times::Planned);
+    Evaluator(const Program& program, const Costs& costs) : Evaluator(program) { setCosts(costs); }
     /// New durations, same order. O(tasks).
     void setCosts(const Costs& costs);
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
     /// timeline already has the right size. O(tasks), about 1 ns each.
     void evaluate(Timeline& timeline) const;
+    /// The same from task `first` on; the tasks before it keep the times that they have.
+    void evaluateFrom(TaskId first, Timeline& timeline) const;
+    /// With other durations, and with every task starting so much later than it could (lag, maybe below zero).
+    void evaluate(std::span<const Nanoseconds> durations, std::span<const Nanoseconds> lags, Timeline& timeline) const;
+
+    /// When all that the task waits for has happened, at least 0. A task whose end is below zero in `timeline` has
+    /// not run and is not waited for: `unfinished`, where given, becomes the last such input.
+    Nanoseconds ready(TaskId task, const Timeline& timeline, TaskId* unfinished = nullptr) const;
     Nanoseconds duration(TaskId task) const { return m_nodes[task].duration; }
+    Node& node(TaskId task) { return m_nodes[task]; }
+    const Node& node(TaskId task) const { return m_nodes[task]; }
+    std::span<const Program::ExtraDependency> extras(TaskId task) const;
 
 private:
-    struct Node {
-        TaskId after[2]; ///< the task itself where there is none
-        Nanoseconds duration;
-    };
     Nanoseconds reached(const Program::ExtraDependency& extra, const Timeline& timeline) const;
+    template<typename Start, typename Duration>
+    void pass(TaskId first, Timeline& timeline, Start start, Duration duration) const;
 
     const Program& m_program;
+    Times m_times;
     std::vector<Node> m_nodes;
-    std::vector<Nanoseconds> m_latency; ///< per extra dependency: of the shared link that it waits for
+    std::vector<std::uint32_t> m_extraBegin; ///< per task and one more, into extraDependencies; empty: there are none
+    std::vector<Nanoseconds> m_latency;      ///< per extra dependency: of the shared link that it waits for
 };
+
+inline std::span<const Program::ExtraDependency> Evaluator::extras(TaskId task) const
+{
+    if (m_extraBegin.empty())
+        return {};
+    const Program::ExtraDependency* all = m_program.extraDependencies.data();
+    return {all + m_extraBegin[task], all + m_extraBegin[task + 1]};
+}
+
+inline Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Timeline& timeline) const
+{
+    using When = Program::ExtraDependency::When;
+    const bool planned = m_times == Times::Planned;
+    const Nanoseconds pin = planned ? extra.earliestStart : 0;
+    if (extra.after == none)
+        return pin;
+    switch (extra.when) {
+    case When::Ended: return std::max(pin, timeline.end[extra.after]);
+    case When::Started: return std::max(pin, timeline.start[extra.after]);
+    case When::LinkFree: {
+        const Nanoseconds latency = m_latency[&extra - m_program.extraDependencies.data()];
+        return planned ? std::max(pin, timeline.end[extra.after] - latency) : 0;
+    }
+    }
+    return 0;
+}
+
+inline Nanoseconds Evaluator::ready(TaskId task, const Timeline& timeline, TaskId* unfinished) const
+{
+    Nanoseconds ready = 0;
+    const auto see = [&](TaskId input, Nanoseconds time) {
+        if (unfinished != nullptr && timeline.end[input] < 0)
+            *unfinished = input;
+        ready = std::max(ready, time);
+    };
+    for (const TaskId input : m_nodes[task].after)
+        if (input != task)
+            see(input, timeline.end[input]);
+    for (const Program::ExtraDependency& extra : extras(task))
+        if (extra.after == none)
+            ready = std::max(ready, reached(extra, timeline));
+        else
+            see(extra.after, reached(extra, timeline));
+    return ready;
+}
 
 } // namespace pipewright

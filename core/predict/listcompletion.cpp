@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// List scheduling: simulates all devices in time. A device that would be idle takes the unplaced block that can start
+// first; among equals a forward (up to the depth that the placed blocks show, at least 1F1B's), then a backward, then
+// a weight gradient, which comes first once as many are left over as the placed blocks show. The idea of filling idle
+// time with weight gradients is that of zero-bubble pipelining, arXiv 2401.10241. O(blocks x devices).
 #include "core/predict/listcompletion.h"
 
 #include "core/schedule/ordergraph.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The times of another order. Tasks before the first changed block keep their times. Between the first and the last
+// changed block the task order need not be topological, so a task that lacks an input is put on that input's waiting
+// list and run when it ends (data-driven execution); tasks never reached form a cycle. Behind the last changed block
+// the order is topological again, and the Evaluator goes on from there. O(tasks from the first change on).
 #include "core/predict/orderpreview.h"
 
 #include "core/program/overlaps.h"
@@ -6,26 +10,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace pipewright {
 
 static_assert(passCount == 4, "what each pass waits for is said here");
 
-OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_design(design), m_present(present)
+namespace {
+
+/// The present times, and of the Program what no order changes.
+Prediction withoutOrder(const Prediction& present)
 {
+    Prediction result;
+    const Program& program = present.program;
+    Program& copy = result.program;
+    copy.tasks = program.tasks;
+    copy.afterOnDevice = program.afterOnDevice;
+    copy.afterData = program.afterData; // idle time is attributed by it
+    copy.extraDependencies = program.extraDependencies;
+    copy.overlaps = program.overlaps;
+    copy.shape() = program;
+    result.transfers = present.transfers;
+    result.transferred = present.transferred;
+    result.timeline.start = present.timeline.start;
+    result.timeline.end = present.timeline.end;
+    return result;
+}
+
+} // namespace
+
+OrderPreview::OrderPreview(const Design& design, const Prediction& present)
+    : m_design(design), m_present(present), m_result(withoutOrder(present)), m_evaluator(m_result.program)
+{
+    m_result.program.afterOnDevice.clear(); // from now on the Evaluator's alone
     const Program& program = present.program;
     const std::size_t count = program.tasks.size(), devices = program.devices.size();
-    m_nodes.resize(count);
     m_lanes.resize(devices);
     m_tails.resize(devices);
     m_partner = overlapPartners(program);
     std::vector<TaskId> last(devices, none);
     for (TaskId t = 0; t < count; ++t) {
-        const TaskId onDevice = program.afterOnDevice[t], data = program.afterData[t];
-        m_nodes[t].after[0] = onDevice == none ? t : onDevice;
-        m_nodes[t].after[1] = data == none ? t : data;
-        m_nodes[t].duration = present.timeline.end[t] - present.timeline.start[t];
+        const TaskId onDevice = program.afterOnDevice[t];
+        m_evaluator.node(t).duration = present.timeline.end[t] - present.timeline.start[t];
         const Task& task = program.tasks[t];
         const auto d = static_cast<std::size_t>(task.device);
         if (task.kind == TaskKind::Compute) {
@@ -37,7 +62,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
         } else if (task.kind != TaskKind::Transfer) {
             for (std::size_t other = 0; other < devices; ++other)
                 for (int slot = 0; slot < 2; ++slot)
-                    if (last[other] != none && m_nodes[t].after[slot] == last[other])
+                    if (last[other] != none && m_evaluator.node(t).after[slot] == last[other])
                         m_tails[other].push_back({t, slot});
         }
     }
@@ -57,27 +82,6 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present) : m_
     m_waiter.assign(count, none);
     m_nextWaiter.assign(count, none);
 
-    Program& copy = m_result.program;
-    copy.tasks = program.tasks;
-    copy.afterData = program.afterData; // idle time is attributed by it
-    copy.extraDependencies = program.extraDependencies;
-    copy.overlaps = program.overlaps;
-    if (!copy.extraDependencies.empty()) {
-        m_extraBegin.assign(count + 1, 0);
-        for (const Program::ExtraDependency& extra : copy.extraDependencies)
-            ++m_extraBegin[extra.task + 1];
-        std::partial_sum(m_extraBegin.begin(), m_extraBegin.end(), m_extraBegin.begin());
-    }
-    copy.stages = program.stages;
-    copy.chunks = program.chunks;
-    copy.microbatches = program.microbatches;
-    copy.replicas = program.replicas;
-    copy.deviceOfStage = program.deviceOfStage;
-    copy.replicaPlacements = program.replicaPlacements;
-    m_result.transfers = present.transfers;
-    m_result.transferred = present.transferred;
-    m_result.timeline.start = present.timeline.start;
-    m_result.timeline.end = present.timeline.end;
     m_unchanged = static_cast<TaskId>(count);
     prepareMeters();
 }
@@ -187,13 +191,16 @@ void OrderPreview::chain(std::span<const std::uint32_t> positions, std::size_t f
     for (std::size_t i = from; i < std::min(to + 1, lane.size()); ++i) {
         const TaskId task = lane[positions[i]];
         const TaskId before = i > 0 ? lane[positions[i - 1]] : task;
-        m_nodes[task].after[0] = before;
-        if (isSecondOfPair(task) && m_partner[task] == before)
-            m_nodes[task].after[0] = m_nodes[before].after[0] == before ? task : m_nodes[before].after[0];
+        TaskId& after = m_evaluator.node(task).after[0];
+        after = before;
+        if (isSecondOfPair(task) && m_partner[task] == before) {
+            const TaskId beforeBoth = m_evaluator.node(before).after[0];
+            after = beforeBoth == before ? task : beforeBoth;
+        }
         m_sequence[lane[i]] = task;
     }
     for (const Tail& tail : m_tails[device])
-        m_nodes[tail.task].after[tail.slot] = lane[positions.back()];
+        m_evaluator.node(tail.task).after[tail.slot] = lane[positions.back()];
 }
 
 const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32_t> positions, Diagnostics* why)
@@ -215,7 +222,7 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     if (from < to && to < lane.size() && isSecondOfPair(lane[to]))
         ++to;
 
-    const auto count = static_cast<TaskId>(m_nodes.size());
+    const auto count = static_cast<TaskId>(m_sequence.size());
     const TaskId first = from < to ? lane[from] : count;
     const auto restore = [](const std::vector<Nanoseconds>& source, std::vector<Nanoseconds>& target, TaskId begin,
                             TaskId end) {
@@ -231,7 +238,7 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     chain(positions, from, to);
     const bool runs = from == to || run(first, lane[to - 1]);
     if (runs && from < to)
-        runRest(lane[to - 1] + 1);
+        m_evaluator.evaluateFrom(lane[to - 1] + 1, m_result.timeline);
     if (!runs && why != nullptr)
         *why = describeStuck(first, lane[to - 1]);
     if (runs) {
@@ -246,58 +253,17 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
     return runs ? &m_result : nullptr;
 }
 
-std::span<const Program::ExtraDependency> OrderPreview::extrasOf(TaskId task) const
-{
-    if (m_extraBegin.empty())
-        return {};
-    const Program::ExtraDependency* extras = m_result.program.extraDependencies.data();
-    return {extras + m_extraBegin[task], extras + m_extraBegin[task + 1]};
-}
-
-Nanoseconds OrderPreview::reached(const Program::ExtraDependency& extra) const
-{
-    if (extra.after == none)
-        return 0;
-    const bool started = extra.when == Program::ExtraDependency::When::Started;
-    return started ? m_result.timeline.start[extra.after] : m_result.timeline.end[extra.after];
-}
-
-Nanoseconds OrderPreview::earliest(TaskId task, TaskId first, TaskId* missing) const
-{
-    const std::vector<Nanoseconds>& end = m_result.timeline.end;
-    Nanoseconds begin = 0;
-    const auto wait = [&](TaskId input) {
-        if (input >= first && end[input] < 0)
-            *missing = input;
-        else
-            begin = std::max(begin, end[input]);
-    };
-    for (const TaskId input : m_nodes[task].after)
-        if (input != task)
-            wait(input);
-    for (const Program::ExtraDependency& extra : extrasOf(task)) {
-        begin = std::max(begin, extra.earliestStart);
-        if (extra.after == none)
-            continue;
-        if (extra.after >= first && end[extra.after] < 0)
-            *missing = extra.after;
-        else
-            begin = std::max(begin, reached(extra));
-    }
-    return begin;
-}
-
-bool OrderPreview::attempt(TaskId task, TaskId first)
+bool OrderPreview::attempt(TaskId task)
 {
     TaskId missing = none;
-    const Nanoseconds begin = earliest(task, first, &missing);
+    const Nanoseconds begin = m_evaluator.ready(task, m_result.timeline, &missing);
     if (missing != none) {
         m_nextWaiter[task] = m_waiter[missing];
         m_waiter[missing] = task;
         return false;
     }
     m_result.timeline.start[task] = begin;
-    m_result.timeline.end[task] = begin + m_nodes[task].duration;
+    m_result.timeline.end[task] = begin + m_evaluator.duration(task);
     return true;
 }
 
@@ -309,7 +275,7 @@ bool OrderPreview::run(TaskId first, TaskId last)
     std::fill(end.begin() + first, end.begin() + last + 1, notRun);
     TaskId done = 0;
     for (TaskId t = first; t <= last; ++t) {
-        if (!attempt(t, first))
+        if (!attempt(t))
             continue;
         m_stack.push_back(t);
         while (!m_stack.empty()) {
@@ -318,7 +284,7 @@ bool OrderPreview::run(TaskId first, TaskId last)
             ++done;
             for (TaskId waiter = std::exchange(m_waiter[finished], none); waiter != none;) {
                 const TaskId next = m_nextWaiter[waiter];
-                if (attempt(waiter, first))
+                if (attempt(waiter))
                     m_stack.push_back(waiter);
                 waiter = next;
             }
@@ -330,36 +296,14 @@ bool OrderPreview::run(TaskId first, TaskId last)
     return false;
 }
 
-void OrderPreview::runRest(TaskId first)
+TaskId OrderPreview::unfinishedInput(TaskId task) const
 {
-    const auto& extras = m_result.program.extraDependencies;
-    auto extra =
-        std::lower_bound(extras.begin(), extras.end(), first, [](const auto& e, TaskId t) { return e.task < t; });
-    Nanoseconds* start = m_result.timeline.start.data();
-    Nanoseconds* end = m_result.timeline.end.data();
-    const auto count = static_cast<TaskId>(m_nodes.size());
-    for (TaskId t = first; t < count; ++t) {
-        end[t] = 0; // a missing input is the task itself
-        Nanoseconds begin = std::max(end[m_nodes[t].after[0]], end[m_nodes[t].after[1]]);
-        for (; extra != extras.end() && extra->task == t; ++extra)
-            begin = std::max({begin, extra->earliestStart, reached(*extra)});
-        start[t] = begin;
-        end[t] = begin + m_nodes[t].duration;
-    }
-}
-
-TaskId OrderPreview::unfinishedInput(TaskId task, TaskId first) const
-{
-    TaskId missing = none;
-    const Node& node = m_nodes[task];
-    const auto unfinished = [&](TaskId input) {
-        return input != task && input >= first && m_result.timeline.end[input] < 0;
-    };
     // Data first: it says more than the order of a device.
-    if (unfinished(node.after[1]))
-        return node.after[1];
-    (void)earliest(task, first, &missing);
-    return missing;
+    if (const TaskId data = m_evaluator.node(task).after[1]; data != task && m_result.timeline.end[data] < 0)
+        return data;
+    TaskId unfinished = none;
+    (void)m_evaluator.ready(task, m_result.timeline, &unfinished);
+    return unfinished;
 }
 
 Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
@@ -371,11 +315,11 @@ Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
         ++at;
     // Every unfinished task waits for an unfinished one, so following the waits must come round.
     std::vector<TaskId> path;
-    std::vector<std::uint32_t> placeOf(m_nodes.size(), none); // in the path
+    std::vector<std::uint32_t> placeOf(m_sequence.size(), none); // in the path
     while (placeOf[at] == none) {
         placeOf[at] = static_cast<std::uint32_t>(path.size());
         path.push_back(at);
-        at = unfinishedInput(at, first);
+        at = unfinishedInput(at);
     }
     path.erase(path.begin(), path.begin() + placeOf[at]);
     std::erase_if(path, [&](TaskId t) { return program.tasks[t].kind == TaskKind::Transfer; });
@@ -427,16 +371,17 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
     if (isFirstOfPair(subject) || isSecondOfPair(subject))
         breakPair(std::min(subject, m_partner[subject]));
     const auto eachInput = [&](TaskId task, auto use) {
-        for (int slot = task == subject || m_nodes[task].after[0] == subject ? 1 : 0; slot < 2; ++slot)
-            if (m_nodes[task].after[slot] != task)
-                use(m_nodes[task].after[slot]);
-        for (const Program::ExtraDependency& extra : extrasOf(task))
+        const auto& after = m_evaluator.node(task).after;
+        for (int slot = task == subject || after[0] == subject ? 1 : 0; slot < 2; ++slot)
+            if (after[slot] != task)
+                use(after[slot]);
+        for (const Program::ExtraDependency& extra : m_evaluator.extras(task))
             if (extra.after != none)
                 use(extra.after);
     };
     const TaskId lowest = range.first > 0 ? lane[range.first - 1] : 0;
     const TaskId highest = lane[range.last];
-    std::vector<char> marked(m_nodes.size(), 0);
+    std::vector<char> marked(m_sequence.size(), 0);
     marked[subject] = 1;
     for (TaskId t = subject + 1; t-- > lowest;) {
         if (!marked[t])

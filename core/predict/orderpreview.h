@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/predict/evaluator.h"
 #include "core/predict/lanemeter.h"
 #include "core/predict/predict.h"
 
@@ -25,6 +26,8 @@ class OrderPreview {
 public:
     /// `present` must be the prediction of `design`; keeps references to both. O(tasks).
     OrderPreview(const Design& design, const Prediction& present);
+    OrderPreview(const OrderPreview&) = delete;
+    OrderPreview& operator=(const OrderPreview&) = delete;
 
     /// False when the Program is not of the usual shape, one chain of blocks per device: compile instead.
     bool possible() const { return m_possible; }
@@ -48,10 +51,6 @@ public:
     Range legalRange(int device, int position);
 
 private:
-    struct Node {
-        TaskId after[2]; ///< the task itself where there is none
-        Nanoseconds duration;
-    };
     /// The instructions from one block of the chosen device to the next: those that move with it, in `own`.
     struct Segment {
         std::uint32_t begin = 0, end = 0;
@@ -73,8 +72,6 @@ private:
     void breakPairs(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     void breakPair(TaskId first);
     void joinPairs();
-    std::span<const Program::ExtraDependency> extrasOf(TaskId task) const;
-    Nanoseconds reached(const Program::ExtraDependency& extra) const;
     void chooseDevice(int device);
     void splitInstructions();
     template<typename Use>
@@ -83,26 +80,23 @@ private:
                          Diagnostics* why) const;
     void chain(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     bool run(TaskId first, TaskId last);
-    bool attempt(TaskId task, TaskId first);
-    void runRest(TaskId first);
-    Nanoseconds earliest(TaskId task, TaskId first, TaskId* missing) const;
+    bool attempt(TaskId task);
     void rebuildMemory(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     void arrangeInstructions(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to);
     void prepareMeters();
     Metrics measureFrom(TaskId first) const;
     Diagnostics describeStuck(TaskId first, TaskId last) const;
-    TaskId unfinishedInput(TaskId task, TaskId first) const;
+    TaskId unfinishedInput(TaskId task) const;
 
     const Design& m_design;
     const Prediction& m_present;
     bool m_possible = true;
-    std::vector<Node> m_nodes;
     std::vector<std::vector<TaskId>> m_lanes; ///< per device: its compute tasks in order
     std::vector<std::vector<Tail>> m_tails;   ///< per device
     std::vector<TaskId> m_sequence;           ///< all tasks, each device's in the order that is tried
-    Prediction m_result;                      ///< its Program's dependencies and overlaps are without the broken pairs
-    std::vector<std::uint32_t>
-        m_extraBegin;              ///< per task and one more, into its extraDependencies; empty: there are none
+    /// Its Program's dependencies and overlaps are without the broken pairs.
+    Prediction m_result;
+    Evaluator m_evaluator;         ///< of m_result's Program, with the edges of the order that is tried
     std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
     std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
     TaskId m_unchanged = 0;        ///< m_result's times before this task are the present ones

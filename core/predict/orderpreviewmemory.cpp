@@ -132,7 +132,7 @@ void OrderPreview::rebuildMemory(std::span<const std::uint32_t> positions, std::
         liveChunks += op == Op::F ? 1 : makesWeightGrad(op) ? -1 : 0;
         mostChunks = std::max(mostChunks, liveChunks);
     }
-    device.peakActivations = static_cast<double>(mostChunks) / m_present.program.chunks;
+    device.peakActivations = static_cast<double>(mostChunks) / m_present.program.chunks();
     m_result.timeline.memory[index] = memoryCurve(m_result.program, m_result.timeline, m_device);
 }
 

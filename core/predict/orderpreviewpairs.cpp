@@ -42,7 +42,7 @@ void OrderPreview::breakPair(TaskId first)
     const Program& program = m_present.program;
     for (const TaskId task : {first, second}) {
         const Task& block = program.tasks[task];
-        m_nodes[task].duration = m_design.costs.duration(block.op, block.stage, block.microbatch);
+        m_evaluator.node(task).duration = m_design.costs.duration(block.op, block.stage, block.microbatch);
     }
     // The second waits for the first's start; the first waits, behind its own inputs, for all of the second's.
     Extras& extras = m_result.program.extraDependencies;
@@ -66,7 +66,7 @@ void OrderPreview::joinPairs()
     const Program& program = m_present.program;
     for (const TaskId first : m_broken) {
         for (const TaskId task : {first, m_partner[first]}) {
-            m_nodes[task].duration = m_present.timeline.end[task] - m_present.timeline.start[task];
+            m_evaluator.node(task).duration = m_present.timeline.end[task] - m_present.timeline.start[task];
             const auto [begin, end] = rangeOf(program.extraDependencies, task);
             std::copy(begin, end,
                       m_result.program.extraDependencies.begin() + (begin - program.extraDependencies.begin()));

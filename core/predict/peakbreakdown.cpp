@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Replays one device's instruction list up to the instruction at its peak, keeping the set of live buffers.
+// O(instructions + buffers of the device).
 #include "core/predict/peakbreakdown.h"
 
 #include "core/program/overlaps.h"

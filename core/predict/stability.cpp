@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Schur-Cohn test of the characteristic polynomial, and bisection over the learning rate. O(s^2) per test for a
+// gradient delay of s updates.
 #include "core/predict/stability.h"
 
 #include <cmath>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Beam search over edits: single moves near the block, into idle time, along the critical path and around the memory
+// peak; then one or more further moves from the best few. Every edit is predicted. O(evaluations x blocks).
 #include "core/predict/suggestions.h"
 
 #include "core/schedule/edits.h"

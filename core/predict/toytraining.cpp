@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Executes a Program's tasks in global order on scalars: forward multiplies by the weight version that the task
+// reads, backward applies the chain rule, an update applies the optimizer. O(tasks).
 #include "core/predict/toytraining.h"
 
 #include <algorithm>
@@ -78,9 +80,9 @@ class Trainer {
 public:
     Trainer(const Program& program, Optimizer rule, const ToyOptimizer& optimizer, const ToyModel& model)
         : m_program(program), m_model(model), m_microbatches(static_cast<std::size_t>(program.microbatches)),
-          m_gradient(static_cast<std::size_t>(program.stages))
+          m_gradient(static_cast<std::size_t>(program.stages()))
     {
-        for (int stage = 0; stage < program.stages; ++stage)
+        for (int stage = 0; stage < program.stages(); ++stage)
             m_stages.emplace_back(rule, optimizer, static_cast<Real>(model.start));
         for (auto* table : {&m_value, &m_saved, &m_slope})
             table->assign(m_stages.size() * m_microbatches, 0);

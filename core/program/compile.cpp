@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The compiler's passes in order: check the costs, build the order graph, plan the weight versions, simulate the
+// device lists to get start times, infer the transfers, apply stated transfer orders, project onto devices. O(blocks).
+// Source: JaxPP, arXiv 2412.14374, section 4. Long schedules first try the shortcut of repeat.h.
 #include "core/program/compile.h"
 
 #include "core/program/liveness.h"
@@ -8,6 +11,7 @@
 #include "core/program/weightversions.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
+#include "core/schedule/validate.h"
 
 #include <fmt/format.h>
 
@@ -58,7 +62,7 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
     return diagnostics;
 }
 
-/// What updates amid a step cannot have.
+/// Refuses what a schedule with U blocks cannot be combined with.
 void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
 {
     if (!dataflow.shared.empty())
@@ -72,7 +76,7 @@ void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
                     "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
-/// Without loop commuting the root's W waits for the other owner's contribution of the same microbatch.
+/// Without loop commuting the W of the root stage waits for the other owner's gradient of the same microbatch.
 void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int microbatches)
 {
     const auto last = [&](int stage, int m) {
@@ -108,7 +112,7 @@ std::vector<Nanoseconds> earliestStarts(const Schedule& schedule, const OrderGra
 }
 
 /// Transfer time of the chain value that arrives at each stage: activations from the stage before,
-/// gradients from the stage after; 0 on the same device. As for a usual microbatch: it only decides the order.
+/// gradients from the stage after; 0 on the same device. For an average microbatch: it only decides the order.
 class ArrivalDelays {
 public:
     ArrivalDelays(const Schedule& schedule, const Costs& costs)
@@ -140,7 +144,7 @@ private:
     std::vector<Nanoseconds> m_activation, m_gradient; ///< per replica and stage
 };
 
-/// Compiles block by block.
+/// One compilation of a whole schedule, without the shortcut for steady states.
 class Compilation {
 public:
     /// Finds the order and the start times. Keeps references to all.
@@ -149,7 +153,7 @@ public:
           m_graph(schedule, dataflow.skips, options.allowMissing, m_diagnostics)
     {
         if (hasErrors(m_diagnostics))
-            throw Error(options.allowMissing ? std::move(m_diagnostics) : validate(schedule, dataflow.skips));
+            throw Error(options.allowMissing ? std::move(m_diagnostics) : worstFirst(std::move(m_diagnostics)));
         m_diagnostics = checkCosts(schedule, costs, dataflow);
         if (hasErrors(m_diagnostics))
             throw Error(std::move(m_diagnostics));
@@ -170,8 +174,8 @@ public:
     const OrderGraph& graph() const { return m_graph; }
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
-    /// Blocks that take no time keep the order in which they ran, which need not repeat itself, and versions of weights
-    /// are counted through the step.
+    /// Not with blocks that take no time, whose order is that of the simulation and need not repeat, nor with weight
+    /// versions, which are numbered through the step.
     bool mayRepeat() const
     {
         return !m_weights.versioned()
@@ -182,17 +186,8 @@ public:
     Program program() const
     {
         Program program;
-        program.stages = m_schedule.stages();
-        program.chunks = m_schedule.chunks();
-        program.microbatches = m_schedule.microbatches;
-        program.replicas = m_schedule.replicas();
-        program.sequencePieces = m_schedule.sequencePieces;
+        program.shape() = m_schedule;
         program.blockingTransfers = m_costs.blockingTransfers;
-        program.deviceOfStage = m_schedule.deviceOfStage;
-        program.replicaPlacements = m_schedule.replicaPlacements;
-        program.dataParallelDevices = m_schedule.dataParallelDevices;
-        program.shardedStates = m_schedule.shardedStates;
-        program.weightPolicy = m_schedule.weights;
         inferTransfers(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
         applyTransferOrder(program, m_schedule.transferOrder, m_costs);
         projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends),
@@ -236,14 +231,14 @@ private:
     OrderRun m_run;
 };
 
-/// How long a shortened schedule should be at least, in repetitions: until all devices have fallen into step, and then
-/// as long as anything is needed. What stages keep of a microbatch is needed until its backward.
+/// The least number of repetitions for the shortened schedule: enough for all devices to reach the steady state, and
+/// then for the lifetime of any buffer; activations live until their microbatch's backward.
 int usefulRepetitions(int inFlight, bool keepsActivations)
 {
     return keepsActivations ? inFlight * 3 / 2 + 6 : inFlight + 3;
 }
 
-/// From a shorter schedule, where this one repeats itself and so do its start times.
+/// The Program copied from that of a shortened schedule (repeat.h), where order and start times repeat.
 std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
                                          const CompileOptions& options)
 {
@@ -275,10 +270,10 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
                 if (std::optional<Program> program =
                         repeatSteadyState(compilation.program(), shortened, compilation.start()))
                     return program;
-            repetitions *= 2; // uneven stages take longer to fall into step
+            repetitions *= 2; // uneven stages take longer to reach the steady state
         }
     } catch (const Error&) {
-        // The places that it names are not those of the whole schedule.
+        // Its positions are those of the shortened schedule: compile the whole one for the right ones.
     }
     return std::nullopt;
 }

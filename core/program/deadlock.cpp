@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Deadlock check: Kahn's topological sort of the tasks under the order in which devices issue them and channels carry
+// them. Tasks that the sort does not reach contain a cycle; breadth-first search finds a short one to report.
+// O(tasks + instructions), and O(cycle x tasks) more for the report.
 #include "core/program/deadlock.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sorts blocks by start time: a radix sort, least significant digit first, over starts divided by their common unit,
+// so that few digits are needed. O(blocks x digits), one digit for starts below 2^13 units.
 #include "core/program/globalorder.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Expresses an overlapped pair by dependencies alone: the first block also waits for the inputs of the second, and
+// the second waits for the first to start. O(dependencies log dependencies). Such pairs are DualPipe's
+// (DeepSeek-V3, arXiv 2412.19437).
 #include "core/program/overlaps.h"
 
 #include <algorithm>

@@ -13,8 +13,7 @@
 #pragma once
 
 #include "core/base/units.h"
-#include "core/schedule/block.h"
-#include "core/schedule/weightpolicy.h"
+#include "core/schedule/pipelineshape.h"
 
 #include <cstdint>
 #include <span>
@@ -143,7 +142,7 @@ struct MemorySample {
     bool operator==(const MemorySample&) const = default;
 };
 
-class Program {
+class Program : public PipelineShape {
 public:
     std::vector<Task> tasks; ///< the global sequence; index = TaskId; also a topological order
 
@@ -204,22 +203,9 @@ public:
 
     /// Per task, when the schedule has U blocks; else empty, and every stage is updated once, at the end.
     std::vector<WeightUse> weights;
-    std::vector<std::vector<int>>
-        dataParallelDevices; ///< as in the Schedule: the devices of a stage, when there are several
-    WeightPolicy weightPolicy;
-
     bool versioned() const { return !weights.empty(); }
 
-    int stages = 0;
-    int chunks = 1; ///< v: stages per device that make one activation unit
-    int microbatches = 0;
-    int replicas = 1;
-    int sequencePieces = 1;         ///< consecutive microbatch numbers that are one sequence
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
-    bool shardedStates =
-        false; ///< as in the Schedule: of a stage's devices only the one that updates it keeps its weights
-    std::vector<int> deviceOfStage;                  ///< of replica 0
-    std::vector<std::vector<int>> replicaPlacements; ///< of replica 1, …, as in the Schedule
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them
     std::int64_t transferCount() const;

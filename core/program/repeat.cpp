@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Compares the last two repetitions of the shortened Program task by task, buffer by buffer and instruction by
+// instruction, back to the oldest task that is still referred to. If they are equal but for the shift by one
+// repetition, inserts shifted copies of the last one. The induction is in the header.
+// O(tasks of the shortened Program) to compare, O(tasks of the result) to copy.
 #include "core/program/repeat.h"
 
 #include "core/base/parallelfor.h"
@@ -14,12 +18,12 @@ static_assert(passCount == 4, "what is kept for each pass is said here");
 
 namespace {
 
-/// Where something that repeats itself ends in the shortened program, and how long one repetition is.
+/// In one list of the shortened Program: the end of the last repetition, and the length of a repetition.
 struct Cut {
     std::size_t end = 0, length = 0;
 };
 
-/// How far one repetition is on from the one before.
+/// The difference between the numbers of one repetition and those of the one before.
 struct Step {
     std::uint32_t tasks = 0, buffers = 0, operands = 0;
     std::int32_t microbatches = 0;
@@ -42,7 +46,7 @@ public:
 
     bool found() const { return m_found; }
 
-    /// `whole`: the program that was looked at; becomes the one with all repetitions.
+    /// `whole`: a copy of the shortened Program; receives the repetitions that were left out.
     void repeatIn(Program& whole) const
     {
         const Cut tasks{m_cut, m_step.tasks};
@@ -77,7 +81,7 @@ public:
     }
 
 private:
-    /// What is before the cut, the last repetition before it as often as some were left out, and what follows.
+    /// Inserts copies of the last repetition, as many as were left out, and renumbers what follows.
     template<typename T, typename Move>
     void extend(std::vector<T>& list, Cut cut, Move move) const
     {
@@ -109,7 +113,7 @@ private:
         return task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
     }
 
-    // The same so many repetitions later.
+    // The same item in a repetition so many later.
     Task moved(Task task, std::uint32_t times) const
     {
         if (isOfAMicrobatch(task))
@@ -137,7 +141,7 @@ private:
         return {later(pair.first, times), later(pair.second, times)};
     }
 
-    /// Are buffers numbered in the order in which tasks define them? Notes where each task's begin.
+    /// Are buffers numbered in the order in which tasks define them? Fills m_bufferBegin.
     bool buffersInOrder()
     {
         BufferId next = m_persistent;
@@ -152,7 +156,8 @@ private:
         return next == m_program.buffers.size();
     }
 
-    /// One repetition before the first device ends its repeating part, that the cut lies within that of each.
+    /// Cuts one repetition before the first device leaves its repeating part, and checks that all devices are in
+    /// theirs at that point.
     bool findCut(const std::vector<Nanoseconds>& start)
     {
         const std::size_t devices = m_shortened.steady.parts.size();
@@ -195,7 +200,7 @@ private:
         return true;
     }
 
-    /// Of a list that is sorted by tasks.
+    /// For a list that is sorted by tasks.
     template<typename T>
     Cut cutOf(const std::vector<T>& list) const
     {
@@ -212,7 +217,7 @@ private:
     static TaskId taskOf(const Program::ExtraDependency& extra) { return extra.task; }
     static TaskId taskOf(const Program::Overlap& pair) { return pair.first; }
 
-    /// The device's instructions up to the last one of a task before this one; what is freed behind it is not counted.
+    /// The number of a device's instructions up to the last one of a task before `task`, without the frees after it.
     static std::size_t issuedBefore(const Program::Device& device, TaskId task)
     {
         std::size_t issued = 0;
@@ -225,7 +230,7 @@ private:
         return issued;
     }
 
-    /// The first task that the last repetition or anything behind it refers to.
+    /// The oldest task that the last repetition, or anything after it, refers to.
     void findOldest()
     {
         TaskId task = m_cut - m_step.tasks;
@@ -249,11 +254,11 @@ private:
             }
         }
         const auto of =
-            std::upper_bound(m_bufferBegin.begin(), m_bufferBegin.end(), buffer); // behind the task that defines it
+            std::upper_bound(m_bufferBegin.begin(), m_bufferBegin.end(), buffer); // one past the task that defines it
         m_oldest = std::min(task, static_cast<TaskId>(of - m_bufferBegin.begin() - 1));
     }
 
-    /// Whatever is numbered since the oldest: is it one repetition on from what was numbered one repetition before?
+    /// From the oldest task on: is every task and buffer the shifted copy of the one a repetition earlier?
     bool numbersRepeat() const
     {
         if (m_cut < 2 * m_step.tasks)
@@ -272,7 +277,7 @@ private:
         return true;
     }
 
-    /// Does the last repetition the same with them as the one before it?
+    /// Are the last repetition's dependencies, operands and instructions those of the one before it, shifted?
     bool lastRepeats() const
     {
         for (TaskId t = m_cut - m_step.tasks; t < m_cut; ++t) {
@@ -292,8 +297,8 @@ private:
         return repeats && asManyGoAsCome();
     }
 
-    /// Of each device's buffers, in the last repetition; else there are more and more of them, as of sent ones until a
-    /// send has to be waited for.
+    /// Does each device free as many buffers as it defines in the last repetition? Otherwise they accumulate, for
+    /// example sent ones until the limit of outstanding sends is reached.
     bool asManyGoAsCome() const
     {
         std::vector<std::ptrdiff_t> more(m_program.devices.size(), 0);
@@ -330,8 +335,8 @@ private:
     const Program& m_program;
     const ShortenedSchedule& m_shortened;
     Step m_step;
-    BufferId m_persistent = 0;           ///< how many there are
-    std::vector<BufferId> m_bufferBegin; ///< per task: its first, or the next one's
+    BufferId m_persistent = 0;           ///< how many persistent buffers there are
+    std::vector<BufferId> m_bufferBegin; ///< per task: its first buffer, or that of the next task
     std::vector<Nanoseconds> m_start;    ///< per task, of those that are blocks
     Nanoseconds m_duration = 0;          ///< of one repetition
     TaskId m_cut = none, m_oldest = none;
@@ -340,7 +345,7 @@ private:
     bool m_found = false;
 };
 
-/// The earliest start of a block that one needs which starts at `from` or later.
+/// The earliest start of any block that is an input of a block that starts at `from` or later.
 Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>& start, Nanoseconds from,
                          bool keepsActivations)
 {
@@ -360,14 +365,13 @@ Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>
     return oldest;
 }
 
-/// Do all blocks start one repetition after those of the repetition before, from one repetition after the oldest that
-/// the last repetition or anything behind it needs?
+/// Does every block start one repetition's duration after the corresponding block of the repetition before? Checked
+/// from one repetition after the oldest block that the last repetition or anything after it needs.
 bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start,
                   bool keepsActivations)
 {
-    Nanoseconds cut =
-        std::numeric_limits<Nanoseconds>::max(); // one repetition before the first device comes to the end
-    Nanoseconds duration = 0;                    // of a repetition
+    Nanoseconds cut = std::numeric_limits<Nanoseconds>::max(); // one repetition before the first device's part ends
+    Nanoseconds duration = 0;                                  // of a repetition
     for (std::size_t d = 0; d < steady.parts.size(); ++d) {
         const SteadyState::Part& part = steady.parts[d];
         if (part.end < 2 * part.period)
@@ -389,7 +393,7 @@ bool startsRepeat(const OrderGraph& graph, const SteadyState& steady, const std:
         }
         return true;
     };
-    if (duration <= 0 || !repeatSince(cut - duration)) // mostly: saves looking for the oldest
+    if (duration <= 0 || !repeatSince(cut - duration)) // the usual case, without searching for the oldest
         return false;
     return repeatSince(duration
                        + std::min(oldestNeeded(graph, start, cut - duration, keepsActivations), cut - 2 * duration));

@@ -23,8 +23,8 @@ public:
 protected:
     void addPersistentBuffers()
     {
-        for (std::int32_t r = 0; r < m_program.replicas; ++r)
-            for (std::int32_t s = 0; s < m_program.stages; ++s) {
+        for (std::int32_t r = 0; r < m_program.replicas(); ++r)
+            for (std::int32_t s = 0; s < m_program.stages(); ++s) {
                 const StageCosts& costs = m_costs.stages[s];
                 const int device = deviceOf(s, r);
                 const auto add = [&](BufferKind kind, Bytes bytes) {

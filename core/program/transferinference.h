@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// First half of compile: the global task sequence. Walks the blocks in global order, gives each the
-// buffers it reads and writes, and puts a transfer behind every value that another device needs: one per
-// (value, device), values of one block for one device grouped, held until the next later start time and
-// then in the order of their first consumers (JaxPP's rule).
+// Transfer inference, the first half of compile: transfers follow from the data. Walks the blocks in global
+// order, gives each the buffers it reads and writes, and inserts a transfer for every value that another device
+// needs: one per value and receiving device; values of one block for one device share a transfer. A transfer is
+// placed before the next later start time; those placed together go in the order of their first consumers
+// (JaxPP's rule, arXiv 2412.14374).
 #pragma once
 
 #include "core/program/compile.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Stated transfer orders: builds the dependency edges of the Program, adds the stated pairs, and writes the tasks out
+// anew in a depth-first topological order that keeps the present order wherever it can. A cycle is reported by the
+// deadlock check. O(tasks + edges).
 #include "core/program/transferorder.h"
 
 #include "core/program/compile.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Counts copies of weights by walking each device's instruction list, and staleness by reading every task's
+// WeightUse. O(tasks + instructions log versions).
 #include "core/program/weightreport.h"
 
 #include <algorithm>
@@ -94,8 +96,8 @@ std::vector<StageWeights> weightReport(const Program& program)
     std::vector<StageWeights> report;
     if (!program.versioned())
         return report;
-    report.resize(static_cast<std::size_t>(program.stages));
-    for (int stage = 0; stage < program.stages; ++stage) {
+    report.resize(static_cast<std::size_t>(program.stages()));
+    for (int stage = 0; stage < program.stages(); ++stage) {
         report[stage].stage = stage;
         report[stage].versions = report[stage].copies = 1;
     }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Buffers and tasks of weight versions, as planned in core/schedule/weightplan: weight stashing (PipeDream, arXiv
+// 1806.03377), prediction (SpecTrain, arXiv 1809.02839) and the hand-over between data parallel workers (CDP, arXiv
+// 2403.08837). A version is copied only when a later block reads it. O(log (stages x devices)) per block.
 #include "core/program/weightversions.h"
 
 #include <algorithm>

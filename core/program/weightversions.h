@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The part of building a task sequence that is about weights: which buffer a block reads its version from, what
-// an update sets aside because a later block still wants it, and what goes from device to device where several
-// work on a stage. A stage's newest weights are its persistent Parameters; an older version is copied out by the
-// update that replaces it, and only when somebody will read it, so liveness of these buffers is the memory of a
-// weight policy. Sharded states are copied out for their way from block to block instead (core/schedule/weighthops.h).
-// O(1) per block.
+// The part of transfer inference for weights: which buffer a block reads its weight version from, which versions an
+// update copies because later blocks read them, and what is sent between devices that work on the same stage. A
+// stage's newest weights are its persistent Parameters; an older version is copied by the update that replaces it, and
+// only if a later block reads it, so that liveness gives the memory that a weight policy takes. With sharded states,
+// copies are passed from block to block instead (core/schedule/weighthops.h).
 #pragma once
 
 #include "core/program/pendingtransfers.h"
@@ -25,7 +24,7 @@ public:
     WeightTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph,
                 const WeightPlan& plan);
 
-    /// A value for another device, and where its arrival is to be noted.
+    /// A value for another device, and the Arrival to be filled in when its transfer is written out.
     struct Outgoing {
         TaskId producer;
         int device;
@@ -34,23 +33,23 @@ public:
         Arrival* arrival;
     };
 
-    /// Sharded states: before a block begins, lets the weights of the next one on its device come, that they are there
-    /// in time and not earlier; the first ones of a stage are copied by its keeper. Fills `outgoing`.
+    /// Sharded states: before a block begins, sends the weights for the next block on its device, so that they arrive
+    /// in time and no earlier. The device that keeps a stage makes the first copies. Fills `outgoing`.
     void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, std::vector<Outgoing>& outgoing);
-    /// Before the task of a block begins: puts newer weights in place on its device when it wants them. `last` is
-    /// the device's last task and becomes the new one.
+    /// Before the task of a block begins: a PutInPlace task when it reads weights newer than those in its device's
+    /// Parameters. `last` is the device's last task and becomes the new one.
     void prepare(BlockIndex block, TaskId& last);
     void read(TaskId task, BlockIndex block); ///< among the reads of its task
     /// Among the writes of its task; fills `outgoing`.
     void write(TaskId task, BlockIndex block, std::vector<Outgoing>& outgoing);
-    /// The tail of the step, when everything is sent: the devices that do not have the last version yet take it.
+    /// At the end of the step, after all transfers: PutInPlace on devices that do not have the last version yet.
     void finish(std::vector<TaskId>& lastOnDevice);
 
 private:
-    struct Copy {                                   ///< of a stage on a device
+    struct Copy {                                   ///< the weights of a stage on a device
         std::int32_t resident = 0;                  ///< version in its Parameters
         std::map<std::int32_t, std::int32_t> reads; ///< per version, how many tasks will still read it here
-        std::map<std::int32_t, BufferId> older;     ///< set aside
+        std::map<std::int32_t, BufferId> older;     ///< copies of older versions
     };
     struct Flow { ///< partial sums into one block
         BlockIndex from;

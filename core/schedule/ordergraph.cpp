@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Builds the graph through a table from (pass, stage, microbatch) to block, which also shows blocks that are missing
+// or placed twice; then checks the order on each device and links inputs. A deadlock is reported by following
+// what each stopped device waits for until a device comes up again. O(blocks).
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
@@ -131,7 +134,9 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     m_table.assign(std::size_t{passCount} * static_cast<std::size_t>(m_stages)
                        * static_cast<std::size_t>(m_microbatches),
                    noBlock);
-    const int stages = m_stages, microbatches = m_microbatches; // not read anew behind every entry of the table
+    const int stages = m_stages,
+              microbatches =
+                  m_microbatches; // local, since the compiler must assume that writes to the table change members
 
     for (int device = 0; device < schedule.devices(); ++device) {
         firstOfDevice.push_back(static_cast<BlockIndex>(blocks.size()));
@@ -141,7 +146,7 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
         for (std::size_t position = 0; position < order.size(); ++position) {
             const Block& block = order[position];
             const auto here = [&] { return place(device, position, block); };
-            const auto index = firstOfDevice.back() + static_cast<BlockIndex>(position); // of a faulty block too
+            const auto index = firstOfDevice.back() + static_cast<BlockIndex>(position); // blocks at fault count too
             if (block.stage < 0 || block.stage >= stages) {
                 addError(diagnostics, here(), fmt::format("unknown stage {}", block.stage),
                          fmt::format("stages are numbered 0 to {}", m_stages - 1));
@@ -182,7 +187,7 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
     const auto [forwards, fulls, inputs, weights] = m_placed;
     const std::size_t cells = static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches);
     if (forwards == cells && (fulls == cells || (inputs == cells && weights == cells)))
-        return; // none is there twice: nothing is missing
+        return; // as many as wanted and none twice: nothing is missing
     const auto missing = [&](Op op, int stage, int microbatch) {
         const Block block = schedule.block(op, stage, microbatch);
         addError(diagnostics, fmt::format("device {}", schedule.deviceOf(block)),
@@ -239,8 +244,8 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
     }
 }
 
-/// Attention looks back: a piece's forward reads the keys and values of the pieces before it, and its
-/// backward adds to their gradients.
+/// A piece's forward reads the keys and values of the pieces before it (causal attention), and its backward adds to
+/// their gradients.
 void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnostics) const
 {
     if (schedule.sequencePieces == 1)
@@ -368,7 +373,7 @@ Diagnostics describeCycle(const OrderGraph& graph, const std::vector<BlockIndex>
         return place(graph.deviceOfBlock[block], block - graph.firstOfDevice[deviceOf(block)], graph.blocks[block]);
     };
 
-    // Every stopped device waits for a block of a stopped device, so following the waits must come round.
+    // Every stopped device waits for a block of a stopped device, so following the waits ends in a cycle.
     std::size_t device = 0;
     while (nextOfDevice[device] >= graph.firstOfDevice[device + 1])
         ++device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The blocks of a schedule as a graph: one flat array, device after device, with the blocks that each one
-// takes data from. Validation and compilation both start here, so they cannot disagree about what a
-// block depends on. Building and walking it are O(blocks).
+// The blocks of a schedule as a dependency graph: one flat array of blocks, device after device, and for each block
+// those whose values it reads. Validation and compilation both start here, so they cannot disagree about what a
+// block depends on. Building and traversing it are O(blocks).
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -45,7 +45,7 @@ public:
         std::uint32_t index = 0; ///< of the skip connection, or of the shared parameter
         Kind kind = Kind::Skip;
 
-        /// Values that the tasks of weights move (program/weightversions.h), not those of the data flow.
+        /// Weights or their gradients (see program/weightversions.h), as opposed to activations and their gradients.
         bool isOfWeights() const
         {
             switch (kind) {
@@ -58,10 +58,10 @@ public:
         }
     };
     std::vector<SkipInput> skipInputs; ///< sorted by block
-    /// Per block: it runs together with the one behind it. Empty when no blocks overlap.
+    /// Per block: it overlaps with the next one of its device. Empty when no blocks overlap.
     std::vector<std::uint8_t> overlapsNext;
 
-    /// How many blocks the device dispatches as one when it comes to this one: 1, or 2 for an overlapped pair.
+    /// How many blocks start together with this one, itself included: 1, or 2 for an overlapped pair.
     BlockIndex unitSize(BlockIndex block) const { return overlapsNext.empty() ? 1 : 1 + overlapsNext[block]; }
 
     /// Has the order U blocks?
@@ -82,7 +82,7 @@ public:
     }
 
 private:
-    /// Saves the look where no stage has one.
+    /// Reads the table only where the schedule has full backwards at all.
     BlockIndex fullBackward(int stage, int microbatch) const
     {
         return m_placed[pipewright::indexOf(Op::B)] == 0 ? noBlock : indexOf(Op::B, stage, microbatch);
@@ -104,22 +104,22 @@ private:
     std::vector<BlockIndex> m_table;               ///< [pass][stage][microbatch]
 };
 
-/// Runs the lists of all devices against each other, each block as soon as its device and its inputs allow.
+/// A simulation of all devices, each running its list in order, each block as soon as its inputs have arrived.
 struct OrderRun {
-    std::vector<BlockIndex> sequence;    ///< a topological order; shorter than blocks when the lists block each other
+    std::vector<BlockIndex> sequence;    ///< a topological order; shorter than blocks when there is a deadlock
     std::vector<Nanoseconds> start, end; ///< per block; one that never ran has the end -1
-    Diagnostics stuck;                   ///< the cycle, block by block, when they do
+    Diagnostics stuck;                   ///< the cycle of a deadlock, block by block
 
     bool ran(BlockIndex block) const { return end[block] >= 0; }
 };
 
-/// `duration(block index)` and `delay(input index, block index)` give nanoseconds; inlined by the template
-/// below. An overlapped pair starts when both blocks may, and takes `duration` of its first. Pins hold. O(blocks).
+/// `duration(block)` and `delay(input, block)`, both by index, give nanoseconds. An overlapped pair starts when both
+/// blocks can, and takes `duration` of its first. `earliestStart` (pins) may be empty. O(blocks).
 template<typename Duration, typename Delay>
 OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration,
                   Delay delay);
 
-/// The same without times: is there an order at all?
+/// The same with all times 0: only the order counts, and whether there is one.
 OrderRun runOrder(const OrderGraph& graph);
 
 /// Names the cycle in which devices stopped at `nextOfDevice` (flat indices) wait for each other.
@@ -144,7 +144,7 @@ OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earli
     for (std::size_t d = devices; d-- > 0;)
         runnable.push_back(static_cast<std::int32_t>(d));
 
-    // The first input of block b that has not run, if any; else `start` is put off until all have arrived.
+    // The first input of block b that has not run, if any; else `start` is raised until all have arrived.
     const auto waitForInputs = [&](BlockIndex b, Nanoseconds& start) {
         const BlockIndex chain = graph.chainInput[b];
         if (chain != noBlock) {

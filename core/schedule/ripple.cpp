@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Shifts the dependent blocks of a microbatch together with one that is moved. If the result cannot run, the shift of
+// the others is shortened place by place until it can. O(places x blocks).
 #include "core/schedule/ripple.h"
 
 #include "core/schedule/ordergraph.h"

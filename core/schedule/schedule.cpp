@@ -2,7 +2,6 @@
 #include "core/schedule/schedule.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace pipewright {
 
@@ -12,15 +11,6 @@ std::int64_t Schedule::blocks() const
     for (const auto& blocksOfDevice : order)
         count += static_cast<std::int64_t>(blocksOfDevice.size());
     return count;
-}
-
-int Schedule::chunks() const
-{
-    std::unordered_map<int, int> stagesOfDevice;
-    int most = 1;
-    for (const int device : deviceOfStage)
-        most = std::max(most, ++stagesOfDevice[device]);
-    return most;
 }
 
 std::vector<Block> unplacedBlocks(const Schedule& schedule)

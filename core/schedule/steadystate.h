@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Most of a long schedule repeats itself: between its first and its last microbatches every device does the same
-// again and again, some microbatches further on. What is derived from such a schedule can be derived from one with
-// fewer repetitions and then be copied, once it has shown that it repeats itself too: here the order alone decides.
+// The steady state of a long schedule: between warm-up and cool-down every device repeats a sequence of blocks, each
+// time for later microbatches. Finds the period from the order alone and makes a schedule with fewer repetitions; what
+// is derived from that one can be copied for the others, once it has been checked to repeat as well (program/repeat.h).
 #pragma once
 
 #include "core/schedule/schedule.h"
@@ -13,22 +13,22 @@
 namespace pipewright {
 
 struct SteadyState {
-    /// The blocks begin to end - 1 of a device's order repeat themselves.
+    /// The part [begin, end) of a device's order that repeats.
     struct Part {
         std::size_t begin = 0, end = 0;
         std::size_t period = 0; ///< blocks of one repetition
     };
     std::vector<Part> parts; ///< per device
-    int microbatches = 0;    ///< by which a repetition is further on than the one before
-    int repetitions = 0;     ///< that all devices have
-    int inFlight = 0;        ///< repetitions from the oldest to the newest microbatch that a device works on at a time
+    int microbatches = 0;    ///< per repetition
+    int repetitions = 0;     ///< on every device at least
+    int inFlight = 0;        ///< from the oldest to the newest microbatch of one period, in repetitions
 };
 
-/// Nothing for a schedule that is short or does not repeat itself. One with replicas, updates amid the step, pins or
-/// stated transfers is taken for one that does not. O(blocks).
+/// Nothing for a schedule that is short or does not repeat, nor for one with replicas, data parallel workers, update
+/// blocks, pins or stated transfers. O(blocks).
 std::optional<SteadyState> findSteadyState(const Schedule& schedule);
 
-/// The same with so many repetitions counted as one.
+/// The same steady state with `repetitions` of its repetitions counted as one.
 SteadyState takenTogether(SteadyState steady, int repetitions);
 
 struct ShortenedSchedule {

@@ -31,6 +31,18 @@ void checkPins(const Schedule& schedule, const OrderGraph& graph, Diagnostics& d
 
 } // namespace
 
+Diagnostics worstFirst(Diagnostics diagnostics)
+{
+    std::stable_sort(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& a, const Diagnostic& b) { return a.severity > b.severity; });
+    if (diagnostics.size() > shownAtMost) {
+        const std::size_t more = diagnostics.size() - shownAtMost;
+        diagnostics.resize(shownAtMost);
+        diagnostics.push_back({Severity::Note, {}, fmt::format("{} more like these", more), {}});
+    }
+    return diagnostics;
+}
+
 Diagnostics validate(const Schedule& schedule, std::span<const SkipConnection> skips)
 {
     Diagnostics diagnostics;
@@ -45,14 +57,7 @@ Diagnostics validate(const Schedule& schedule, std::span<const SkipConnection> s
         const Diagnostics stuck = runOrder(graph).stuck;
         diagnostics.insert(diagnostics.end(), stuck.begin(), stuck.end());
     }
-    std::stable_sort(diagnostics.begin(), diagnostics.end(),
-                     [](const Diagnostic& a, const Diagnostic& b) { return a.severity > b.severity; });
-    if (diagnostics.size() > shownAtMost) {
-        const std::size_t more = diagnostics.size() - shownAtMost;
-        diagnostics.resize(shownAtMost);
-        diagnostics.push_back({Severity::Note, {}, fmt::format("{} more like these", more), {}});
-    }
-    return diagnostics;
+    return worstFirst(std::move(diagnostics));
 }
 
 } // namespace pipewright

@@ -20,8 +20,10 @@ struct SkipConnection {
     bool operator==(const SkipConnection&) const = default;
 };
 
-/// At most 32 diagnostics are returned, worst first in reading order, and a note says how many more.
-/// O(blocks).
+/// At most 32 diagnostics, errors first and otherwise in the order given, and a note that says how many more.
+Diagnostics worstFirst(Diagnostics diagnostics);
+
+/// Everything that is wrong, as worstFirst() puts it. O(blocks).
 Diagnostics validate(const Schedule& schedule, std::span<const SkipConnection> skips = {});
 
 } // namespace pipewright

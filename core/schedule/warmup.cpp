@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Changes a warm-up by shifting all later forwards against the groups between two backwards. O(blocks of the device).
 #include "core/schedule/warmup.h"
 
 #include <algorithm>

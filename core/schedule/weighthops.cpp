@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Sorts the readers of every weight version by their time in the cyclic timetable and links neighbours. The timetable
+// is that of Cyclic Data Parallelism, arXiv 2403.08837. O(blocks log blocks).
 #include "core/schedule/weighthops.h"
 
 #include <algorithm>
@@ -16,11 +18,11 @@ WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Sc
         if (const Block& block = graph.blocks[i]; block.op == Op::F || block.op == Op::B)
             readers[{block.stage, plan.reads[i].version}].emplace_back(
                 cyclicTime(block.op, schedule.stages(), block.stage, block.microbatch), i);
-    for (auto& [version, dataParallelDevices] : readers) {
-        std::sort(dataParallelDevices.begin(), dataParallelDevices.end());
-        m_first[version] = dataParallelDevices.front().second;
-        for (std::size_t k = 1; k < dataParallelDevices.size(); ++k)
-            m_after[dataParallelDevices[k - 1].second] = dataParallelDevices[k].second;
+    for (auto& [version, byTime] : readers) {
+        std::sort(byTime.begin(), byTime.end());
+        m_first[version] = byTime.front().second;
+        for (std::size_t k = 1; k < byTime.size(); ++k)
+            m_after[byTime[k - 1].second] = byTime[k].second;
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Cyclic Data Parallelism with sharded states: of each stage only the device that updates it keeps weights. A copy of
-// every version sets out from there and hops from block to block, in the order of the cyclic timetable, which has
-// one worker at a stage per time step; so a device holds the weights that it works with and those about to be. Two
-// versions may be under way at once, each on its own. O(blocks log blocks).
+// Cyclic Data Parallelism with sharded states: only the device that updates a stage keeps its weights. A copy of every
+// version starts there and is passed from block to block in the order of the cyclic timetable, in which one worker is
+// at a stage per time step. A device thus holds the weights in use and those of its next block. Copies of two versions
+// may be in flight at once. O(blocks log blocks).
 #pragma once
 
 #include "core/schedule/weightplan.h"
@@ -13,18 +13,18 @@
 
 namespace pipewright {
 
-/// Who hands weights to whom; empty unless the schedule's states are sharded.
+/// From which block each reader receives its weights; empty unless the schedule's states are sharded.
 class WeightHops {
 public:
     WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);
 
     /// The block that reads a version first; noBlock: none does.
     BlockIndex first(int stage, int version) const { return lookUp(m_first, std::pair{stage, version}); }
-    /// The block to which this one hands what it has read; noBlock: there its way ends.
+    /// The block that receives the weights from this one; noBlock: none does.
     BlockIndex after(BlockIndex reader) const { return lookUp(m_after, reader); }
 
     /// Calls see(reader, from): `from` is the reader before, or the update that made the version; not for the first
-    /// reader of version 0, which is there from the start.
+    /// reader of version 0, which exists from the start.
     template<typename See>
     void eachHop(const WeightPlan& plan, See see) const
     {

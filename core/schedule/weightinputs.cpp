@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Derives both kinds of dependency from the weight plan. Gradient sums: within the microbatches of one update, a chain
+// from worker to worker (Cyclic Data Parallelism, arXiv 2403.08837), or one edge per worker to the update. Weights: the
+// first block of each device that reads a version depends on the update that made it. O(blocks log blocks).
 #include "core/schedule/weightinputs.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// The block that ends a microbatch's gradient; where stages are shared out, backwards are full.
+/// The block that completes a microbatch's gradient. With data parallel workers all backwards are full.
 BlockIndex gradientOf(const OrderGraph& graph, int stage, int microbatch)
 {
     return graph.indexOf(Op::B, stage, microbatch);
@@ -18,7 +21,7 @@ BlockIndex gradientOf(const OrderGraph& graph, int stage, int microbatch)
 
 bool chainsGradients(const Schedule& schedule)
 {
-    return schedule.weights.rule != WeightRule::Synchronous;
+    return schedule.weightPolicy.rule != WeightRule::Synchronous;
 }
 
 } // namespace

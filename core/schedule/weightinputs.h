@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What blocks wait for besides activations and gradients of the chain, where several devices work on a stage: sums of
-// gradients that another device began, and weights that another device updated. O(blocks log blocks).
+// Dependencies that data parallel workers add to the graph: a block may need the gradient sum that another device
+// has accumulated so far, or the weights that another device has updated. O(blocks log blocks).
 #pragma once
 
 #include "core/schedule/weighthops.h"
@@ -10,16 +10,17 @@
 
 namespace pipewright {
 
-/// Who hands a gradient sum to whom, in the order in which a taker adds them up.
+/// A gradient sum that block `from` has accumulated and block `to`, on another device, adds to its own.
 struct PartialSum {
     BlockIndex from, to;
 };
 
-/// Cyclic schedules pass one sum from worker to worker; it is nobody's own where states are sharded. With synchronous
-/// weights all workers end at once: each device hands its own to the update, which adds them up.
+/// All gradient sums that change devices; those for one receiver in the order in which it adds them. A cyclic
+/// schedule passes one sum from worker to worker, through every block where states are sharded. With synchronous
+/// weights every device sends its sum to the update.
 std::vector<PartialSum> partialSums(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);
 
-/// Where several devices work on a stage, adds to the graph who waits for whose gradient sum and for whose update.
+/// Adds both kinds of dependency to the graph, where several devices work on a stage.
 void addWeightInputs(OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);
 
 } // namespace pipewright

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Numbers the updates of each stage in its device's order, assigns every backward to the update that follows it, and
+// asks the schedule's rule (weightrules.h) for the version that each block reads. O(blocks),
+// besides sorting the microbatches of each update.
 #include "core/schedule/weightplan.h"
 
 #include <fmt/format.h>
@@ -31,7 +34,7 @@ public:
         m_batchOf.assign(m_stages * m_microbatches, -1);
         for (std::size_t stage = 0; stage < m_stages; ++stage)
             m_schedule.dataParallelDevices.empty() ? batchByOrder(stage) : batchByNumber(stage);
-        m_rule = makeRule(m_schedule.weights);
+        m_rule = makeRule(m_schedule.weightPolicy);
         if (!hasErrors(m_diagnostics))
             checkRule();
         if (!hasErrors(m_diagnostics))
@@ -138,13 +141,13 @@ private:
 
     void checkRule()
     {
-        const Diagnostics wrong = checkPolicy(m_schedule.weights);
+        const Diagnostics wrong = checkPolicy(m_schedule.weightPolicy);
         m_diagnostics.insert(m_diagnostics.end(), wrong.begin(), wrong.end());
         if (!m_schedule.dataParallelDevices.empty() && !m_rule->namesVersions())
             m_diagnostics.push_back({Severity::Error, "schedule.weights",
                                      fmt::format("{} reads the newest weights where a block stands, and a stage's "
                                                  "microbatches are spread over devices",
-                                                 titleOf(m_schedule.weights.rule)),
+                                                 titleOf(m_schedule.weightPolicy.rule)),
                                      "keep each stage on one device, or use synchronous, cdp-v1 or cdp-v2"});
         for (std::size_t stage = 0; stage < m_stages && !hasErrors(m_diagnostics); ++stage)
             for (std::size_t update = 0; update < m_plan.batches[stage].size(); ++update) {
@@ -226,7 +229,7 @@ private:
             const auto update = static_cast<std::size_t>(read.version - 1);
             fault(i,
                   fmt::format("{} has it read version {} of stage {}'s weights, which {} makes later",
-                              titleOf(m_schedule.weights.rule), read.version, block.stage,
+                              titleOf(m_schedule.weightPolicy.rule), read.version, block.stage,
                               update < m_plan.updates[stage].size()
                                   ? toString(m_graph.blocks[m_plan.updates[stage][update]])
                                   : "no update"),
@@ -261,17 +264,18 @@ bool hasUpdates(const Schedule& schedule)
 
 WeightPlan planWeights(const Schedule& schedule, const OrderGraph& graph, bool allowMissing, Diagnostics& diagnostics)
 {
-    const bool cyclic = schedule.weights.rule == WeightRule::CdpV1 || schedule.weights.rule == WeightRule::CdpV2;
+    const bool cyclic =
+        schedule.weightPolicy.rule == WeightRule::CdpV1 || schedule.weightPolicy.rule == WeightRule::CdpV2;
     if (schedule.shardedStates && (schedule.dataParallelDevices.empty() || !cyclic))
         diagnostics.push_back(
             {Severity::Error, "schedule.sharded_states",
              "a stage's states hop from worker to worker only where workers take turns on it in the cyclic way",
              "give \"in_turn\" and the rule cdp-v1 or cdp-v2, or leave \"sharded_states\" out"});
     if (!graph.hasUpdates()) {
-        if (schedule.weights.rule != WeightRule::Synchronous)
+        if (schedule.weightPolicy.rule != WeightRule::Synchronous)
             diagnostics.push_back(
                 {Severity::Error, "schedule.weights",
-                 fmt::format("{} is the rule, and the order has no update blocks", titleOf(schedule.weights.rule)),
+                 fmt::format("{} is the rule, and the order has no update blocks", titleOf(schedule.weightPolicy.rule)),
                  "place update blocks such as \"U0.0\", or leave \"weights\" out"});
         if (!schedule.dataParallelDevices.empty())
             diagnostics.push_back({Severity::Error, "schedule.in_turn",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One class per published rule; the paper stands above each. O(1) per question.
 #include "core/schedule/weightrules.h"
 
 #include <fmt/format.h>

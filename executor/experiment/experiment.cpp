@@ -45,7 +45,7 @@ TrainingWork::Feed rowsOf(const TrainingData& data, const ModelShape& shape, std
 OptimizerSettings settingsOf(const Design& design, const ExperimentOptions& options)
 {
     OptimizerSettings settings;
-    settings.kind = hasUpdates(design.schedule) ? design.schedule.weights.optimizer : design.workload->optimizer;
+    settings.kind = hasUpdates(design.schedule) ? design.schedule.weightPolicy.optimizer : design.workload->optimizer;
     if (options.learningRate)
         settings.sgd.learningRate = settings.adamW.learningRate = static_cast<float>(*options.learningRate);
     if (options.momentum) {
@@ -60,7 +60,7 @@ Design withOptimizer(Design design, std::optional<Optimizer> rule)
     if (!rule || !design.workload)
         return design;
     if (hasUpdates(design.schedule)) {
-        design.schedule.weights.optimizer = *rule;
+        design.schedule.weightPolicy.optimizer = *rule;
         return design;
     }
     if (factsOf(*rule).nameInModel.empty())
@@ -76,7 +76,7 @@ std::vector<int> updateOfMicrobatch(const Program& program)
     std::vector<int> updates(static_cast<std::size_t>(program.microbatches), 0);
     for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.kind == TaskKind::Compute && task.op == Op::F && task.stage + 1 == program.stages)
+        if (task.kind == TaskKind::Compute && task.op == Op::F && task.stage + 1 == program.stages())
             updates[task.microbatch] = program.weights[t].update;
     }
     return updates;
@@ -163,8 +163,8 @@ Design withUpdates(const Design& design, int updates)
         p.devices = old.devices();
         p.microbatches = old.microbatches;
         p.layout = static_cast<WorkerLayout>(layout);
-        p.optimizer = old.weights.optimizer;
-        p.weights = old.weights;
+        p.optimizer = old.weightPolicy.optimizer;
+        p.weights = old.weightPolicy;
         p.weights.rule = WeightRule::Synchronous;
         p.weights.optimizer = WeightPolicy{}.optimizer;
         if (family->dataParallel)
@@ -197,7 +197,7 @@ Design sequentialReference(const Design& design)
     p.devices = 1;
     p.accumulate = microbatchesPerUpdate(program);
     p.microbatches = *p.accumulate;
-    p.optimizer = program.versioned() ? design.schedule.weights.optimizer : design.workload->optimizer;
+    p.optimizer = program.versioned() ? design.schedule.weightPolicy.optimizer : design.workload->optimizer;
     reference.schedule = makeSchedule("async-1f1b", p);
     reference.layersPerStage = {static_cast<int>(design.workload->layers.size())};
     reference.costs = uniformCosts({}, 1, 1);
@@ -223,7 +223,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     result.optimizer = nameOf(settings.kind);
     result.seed = seed;
     result.devices = static_cast<int>(program.devices.size());
-    result.stages = program.stages;
+    result.stages = program.stages();
     result.microbatchesPerUpdate = batch;
     result.rowsPerUpdate = shape.microbatchSize * batch;
     result.classifies = shape.architecture == Architecture::Classifier;

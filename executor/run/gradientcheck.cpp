@@ -13,14 +13,14 @@ static_assert(passCount == 4, "which passes sum gradients is said here");
 AccumulationOrder accumulationOrder(const Program& program)
 {
     AccumulationOrder order;
-    order.inputGrad.resize(static_cast<std::size_t>(program.stages) * static_cast<std::size_t>(program.replicas));
+    order.inputGrad.resize(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.replicas()));
     order.weightGrad.resize(order.inputGrad.size());
     for (const Program::Device& device : program.devices) {
         for (const Instruction& instruction : device.instructions) {
             if (instruction.kind != InstructionKind::Compute)
                 continue;
             const Task& task = program.tasks[instruction.task];
-            const auto share = static_cast<std::size_t>(task.replica * program.stages + task.stage);
+            const auto share = static_cast<std::size_t>(task.replica * program.stages() + task.stage);
             if (makesInputGrad(task.op))
                 order.inputGrad[share].push_back(task.microbatch);
             if (makesWeightGrad(task.op))

@@ -451,8 +451,8 @@ Design trainableDesign(const Design& design)
     applyBytes(*design.workload, design.layersPerStage, result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
     if (hasUpdates(design.schedule)) {
-        result.workload =
-            makeWorkload(design.workload->shape, inModel(design.schedule.weights.optimizer), design.workload->source);
+        result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
+                                       design.workload->source);
         applyBytes(*result.workload, result.layersPerStage, result.costs);
     }
     result.dataflow.skips.clear(); // the built-in layers have none

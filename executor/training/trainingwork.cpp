@@ -97,7 +97,7 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
 
 void TrainingWork::prepare(const Program& program, std::span<const Region> regions)
 {
-    if (program.stages != stages() || program.microbatches != static_cast<int>(m_losses.size()))
+    if (program.stages() != stages() || program.microbatches != static_cast<int>(m_losses.size()))
         throw Error("run", "the program is of another number of stages or microbatches than the model");
     if (program.sequencePieces != m_sequencePieces)
         throw Error("run", fmt::format("the model is cut for {} pieces of a sequence, the program for {}",
@@ -223,7 +223,7 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
 {
     const Program& program = *m_program;
     const std::size_t holders =
-        program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas);
+        program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas());
     m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
     m_savedForWeights.assign(m_saved.size(), {});
     m_copies.assign(m_stages.size() * holders, {});

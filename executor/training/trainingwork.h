@@ -61,7 +61,7 @@ public:
     Region mirrorOf(BufferId buffer);
 
     int stages() const { return static_cast<int>(m_stages.size()); }
-    int replicas() const { return m_program->replicas; } ///< of the prepared program
+    int replicas() const { return m_program->replicas(); } ///< of the prepared program
     std::span<const float> parameters(int stage, int replica = 0) const
     {
         return onHost(copyOf(stage, replica).parameters, stage, replica, BufferKind::Parameters);

@@ -88,7 +88,7 @@ Design exampleDesign()
         const PresetLibrary presets;
         choice.workload = presets.workload("llama-3-8b");
         choice.cluster = presets.cluster("h200-node", 4);
-        return makeDesign(choice);
+        return designFromModel(choice);
     } catch (const Error&) {
         // Without resources the designer opens the default design.
     }

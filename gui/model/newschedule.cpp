@@ -294,7 +294,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
 {
     Outcome outcome;
     try {
-        outcome.design = makeDesign(choice);
+        outcome.design = designFromModel(choice);
         const Prediction prediction = predict(outcome.design);
         const Metrics& metrics = prediction.metrics;
         const int fullest = fullestDevice(metrics);

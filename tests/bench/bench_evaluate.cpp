@@ -4,11 +4,15 @@
 #include "core/base/freedmemory.h"
 #include "core/families/family.h"
 #include "core/predict/evaluator.h"
+#include "core/predict/orderpreview.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "makers/designs.h"
+#include "traces/analysis/replay.h"
 
 #include <benchmark/benchmark.h>
+
+#include <numeric>
 
 using namespace pipewright;
 
@@ -47,6 +51,51 @@ void predictWithMemoryAndMetrics(benchmark::State& state)
         benchmark::DoNotOptimize(predict(d).metrics.makespan);
 }
 BENCHMARK(predictWithMemoryAndMetrics)->Args({4, 8})->Args({64, 1024})->Unit(benchmark::kMillisecond);
+
+/// As while dragging: two neighbours of a device at the middle of the step change places, and back.
+void previewOtherOrder(benchmark::State& state, const char* family)
+{
+    const Design d = test::unroundDesign(family, 64, 1024);
+    const Prediction present = predict(d);
+    OrderPreview preview(d, present);
+    std::vector<std::uint32_t> positions(d.schedule.order[20].size());
+    std::iota(positions.begin(), positions.end(), 0u);
+    std::size_t at = positions.size() / 2;
+    for (;; ++at) {
+        std::swap(positions[at], positions[at + 1]);
+        if (preview.evaluate(20, positions) != nullptr)
+            break;
+        std::swap(positions[at], positions[at + 1]);
+    }
+    for (auto _ : state)
+        benchmark::DoNotOptimize(preview.evaluate(20, positions)->metrics.makespan);
+}
+BENCHMARK_CAPTURE(previewOtherOrder, zbH1, "zb-h1")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(previewOtherOrder, dualPipe, "dualpipe")->Unit(benchmark::kMillisecond);
+
+void replayStep(benchmark::State& state, const char* family)
+{
+    const Design d = test::unroundDesign(family, 64, 1024);
+    const Prediction prediction = predict(d);
+    const Replay replay(prediction.program, prediction.timeline,
+                        std::vector<Nanoseconds>(prediction.program.tasks.size(), 0));
+    for (auto _ : state)
+        benchmark::DoNotOptimize(replay.makespan());
+}
+BENCHMARK_CAPTURE(replayStep, zbH1, "zb-h1")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replayStep, dualPipe, "dualpipe")->Unit(benchmark::kMillisecond);
+
+/// What an editor waits for when a family is chosen.
+void generateAndCompile(benchmark::State& state, const char* family)
+{
+    for (auto _ : state) {
+        const Design d = test::unroundDesign(family, 64, 1024);
+        benchmark::DoNotOptimize(compile(d.schedule, d.costs).tasks.data());
+    }
+}
+BENCHMARK_CAPTURE(generateAndCompile, zbH1, "zb-h1")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, vHalf, "v-half")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generateAndCompile, seq1F1B, "seq1f1b")->Unit(benchmark::kMillisecond);
 
 } // namespace
 

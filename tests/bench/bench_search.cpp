@@ -313,7 +313,7 @@ private:
         choice.workload = presets.workload(model);
         choice.cluster = presets.cluster("h200-node", devices);
         choice.microbatches = microbatches;
-        const Design base = makeDesign(choice);
+        const Design base = designFromModel(choice);
         const TradeOff fastest = fastestFamily(base);
         PartitionOptions given;
         given.search = options(1);

@@ -258,7 +258,7 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
-    std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages));
+    std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages()));
     Mean reduce, makespan;
     Handoffs handoffs(program);
     Pairs pairs(program);

@@ -6,15 +6,10 @@
 namespace pipewright {
 
 Replay::Replay(const Program& program, const Timeline& measured, const std::vector<Nanoseconds>& predicted)
-    : m_program(program), m_measured(measured)
+    : m_evaluator(program, Evaluator::Times::Measured), m_measured(measured)
 {
     const std::size_t count = program.tasks.size();
     m_recorded.resize(count);
-    m_firstExtra.assign(count + 1, 0);
-    for (const Program::ExtraDependency& extra : program.extraDependencies)
-        ++m_firstExtra[extra.task + 1];
-    for (std::size_t t = 0; t < count; ++t)
-        m_firstExtra[t + 1] += m_firstExtra[t];
 
     // The earliest start among what waits for a transfer.
     std::vector<Nanoseconds> neededAt(count, notRun);
@@ -35,7 +30,7 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
         first = start == notRun ? first : first == notRun ? start : std::min(first, start);
     for (TaskId t = 0; t < count; ++t) {
         m_recorded[t] = measured.start[t] != notRun;
-        Nanoseconds from = ready(t, m_measured);
+        Nanoseconds from = m_evaluator.ready(t, m_measured);
         if (m_recorded[t]) {
             // What waits for nothing counts from the beginning of the step.
             lag[t] = m_measured.start[t] - from;
@@ -46,39 +41,16 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
                 length = std::clamp<Nanoseconds>(neededAt[t] - from, 0, length);
             m_measured.start[t] = from;
             m_measured.end[t] = from + length;
-            lag[t] = from - ready(t, m_measured);
+            lag[t] = from - m_evaluator.ready(t, m_measured);
         }
         duration[t] = m_measured.end[t] - m_measured.start[t];
     }
 }
 
-Nanoseconds Replay::ready(TaskId t, const Timeline& timeline) const
-{
-    using When = Program::ExtraDependency::When;
-    Nanoseconds ready = 0;
-    if (m_program.afterOnDevice[t] != none)
-        ready = std::max(ready, timeline.end[m_program.afterOnDevice[t]]);
-    if (m_program.afterData[t] != none)
-        ready = std::max(ready, timeline.end[m_program.afterData[t]]);
-    for (std::uint32_t i = m_firstExtra[t]; i < m_firstExtra[t + 1]; ++i) {
-        const Program::ExtraDependency& extra = m_program.extraDependencies[i];
-        if (extra.after == none || extra.when == When::LinkFree) // how long a link was held is not recorded
-            continue;
-        ready = std::max(ready, extra.when == When::Started ? timeline.start[extra.after] : timeline.end[extra.after]);
-    }
-    return ready;
-}
-
 Timeline Replay::run(const std::vector<Nanoseconds>& durations, const std::vector<Nanoseconds>& lags) const
 {
     Timeline timeline;
-    const std::size_t count = m_program.tasks.size();
-    timeline.start.assign(count, 0);
-    timeline.end.assign(count, 0);
-    for (TaskId t = 0; t < count; ++t) {
-        timeline.start[t] = ready(t, timeline) + lags[t];
-        timeline.end[t] = timeline.start[t] + durations[t];
-    }
+    m_evaluator.evaluate(durations, lags, timeline);
     return timeline;
 }
 

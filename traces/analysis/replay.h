@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A measured step as something that can be run again with a change: every task keeps how long it took and how much
 // later it began than the last of what it waits for had ended. Run unchanged it gives the measured times back exactly;
-// with one cause put right it says what that cause had cost. One pass over the Program's order, about 2 ns per task.
+// with one cause put right it says what that cause had cost. One pass of the Evaluator.
 #pragma once
 
-#include "core/predict/timeline.h"
+#include "core/predict/evaluator.h"
 
 #include <vector>
 
@@ -26,14 +26,10 @@ public:
     Nanoseconds makespan(const std::vector<Nanoseconds>& durations, const std::vector<Nanoseconds>& lags) const;
     Nanoseconds makespan() const { return makespan(duration, lag); }
 
-    /// When everything that the task waits for has ended.
-    Nanoseconds ready(TaskId task, const Timeline& timeline) const;
-
 private:
-    const Program& m_program;
+    Evaluator m_evaluator;
     Timeline m_measured;
     std::vector<bool> m_recorded;
-    std::vector<std::uint32_t> m_firstExtra; ///< per task, into extraDependencies
 };
 
 /// Last end minus first start.

@@ -117,8 +117,9 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
 
 WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program& other, const Costs& costs)
 {
-    if (other.stages != program.stages || costs.stages.size() != static_cast<std::size_t>(program.stages))
-        throw Error("order", fmt::format("it has {} stages, what was measured has {}", other.stages, program.stages),
+    if (other.stages() != program.stages() || costs.stages.size() != static_cast<std::size_t>(program.stages()))
+        throw Error("order",
+                    fmt::format("it has {} stages, what was measured has {}", other.stages(), program.stages()),
                     "the other order must be of the same stages and microbatches");
     const auto key = [](const Task& task) {
         return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch, task.replica);
@@ -135,25 +136,24 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
     for (auto& [pair, times] : links)
         std::sort(times.begin(), times.end());
     const auto makespanOf = [&](const Program& ordered) {
-        const Evaluator evaluator(ordered, costs);
-        std::vector<Nanoseconds> duration(ordered.tasks.size());
+        Evaluator evaluator(ordered, Evaluator::Times::Measured);
+        evaluator.setCosts(costs);
         for (TaskId t = 0; t < ordered.tasks.size(); ++t) {
             const Task& task = ordered.tasks[t];
-            duration[t] = evaluator.duration(t);
+            Nanoseconds& duration = evaluator.node(t).duration;
             if (task.kind == TaskKind::Transfer) {
                 if (const auto link = links.find({task.device, task.peer}); link != links.end())
-                    duration[t] = link->second[(link->second.size() - 1) / 2];
+                    duration = link->second[(link->second.size() - 1) / 2];
             } else if (const auto found = measured.find(key(task)); found != measured.end()) {
-                duration[t] = found->second;
+                duration = found->second;
             } else if (task.kind == TaskKind::Compute) {
                 throw Error(ordered.label(t), "was not measured in this step",
                             "the other order must be of the same stages and microbatches");
             }
         }
-        Timeline nothing;
-        nothing.start.assign(ordered.tasks.size(), notRun);
-        nothing.end.assign(ordered.tasks.size(), notRun);
-        return Replay(ordered, nothing, duration).makespan(duration, std::vector<Nanoseconds>(ordered.tasks.size(), 0));
+        Timeline timeline;
+        evaluator.evaluate(timeline);
+        return lengthOf(timeline);
     };
     WhatIf result;
     result.before = makespanOf(program);

@@ -75,7 +75,7 @@ private Q_SLOTS:
         choice.cluster = PresetLibrary().cluster("h200-node", 4);
         choice.family = "seq1f1b";
         choice.pieces = 2;
-        QCOMPARE(makeDesign(choice).workload->shape.sequencePieces, 2);
+        QCOMPARE(designFromModel(choice).workload->shape.sequencePieces, 2);
     }
 
     void anUnrolledBlockIsADesignThatRuns()

@@ -27,7 +27,6 @@ Scene chains(int devices, int microbatches, Nanoseconds forward, Nanoseconds bac
     scene.design.name = "chains";
     scene.design.schedule.family = "custom";
     Program& program = scene.prediction.program;
-    program.stages = devices;
     program.microbatches = microbatches;
     program.devices.resize(static_cast<std::size_t>(devices));
     Timeline& timeline = scene.prediction.timeline;

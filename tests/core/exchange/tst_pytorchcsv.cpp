@@ -30,7 +30,7 @@ Schedule withoutUpdates(Schedule schedule)
 {
     for (std::vector<Block>& lane : schedule.order)
         std::erase_if(lane, [](const Block& block) { return block.op == Op::U; });
-    schedule.weights = {};
+    schedule.weightPolicy = {};
     schedule.pins.clear();
     return schedule;
 }

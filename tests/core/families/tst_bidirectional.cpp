@@ -109,7 +109,7 @@ private Q_SLOTS:
         design.schedule = made("chimera", 4, 4);
         design.costs = unitCosts(4);
         const Program program = predict(design).program;
-        QCOMPARE(program.replicas, 2);
+        QCOMPARE(program.replicas(), 2);
         std::multiset<QString> labels;
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             if (isReduction(program.tasks[t].kind) || isUpdate(program.tasks[t].kind))

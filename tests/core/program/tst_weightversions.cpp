@@ -173,7 +173,7 @@ void tst_weightversions::updatesOutOfPlaceAreRefused()
     QFETCH(QString, what);
     Schedule schedule = test::schedule(2, {0}, {lanes[0].toStdString()});
     schedule.firstStageMaySplit = true;
-    schedule.weights.rule = static_cast<WeightRule>(rule);
+    schedule.weightPolicy.rule = static_cast<WeightRule>(rule);
     const Diagnostics diagnostics = validate(schedule);
     QVERIFY(hasErrors(diagnostics));
     bool said = false;
@@ -228,12 +228,12 @@ void tst_weightversions::badPoliciesAreRefused()
     QVERIFY(hasErrors(validate(alone))); // nobody to hop to
     // By hand: a cyclic rule over an order whose updates take another number of microbatches.
     Schedule schedule = makeSchedule("pipedream-2bw", parametersOf(2, 12));
-    schedule.weights.rule = WeightRule::CdpV2;
+    schedule.weightPolicy.rule = WeightRule::CdpV2;
     QVERIFY(!hasErrors(validate(schedule)));
     FamilyParameters wide = parametersOf(2, 12);
     wide.accumulate = 3;
     schedule = makeSchedule("pipedream-2bw", wide);
-    schedule.weights.rule = WeightRule::CdpV2;
+    schedule.weightPolicy.rule = WeightRule::CdpV2;
     QVERIFY(hasErrors(validate(schedule)));
 }
 

@@ -30,7 +30,7 @@ Design designOf(int layers, int devices, int microbatches, const char* family = 
     choice.cluster.link.latency = 2'000;
     choice.family = family;
     choice.microbatches = microbatches;
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 PartitionOptions options(double factor)

@@ -156,7 +156,7 @@ private Q_SLOTS:
         choice.cluster = lanes({group({single(2e9), single(1e9)}), single(1e9)});
         choice.family = "1f1b";
         choice.microbatches = 4;
-        const Design design = makeDesign(choice);
+        const Design design = designFromModel(choice);
         QCOMPARE(design.schedule.devices(), 2);
         const Prediction prediction = predict(design);
         QVERIFY(prediction.metrics.makespan > 0);
@@ -175,7 +175,7 @@ private Q_SLOTS:
         choice.cluster = lanes({group({single(2e9), single(1e9)}), single(1e9)});
         choice.family = "1f1b";
         choice.microbatches = 4;
-        const Design design = makeDesign(choice);
+        const Design design = designFromModel(choice);
         PartitionOptions options;
         options.search.timeLimit = std::chrono::milliseconds(300);
         const PartitionResult found = searchPartition(design, options);
@@ -220,7 +220,7 @@ private Q_SLOTS:
             NewDesign choice;
             choice.workload = small();
             choice.cluster = cluster;
-            return makeDesign(choice);
+            return designFromModel(choice);
         }();
         std::string nested = designToJson(design);
         // A group within a group is refused, with its line.

@@ -19,7 +19,7 @@ public:
     void prepare(const Program& program, std::span<const Region> regions) override
     {
         m_program = &program;
-        m_gradients.resize(static_cast<std::size_t>(program.stages * program.replicas));
+        m_gradients.resize(static_cast<std::size_t>(program.stages() * program.replicas()));
         for (BufferId b = 0; b < program.buffers.size(); ++b) {
             if (program.buffers[b].kind == BufferKind::Gradients)
                 m_gradients[gradientIndex(program.buffers[b].stage, program.buffers[b].replica)] = regions[b];
@@ -86,7 +86,7 @@ public:
 private:
     std::size_t gradientIndex(int stage, int replica) const
     {
-        return static_cast<std::size_t>(replica * m_program->stages + stage);
+        return static_cast<std::size_t>(replica * m_program->stages() + stage);
     }
     static void fill(std::uint64_t& sum, Region region)
     {

@@ -296,7 +296,7 @@ void TestWeightTraining::severalDevicesTrainLikeOne()
     const OptimizerSettings optimizer = settingsFor(Optimizer::AdamW);
     std::vector<Trained> runs;
     for (Design design : {pipeline, workers, sharded}) {
-        design.schedule.weights.optimizer = Optimizer::AdamW;
+        design.schedule.weightPolicy.optimizer = Optimizer::AdamW;
         design = trainableDesign(design);
         const Program program = compile(design.schedule, design.costs, design.dataflow);
         runs.push_back(train(design, program, optimizer, true, 2));

@@ -37,7 +37,7 @@ Design smallDesign()
     choice.cluster.link.bandwidth = 1e9;
     choice.family = "1f1b";
     choice.microbatches = 4;
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 struct Fixture {
