@@ -64,7 +64,7 @@ Json toJson(const Design& design, const Prediction& prediction)
         {"rate_makespan", metrics.rateMakespan}, {"rate_span", metrics.rateSpan}, {"ratio_ideal", metrics.ratioIdeal}};
     object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
     object["costs"]["origins"] = Json::array();
-    for (int stage = 0; stage < program.stages; ++stage) {
+    for (int stage = 0; stage < program.stages(); ++stage) {
         Json origins;
         for (const Op op : allOps)
             origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));

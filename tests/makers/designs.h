@@ -103,7 +103,7 @@ inline Design presetDesign(const char* model = "llama-3-8b")
     NewDesign choice;
     choice.workload = presets.workload(model);
     choice.cluster = presets.cluster("h200-node", 4);
-    return makeDesign(choice);
+    return designFromModel(choice);
 }
 
 } // namespace pipewright::test

@@ -286,7 +286,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
 
     Calibration result{design, {}, unmeasuredStages(program, stages)};
     if (!result.unmeasured.empty() && rest == UnmeasuredStages::Refuse)
-        throw Error(traces.front().name, refusal(result.unmeasured, program.stages),
+        throw Error(traces.front().name, refusal(result.unmeasured, program.stages()),
                     "give the traces of all ranks; or let the design's own costs stand for these stages: "
                     "--keep-unmeasured");
     std::vector<std::optional<double>> shares(stages.size());
