@@ -37,20 +37,26 @@ struct EarlierPieces {
 };
 
 /// probabilities[sequence][head][query][key] = softmax over key <= query of query · key / sqrt(headSize),
-/// exactly 0 for later keys; output[tokens][hidden] = probabilities · value.
-void attentionForward(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> probabilities, std::span<float> output,
-                      EarlierPieces earlier = {});
+/// exactly 0 for later keys; output[tokens][hidden] = probabilities · value. `saved` is what the gradient needs of it:
+/// the probabilities on the host, the logarithm of each row's sum on a GPU (Operations::attentionSaved elements).
+struct AttentionForward {
+    AttentionShape shape;
+    std::span<const float> query, key, value;
+    std::span<float> saved, output;
+    EarlierPieces earlier = {};
+};
 
 /// From outputGrad[tokens][hidden] to queryKeyValueGrad[tokens][3 · hidden], where each row holds the
 /// gradients of query, key and value side by side: the layout that one linear layer's gradients need.
-/// `scoresGrad` is scratch of shape.scores() elements, so that a backend may take all heads at once.
+/// `scratch` has as many elements as `saved`, so that a backend may take all heads at once.
 /// `sequenceGradient` [piece][key, value][tokens][hidden] of shape.sequenceGradient() elements collects what
 /// later pieces owe to earlier ones: the last piece fills it, and every other takes out its own share and adds.
-void attentionInputGrad(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                        std::span<const float> value, std::span<const float> probabilities,
-                        std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
-                        std::span<float> scoresGrad, EarlierPieces earlier = {},
-                        std::span<float> sequenceGradient = {});
+struct AttentionInputGrad {
+    AttentionShape shape;
+    std::span<const float> query, key, value, saved, output, outputGrad;
+    std::span<float> queryKeyValueGrad, scratch;
+    EarlierPieces earlier = {};
+    std::span<float> sequenceGradient = {};
+};
 
 } // namespace pipewright::kernels

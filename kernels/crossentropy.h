@@ -10,11 +10,21 @@ namespace pipewright::kernels {
 
 /// Turns logits[rows][classes] into probabilities in place and sets loss[0] to scale · the sum over rows
 /// of -log p(target). The loss is taken from the logits, so a probability that underflows costs nothing.
-void crossEntropyForward(int rows, int classes, std::span<float> logitsToProbabilities,
-                         std::span<const std::int32_t> targets, float scale, std::span<float> loss);
+struct CrossEntropyForward {
+    int rows, classes;
+    std::span<float> logitsToProbabilities;
+    std::span<const std::int32_t> targets;
+    float scale;
+    std::span<float> loss;
+};
 
 /// logitsGrad = scale · (probabilities - one-hot targets).
-void crossEntropyInputGrad(int rows, int classes, std::span<const float> probabilities,
-                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad);
+struct CrossEntropyInputGrad {
+    int rows, classes;
+    std::span<const float> probabilities;
+    std::span<const std::int32_t> targets;
+    float scale;
+    std::span<float> logitsGrad;
+};
 
 } // namespace pipewright::kernels

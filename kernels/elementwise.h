@@ -2,16 +2,35 @@
 // Element-by-element operations over whole tensors: what a stage needs to move and sum values.
 #pragma once
 
-#include <cstdint>
+#include <cassert>
+#include <cstddef>
 #include <span>
 
 namespace pipewright::kernels {
 
-void copy(std::span<const float> from, std::span<float> to);
-void copy(std::span<const std::int32_t> from, std::span<std::int32_t> to);
-void fill(std::span<float> values, float value);
+/// Within the memory of one device; the two do not overlap.
+struct Copy {
+    const void* from;
+    void* to;
+    std::size_t bytes;
+};
+
+template<typename Element>
+Copy copyOf(std::span<const Element> from, std::span<Element> to)
+{
+    assert(from.size() == to.size());
+    return {from.data(), to.data(), from.size_bytes()};
+}
+
+struct Fill {
+    std::span<float> values;
+    float value;
+};
 
 /// values += addend: the sum of a residual connection, of two gradients, of a reduction (root + other).
-void add(std::span<float> values, std::span<const float> addend);
+struct Add {
+    std::span<float> values;
+    std::span<const float> addend;
+};
 
 } // namespace pipewright::kernels

@@ -10,11 +10,19 @@ namespace pipewright::kernels {
 
 /// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden].
 /// Every token must be a row of the table.
-void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens, std::span<const float> table,
-                      std::span<const float> positions, std::span<float> output);
+struct EmbeddingForward {
+    int length, hidden;
+    std::span<const std::int32_t> tokens;
+    std::span<const float> table, positions;
+    std::span<float> output;
+};
 
 /// tableGrad and positionsGrad += the rows of outputGrad they were used for, in the order of the tokens.
-void embeddingWeightGrad(int length, int hidden, std::span<const std::int32_t> tokens,
-                         std::span<const float> outputGrad, std::span<float> tableGrad, std::span<float> positionsGrad);
+struct EmbeddingWeightGrad {
+    int length, hidden;
+    std::span<const std::int32_t> tokens;
+    std::span<const float> outputGrad;
+    std::span<float> tableGrad, positionsGrad;
+};
 
 } // namespace pipewright::kernels

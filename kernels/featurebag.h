@@ -10,11 +10,19 @@ namespace pipewright::kernels {
 
 /// output[row][hidden] = the sum of table[feature][hidden] over the row's `length` features / sqrt(length), added in
 /// their order. Every feature must be a row of the table.
-void featureBagForward(int length, int hidden, std::span<const std::int32_t> features, std::span<const float> table,
-                       std::span<float> output);
+struct FeatureBagForward {
+    int length, hidden;
+    std::span<const std::int32_t> features;
+    std::span<const float> table;
+    std::span<float> output;
+};
 
 /// tableGrad += outputGrad / sqrt(length) at the features of each row, in the order of the rows.
-void featureBagWeightGrad(int length, int hidden, std::span<const std::int32_t> features,
-                          std::span<const float> outputGrad, std::span<float> tableGrad);
+struct FeatureBagWeightGrad {
+    int length, hidden;
+    std::span<const std::int32_t> features;
+    std::span<const float> outputGrad;
+    std::span<float> tableGrad;
+};
 
 } // namespace pipewright::kernels

@@ -9,9 +9,15 @@
 namespace pipewright::kernels {
 
 /// output = gelu(input), element by element; they may be the same.
-void geluForward(std::span<const float> input, std::span<float> output);
+struct GeluForward {
+    std::span<const float> input;
+    std::span<float> output;
+};
 
 /// inputGrad = outputGrad · gelu'(input), element by element; outputGrad and inputGrad may be the same.
-void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad, std::span<float> inputGrad);
+struct GeluInputGrad {
+    std::span<const float> input, outputGrad;
+    std::span<float> inputGrad;
+};
 
 } // namespace pipewright::kernels

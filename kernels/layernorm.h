@@ -11,16 +11,25 @@ namespace pipewright::kernels {
 inline constexpr float layerNormEpsilon = 1e-5f;
 
 /// All matrices are rows x columns; gamma and beta have `columns` values.
-void layerNormForward(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
-                      std::span<const float> beta, std::span<float> output);
+struct LayerNormForward {
+    int rows, columns;
+    std::span<const float> input, gamma, beta;
+    std::span<float> output;
+};
 
 /// inputGrad += the gradient through the normalisation. It is added, because the input also feeds the
 /// residual connection, whose gradient is there already; clear it first where there is none.
-void layerNormInputGrad(int rows, int columns, std::span<const float> input, std::span<const float> gamma,
-                        std::span<const float> outputGrad, std::span<float> inputGrad);
+struct LayerNormInputGrad {
+    int rows, columns;
+    std::span<const float> input, gamma, outputGrad;
+    std::span<float> inputGrad;
+};
 
 /// gammaGrad += sum over rows of outputGrad · normalised input; betaGrad += sum over rows of outputGrad.
-void layerNormWeightGrad(int rows, int columns, std::span<const float> input, std::span<const float> outputGrad,
-                         std::span<float> gammaGrad, std::span<float> betaGrad);
+struct LayerNormWeightGrad {
+    int rows, columns;
+    std::span<const float> input, outputGrad;
+    std::span<float> gammaGrad, betaGrad;
+};
 
 } // namespace pipewright::kernels

@@ -20,17 +20,27 @@ struct LinearShape {
 
 /// output[rows][outputs] = input[rows][inputs] · weight[outputs][inputs]ᵀ + bias[outputs]. No bias when
 /// the span is empty.
-void linearForward(LinearShape shape, std::span<const float> input, std::span<const float> weight,
-                   std::span<const float> bias, std::span<float> output, Store store = Store::Replace);
+struct LinearForward {
+    LinearShape shape;
+    std::span<const float> input, weight, bias;
+    std::span<float> output;
+    Store store = Store::Replace;
+};
 
 /// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs].
-void linearInputGrad(LinearShape shape, std::span<const float> outputGrad, std::span<const float> weight,
-                     std::span<float> inputGrad);
+struct LinearInputGrad {
+    LinearShape shape;
+    std::span<const float> outputGrad, weight;
+    std::span<float> inputGrad;
+};
 
 /// weightGrad[outputs][inputs] += outputGradᵀ · input, biasGrad[outputs] += column sums of outputGrad.
 /// No bias gradient when its span is empty.
-void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span<const float> outputGrad,
-                      std::span<float> weightGrad, std::span<float> biasGrad);
+struct LinearWeightGrad {
+    LinearShape shape;
+    std::span<const float> input, outputGrad;
+    std::span<float> weightGrad, biasGrad;
+};
 
 /// False when the matrix library that was loaded is a build without locks, whose concurrent callers
 /// overwrite each other's work space: linking by name does not decide what an alternatives system or

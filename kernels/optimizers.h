@@ -15,8 +15,12 @@ struct SgdSettings {
 
 /// momentum = settings.momentum · momentum + gradient; parameter = (1 - learningRate · weightDecay) ·
 /// parameter - learningRate · momentum.
-void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters, std::span<const float> gradients,
-                     std::span<float> momentum);
+struct SgdMomentumStep {
+    SgdSettings settings;
+    std::span<float> parameters;
+    std::span<const float> gradients;
+    std::span<float> momentum;
+};
 
 struct AdamWSettings {
     float learningRate = 1e-3f;
@@ -28,8 +32,13 @@ struct AdamWSettings {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2). `step` counts
 /// from 1; it decides the bias corrections.
-void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters, std::span<const float> gradients,
-               std::span<float> firstMoment, std::span<float> secondMoment);
+struct AdamWStep {
+    AdamWSettings settings;
+    int step;
+    std::span<float> parameters;
+    std::span<const float> gradients;
+    std::span<float> firstMoment, secondMoment;
+};
 
 struct RmsPropSettings {
     float learningRate = 1e-3f;
@@ -38,20 +47,36 @@ struct RmsPropSettings {
 };
 
 /// squares = smoothing · squares + (1 - smoothing) · gradient²; parameter -= learningRate · gradient /
-/// (sqrt(squares) + epsilon). `last` keeps the gradient, for predictRmsProp().
-void rmsPropStep(const RmsPropSettings& settings, std::span<float> parameters, std::span<const float> gradients,
-                 std::span<float> squares, std::span<float> last);
+/// (sqrt(squares) + epsilon). `last` keeps the gradient, for PredictRmsProp.
+struct RmsPropStep {
+    RmsPropSettings settings;
+    std::span<float> parameters;
+    std::span<const float> gradients;
+    std::span<float> squares, last;
+};
 
 // Where further steps in the direction of the last one would lead (arXiv 2312.00839), without weight decay.
 // `distance` is the learning rate times how many. In place.
 
 /// parameter -= distance · momentum.
-void predictMomentum(float distance, std::span<const float> momentum, std::span<float> parameters);
+struct PredictMomentum {
+    float distance;
+    std::span<const float> momentum;
+    std::span<float> parameters;
+};
 /// parameter -= distance · last / (sqrt(squares) + epsilon).
-void predictRmsProp(float distance, float epsilon, std::span<const float> squares, std::span<const float> last,
-                    std::span<float> parameters);
+struct PredictRmsProp {
+    float distance, epsilon;
+    std::span<const float> squares, last;
+    std::span<float> parameters;
+};
 /// With the bias corrections of `step`, which counts from 1.
-void predictAdam(const AdamWSettings& settings, int step, float distance, std::span<const float> firstMoment,
-                 std::span<const float> secondMoment, std::span<float> parameters);
+struct PredictAdam {
+    AdamWSettings settings;
+    int step;
+    float distance;
+    std::span<const float> firstMoment, secondMoment;
+    std::span<float> parameters;
+};
 
 } // namespace pipewright::kernels

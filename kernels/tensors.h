@@ -4,8 +4,6 @@
 // other and a GPU one per thread, with every sum in the same order.
 #pragma once
 
-#include "kernels/tensorcall.h"
-
 #include <cstdint>
 
 namespace pipewright::kernels {
@@ -24,9 +22,19 @@ enum class TensorOperation : std::int32_t {
 #undef PIPEWRIGHT_NAME
 };
 
-using TensorCall = PipewrightTensorCall;
+#define PIPEWRIGHT_ONE(name) +1
+inline constexpr std::int32_t tensorOperationCount = PIPEWRIGHT_TENSOR_OPERATIONS(PIPEWRIGHT_ONE);
+#undef PIPEWRIGHT_ONE
 
-/// On the host, at once. An operation that is not known does nothing and gives false.
-bool tensor(const TensorCall& call);
+/// What is read, what is written and the sizes; tensoritems.h says what each operation computes of them.
+struct TensorCall {
+    TensorOperation operation;
+    float number;         ///< of Scale
+    std::int64_t size[6]; ///< what each means: tensoritems.h
+    const float* in[5];   ///< null: not used
+    float* out;
+    float* scratch;      ///< of Route: zeros, one per group and expert
+    std::int32_t* whole; ///< of WholeNumbers instead of `out`; of FeatureBag the features, which are read
+};
 
 } // namespace pipewright::kernels

@@ -61,7 +61,7 @@ public:
         return {.hostAddressable = false,
                 .asynchronous = true,
                 .flashAttention = true,
-                .workspaceBytes = PIPEWRIGHT_MATHS_ROOM};
+                .workspaceBytes = PIPEWRIGHT_MATHS_WORKSPACE};
     }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {

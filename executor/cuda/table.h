@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 4, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 5, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -24,14 +24,6 @@ typedef struct PipewrightCudaDevice {
     char
         busId[32]; /* where it is plugged in: no other GPU of the machine has the same, whatever number it is seen by */
 } PipewrightCudaDevice;
-
-typedef struct PipewrightCudaAttention {
-    int32_t sequences, length, heads, headSize;
-    int32_t pieces;              /* that make a sequence; 1: it is whole */
-    int32_t earlierCount;        /* of them, before this one */
-    const float* const* earlier; /* in host memory, read during the call: device memory of each, oldest first, ... */
-    int64_t key, value;          /* ... in which its keys and values begin at these elements */
-} PipewrightCudaAttention;
 
 /* What a recorder on the GPU saw; times are of steadyNow(). */
 enum {
@@ -56,14 +48,13 @@ typedef struct PipewrightGpuActivity {
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
 
-/* What maths works in: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a loss for each row of a cross entropy. */
+/* The workspace of a stage's maths: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a loss for each row of a
+ * cross entropy. */
 enum {
-    PIPEWRIGHT_PRODUCT_ROOM = 32 << 20,
+    PIPEWRIGHT_PRODUCT_WORKSPACE = 32 << 20,
     PIPEWRIGHT_MATHS_ROWS = 1 << 18,
-    PIPEWRIGHT_MATHS_ROOM = PIPEWRIGHT_PRODUCT_ROOM + 4 * PIPEWRIGHT_MATHS_ROWS
+    PIPEWRIGHT_MATHS_WORKSPACE = PIPEWRIGHT_PRODUCT_WORKSPACE + 4 * PIPEWRIGHT_MATHS_ROWS
 };
-
-typedef struct PipewrightTensorCall PipewrightTensorCall; /* kernels/tensorcall.h */
 
 typedef struct PipewrightCudaTable {
     uint32_t abi;                   /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
@@ -137,52 +128,13 @@ typedef struct PipewrightCudaTable {
     int (*ncclAbort)(void* end); /* from any thread: what is under way ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
-    /* Maths in device memory, in the order of the stream: the functions of kernels/operations.h. `room`: so many bytes
-       as PIPEWRIGHT_MATHS_ROOM says, of the device, which the caller gives for as long as the maths is there. */
-    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* room, void** maths);
+    /* Maths in device memory, in the order of the stream. `workspace`: so many bytes as PIPEWRIGHT_MATHS_WORKSPACE
+       says, of the device, which the caller gives for as long as the maths is there. `operation` is one of
+       kernels/calls.h, `call` its struct of so many bytes, which is read before compute() returns. */
+    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* workspace,
+                       void** maths);
     int (*destroyMaths)(void* maths);
-    int (*copyWithin)(void* maths, const void* from, void* to, int64_t bytes);
-    int (*fill)(void* maths, float* values, int64_t count, float value);
-    int (*add)(void* maths, float* values, const float* addend, int64_t count);
-    int (*linearForward)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* input,
-                         const float* weight, const float* bias, float* output, int32_t adds); /* bias may be null */
-    int (*linearInputGrad)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* outputGrad,
-                           const float* weight, float* inputGrad);
-    int (*linearWeightGrad)(void* maths, int32_t rows, int32_t inputs, int32_t outputs, const float* input,
-                            const float* outputGrad, float* weightGrad, float* biasGrad); /* biasGrad may be null */
-    int (*geluForward)(void* maths, const float* input, float* output, int64_t count);
-    int (*geluInputGrad)(void* maths, const float* input, const float* outputGrad, float* inputGrad, int64_t count);
-    int (*layerNormForward)(void* maths, int32_t rows, int32_t columns, const float* input, const float* gamma,
-                            const float* beta, float* output);
-    int (*layerNormInputGrad)(void* maths, int32_t rows, int32_t columns, const float* input, const float* gamma,
-                              const float* outputGrad, float* inputGrad);
-    int (*layerNormWeightGrad)(void* maths, int32_t rows, int32_t columns, const float* input, const float* outputGrad,
-                               float* gammaGrad, float* betaGrad);
-    int (*embeddingForward)(void* maths, int64_t tokenCount, int32_t length, int32_t hidden, const int32_t* tokens,
-                            const float* table, const float* positions, float* output);
-    int (*embeddingWeightGrad)(void* maths, int64_t tokenCount, int32_t length, int32_t hidden, const int32_t* tokens,
-                               const float* outputGrad, float* tableGrad, int64_t tableCount, float* positionsGrad);
-    int (*crossEntropyForward)(void* maths, int32_t rows, int32_t classes, float* logitsToProbabilities,
-                               const int32_t* targets, float scale, float* loss);
-    int (*crossEntropyInputGrad)(void* maths, int32_t rows, int32_t classes, const float* probabilities,
-                                 const int32_t* targets, float scale, float* logitsGrad);
-    int (*attentionForward)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
-                            const float* value, float* saved, float* output);
-    int (*attentionInputGrad)(void* maths, const PipewrightCudaAttention* shape, const float* query, const float* key,
-                              const float* value, const float* saved, const float* output, const float* outputGrad,
-                              float* queryKeyValueGrad, float* scratch, float* sequenceGradient);
-    int (*sgdMomentumStep)(void* maths, float rate, float momentum, float decay, float* parameters,
-                           const float* gradients, float* moments, int64_t count);
-    int (*adamWStep)(void* maths, float rate, float beta1, float beta2, float epsilon, float decay, int32_t step,
-                     float* parameters, const float* gradients, float* first, float* second, int64_t count);
-    int (*rmsPropStep)(void* maths, float rate, float smoothing, float epsilon, float* parameters,
-                       const float* gradients, float* squares, float* last, int64_t count);
-    int (*predictMomentum)(void* maths, float distance, const float* momentum, float* parameters, int64_t count);
-    int (*predictRmsProp)(void* maths, float distance, float epsilon, const float* squares, const float* last,
-                          float* parameters, int64_t count);
-    int (*predictAdam)(void* maths, float beta1, float beta2, float epsilon, int32_t step, float distance,
-                       const float* first, const float* second, float* parameters, int64_t count);
-    int (*tensor)(void* maths, const PipewrightTensorCall* call); /* the operations of kernels/tensors.h */
+    int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes);
 } PipewrightCudaTable;
 
 typedef const PipewrightCudaTable* (*PipewrightCudaEntry)(void);

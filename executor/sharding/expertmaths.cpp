@@ -37,13 +37,13 @@ Tensor route(MemberDevice& place, const Node& node, const Operands& in, const Lo
         return out;
     const Tensor p = probabilities(place, *in[0]), taken = place.zeros({shape[0], shape[2]});
     kernels::TensorCall call{};
-    call.operation = static_cast<std::int32_t>(TensorOperation::Route);
+    call.operation = TensorOperation::Route;
     std::copy(shape.begin(), shape.end(), call.size);
     call.size[4] = static_cast<std::int64_t>(node.attributes.at("top_k"));
     call.in[0] = p.data.data();
     call.out = out.data.data();
     call.scratch = taken.data.data();
-    place.operations().tensor(call);
+    place.operations().run(call);
     return out;
 }
 
@@ -119,10 +119,13 @@ Tensor expertLinear(MemberDevice& place, const Node&, const Operands& in, const 
         return place.zeros(Shape{x[0], x[1], x[2], w[1]});
     Tensor out = place.make(Shape{x[0], x[1], x[2], w[1]});
     forEachExpert(x, [&](std::size_t first, std::size_t e) {
-        place.operations().linearForward({static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
-                                         part(*in[0], first * inputs, rows * inputs),
-                                         part(*in[1], e * inputs * outputs, inputs * outputs), {},
-                                         part(out, first * outputs, rows * outputs), kernels::Store::Replace);
+        place.operations().run(
+            kernels::LinearForward{{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
+                                   part(*in[0], first * inputs, rows * inputs),
+                                   part(*in[1], e * inputs * outputs, inputs * outputs),
+                                   {},
+                                   part(out, first * outputs, rows * outputs),
+                                   kernels::Store::Replace});
     });
     return out;
 }
@@ -138,10 +141,14 @@ Gradients expertLinearBack(MemberDevice& place, const Node&, const Operands& in,
     if (rows * inputs * outputs > 0)
         forEachExpert(x, [&](std::size_t first, std::size_t e) {
             const auto gradRows = part(grad, first * outputs, rows * outputs);
-            place.operations().linearInputGrad(shape, gradRows, part(*in[1], e * inputs * outputs, inputs * outputs),
-                                               part(grads[0], first * inputs, rows * inputs));
-            place.operations().linearWeightGrad(shape, part(*in[0], first * inputs, rows * inputs), gradRows,
-                                                part(grads[1], e * inputs * outputs, inputs * outputs), {});
+            place.operations().run(kernels::LinearInputGrad{shape, gradRows,
+                                                            part(*in[1], e * inputs * outputs, inputs * outputs),
+                                                            part(grads[0], first * inputs, rows * inputs)});
+            place.operations().run(kernels::LinearWeightGrad{shape,
+                                                             part(*in[0], first * inputs, rows * inputs),
+                                                             gradRows,
+                                                             part(grads[1], e * inputs * outputs, inputs * outputs),
+                                                             {}});
         });
     return grads;
 }

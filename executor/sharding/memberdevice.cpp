@@ -102,7 +102,7 @@ Tensor MemberDevice::zeros(Shape shape)
 {
     Tensor tensor = make(std::move(shape));
     if (tensor.elements() > 0)
-        m_operations->fill(tensor.data, 0);
+        m_operations->run(kernels::Fill{tensor.data, 0});
     return tensor;
 }
 
@@ -134,11 +134,11 @@ MemberDevice::Whole MemberDevice::wholeNumbers(const Tensor& tensor)
     whole.memory = memory(tensor.elements() * sizeof(std::int32_t), data);
     whole.data = {reinterpret_cast<std::int32_t*>(data), tensor.elements()};
     kernels::TensorCall what{};
-    what.operation = static_cast<std::int32_t>(TensorOperation::WholeNumbers);
+    what.operation = TensorOperation::WholeNumbers;
     what.size[0] = count(tensor);
     what.in[0] = tensor.data.data();
     what.whole = whole.data.data();
-    m_operations->tensor(what);
+    m_operations->run(what);
     return whole;
 }
 
@@ -146,12 +146,12 @@ void MemberDevice::call(TensorOperation operation, std::initializer_list<std::in
                         std::initializer_list<const float*> inputs, float* out, float number)
 {
     kernels::TensorCall what{};
-    what.operation = static_cast<std::int32_t>(operation);
+    what.operation = operation;
     std::copy(sizes.begin(), sizes.end(), what.size);
     std::copy(inputs.begin(), inputs.end(), what.in);
     what.out = out;
     what.number = number;
-    m_operations->tensor(what);
+    m_operations->run(what);
 }
 
 void MemberDevice::synchronize()
@@ -210,7 +210,7 @@ void accumulate(MemberDevice& place, Tensor& to, const Tensor& from)
         to = std::move(sum);
         return;
     }
-    place.operations().add(to.data, from.data);
+    place.operations().run(kernels::Add{to.data, from.data});
 }
 
 } // namespace pipewright::sharding

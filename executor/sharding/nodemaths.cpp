@@ -38,9 +38,9 @@ Tensor linear(MemberDevice& place, const Node&, const Operands& in, const LocalP
     }
     Tensor out = place.make(std::move(shape));
     if (out.elements() > 0)
-        place.operations().linearForward(linearShape(in), in[0]->data, in[1]->data,
-                                         bias ? std::span<const float>(in[2]->data) : std::span<const float>(),
-                                         out.data, kernels::Store::Replace);
+        place.operations().run(kernels::LinearForward{
+            linearShape(in), in[0]->data, in[1]->data,
+            bias ? std::span<const float>(in[2]->data) : std::span<const float>(), out.data, kernels::Store::Replace});
     return out;
 }
 
@@ -59,8 +59,8 @@ Gradients linearBack(MemberDevice& place, const Node&, const Operands& in, const
                        {grad.data.data()}, biasGrad.data());
         return grads;
     }
-    place.operations().linearInputGrad(linearShape(in), grad.data, in[1]->data, grads[0].data);
-    place.operations().linearWeightGrad(linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad);
+    place.operations().run(kernels::LinearInputGrad{linearShape(in), grad.data, in[1]->data, grads[0].data});
+    place.operations().run(kernels::LinearWeightGrad{linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad});
     return grads;
 }
 
@@ -68,7 +68,7 @@ Tensor gelu(MemberDevice& place, const Node&, const Operands& in, const LocalPar
 {
     Tensor out = place.make(in[0]->shape);
     if (out.elements() > 0)
-        place.operations().geluForward(in[0]->data, out.data);
+        place.operations().run(kernels::GeluForward{in[0]->data, out.data});
     return out;
 }
 
@@ -77,7 +77,7 @@ Gradients geluBack(MemberDevice& place, const Node&, const Operands& in, const T
 {
     Gradients grads{place.make(in[0]->shape)};
     if (grad.elements() > 0)
-        place.operations().geluInputGrad(in[0]->data, grad.data, grads[0].data);
+        place.operations().run(kernels::GeluInputGrad{in[0]->data, grad.data, grads[0].data});
     return grads;
 }
 
@@ -88,8 +88,8 @@ Tensor layerNorm(MemberDevice& place, const Node&, const Operands& in, const Loc
         return out;
     const int columns = static_cast<int>(in[0]->shape.back());
     const Tensor shift = in.size() > 2 ? *in[2] : place.zeros({columns});
-    place.operations().layerNormForward(static_cast<int>(out.elements()) / columns, columns, in[0]->data, in[1]->data,
-                                        shift.data, out.data);
+    place.operations().run(kernels::LayerNormForward{static_cast<int>(out.elements()) / columns, columns, in[0]->data,
+                                                     in[1]->data, shift.data, out.data});
     return out;
 }
 
@@ -99,8 +99,10 @@ Gradients layerNormBack(MemberDevice& place, const Node&, const Operands& in, co
     Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape), place.zeros(in[1]->shape)};
     const int columns = static_cast<int>(in[0]->shape.back());
     if (const int rows = static_cast<int>(grad.elements()) / columns; rows > 0) {
-        place.operations().layerNormInputGrad(rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data);
-        place.operations().layerNormWeightGrad(rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data);
+        place.operations().run(
+            kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data});
+        place.operations().run(
+            kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data});
     }
     grads.resize(in.size());
     return grads;
@@ -138,8 +140,8 @@ AttentionParts attend(MemberDevice& place, const Node& node, const Operands& in)
     parts.value = repeatedHeads(place, *in[2], headSize, parts.times);
     parts.saved = place.make({static_cast<std::int64_t>(place.operations().attentionSaved(parts.shape))});
     parts.output = place.make(in[0]->shape);
-    place.operations().attentionForward(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data,
-                                        parts.output.data, {});
+    place.operations().run(kernels::AttentionForward{
+        parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data, parts.output.data, {}});
     return parts;
 }
 
@@ -156,8 +158,17 @@ Gradients attentionBack(MemberDevice& place, const Node& node, const Operands& i
     const AttentionParts parts = attend(place, node, in);
     Tensor side = place.zeros({static_cast<std::int64_t>(3 * parts.output.elements())});
     const Tensor scratch = place.make(parts.saved.shape);
-    place.operations().attentionInputGrad(parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data,
-                                          parts.output.data, grad.data, side.data, scratch.data, {}, {});
+    place.operations().run(kernels::AttentionInputGrad{parts.shape,
+                                                       in[0]->data,
+                                                       parts.key.data,
+                                                       parts.value.data,
+                                                       parts.saved.data,
+                                                       parts.output.data,
+                                                       grad.data,
+                                                       side.data,
+                                                       scratch.data,
+                                                       {},
+                                                       {}});
     const auto tokens = static_cast<std::int64_t>(parts.shape.tokens()), hidden = std::int64_t{parts.shape.hidden()};
     Gradients grads;
     for (std::int64_t which = 0; which < 3; ++which) {
@@ -181,7 +192,7 @@ int crossEntropyOf(MemberDevice& place, const Operands& in, const MemberDevice::
     const int classes = static_cast<int>(in[0]->shape.back()), rows = static_cast<int>(in[0]->elements()) / classes;
     probabilities = place.make(in[0]->shape);
     place.operations().copy(std::span<const float>(in[0]->data), probabilities.data);
-    place.operations().crossEntropyForward(rows, classes, probabilities.data, targets.data, 1, loss.data);
+    place.operations().run(kernels::CrossEntropyForward{rows, classes, probabilities.data, targets.data, 1, loss.data});
     return rows;
 }
 
@@ -202,8 +213,8 @@ Gradients crossEntropyBack(MemberDevice& place, const Node&, const Operands& in,
     const MemberDevice::Whole targets = place.wholeNumbers(*in[1]);
     Tensor ignored = place.zeros(Shape{}), probabilities;
     const int rows = crossEntropyOf(place, in, targets, probabilities, ignored);
-    place.operations().crossEntropyInputGrad(rows, static_cast<int>(in[0]->shape.back()), probabilities.data,
-                                             targets.data, 1, grads[0].data);
+    place.operations().run(kernels::CrossEntropyInputGrad{rows, static_cast<int>(in[0]->shape.back()),
+                                                          probabilities.data, targets.data, 1, grads[0].data});
     // How much the loss counts is known to the device alone.
     place.call(TensorOperation::ScaleBy, {count(grads[0])}, {grads[0].data.data(), grad.data.data()},
                grads[0].data.data());

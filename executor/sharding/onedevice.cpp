@@ -30,7 +30,7 @@ void OneDevice::step()
     m_gradients.clear();
     for (const Tensor& value : m_values)
         m_gradients.push_back(m_place.zeros(value.shape));
-    m_place.operations().fill(m_gradients.back().data, 1);
+    m_place.operations().run(kernels::Fill{m_gradients.back().data, 1});
     for (int t = m_graph.size() - 1; t >= 0; --t) {
         const Node& node = m_graph.node(t);
         if (node.leaf != Leaf::None)

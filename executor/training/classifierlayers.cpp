@@ -17,13 +17,13 @@ void FeatureLayer::forward(std::span<const float> parameters, std::span<const st
                            const StageMemory& memory, std::span<float> stream) const
 {
     memory.operations->copy(features, memory.integers(m_features));
-    memory.operations->featureBagForward(m_length, m_hidden, features, m_table.in(parameters), stream);
+    memory.operations->run(kernels::FeatureBagForward{m_length, m_hidden, features, m_table.in(parameters), stream});
 }
 
 void FeatureLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    memory.operations->featureBagWeightGrad(m_length, m_hidden, memory.integers(m_features),
-                                            memory.floats(m_outputGrad), m_table.in(gradients));
+    memory.operations->run(kernels::FeatureBagWeightGrad{m_length, m_hidden, memory.integers(m_features),
+                                                         memory.floats(m_outputGrad), m_table.in(gradients)});
 }
 
 MlpLayer::MlpLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters)
@@ -43,13 +43,21 @@ void MlpLayer::forward(std::span<const float> parameters, const StageMemory& mem
     const kernels::Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
     on.copy(stream, tensor(m_normInput));
-    on.layerNormForward(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters), m_norm.bias.in(parameters),
-                        tensor(m_fc1Input));
-    on.linearForward({m_rows, m_hidden, m_ffn}, tensor(m_fc1Input), m_fc1.weight.in(parameters),
-                     m_fc1.bias.in(parameters), tensor(m_activationInput), Store::Replace);
-    on.geluForward(tensor(m_activationInput), tensor(m_fc2Input));
-    on.linearForward({m_rows, m_ffn, m_hidden}, tensor(m_fc2Input), m_fc2.weight.in(parameters),
-                     m_fc2.bias.in(parameters), stream, Store::Add);
+    on.run(kernels::LayerNormForward{m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters),
+                                     m_norm.bias.in(parameters), tensor(m_fc1Input)});
+    on.run(kernels::LinearForward{{m_rows, m_hidden, m_ffn},
+                                  tensor(m_fc1Input),
+                                  m_fc1.weight.in(parameters),
+                                  m_fc1.bias.in(parameters),
+                                  tensor(m_activationInput),
+                                  Store::Replace});
+    on.run(kernels::GeluForward{tensor(m_activationInput), tensor(m_fc2Input)});
+    on.run(kernels::LinearForward{{m_rows, m_ffn, m_hidden},
+                                  tensor(m_fc2Input),
+                                  m_fc2.weight.in(parameters),
+                                  m_fc2.bias.in(parameters),
+                                  stream,
+                                  Store::Add});
 }
 
 void MlpLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -58,22 +66,29 @@ void MlpLayer::inputGrad(std::span<const float> parameters, const StageMemory& m
     const kernels::Operations& on = *memory.operations;
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
     on.copy(stream, tensor(m_fc2Grad));
-    on.linearInputGrad({m_rows, m_ffn, m_hidden}, stream, m_fc2.weight.in(parameters), tensor(m_fc1Grad));
-    on.geluInputGrad(tensor(m_activationInput), tensor(m_fc1Grad), tensor(m_fc1Grad));
-    on.linearInputGrad({m_rows, m_hidden, m_ffn}, tensor(m_fc1Grad), m_fc1.weight.in(parameters), tensor(m_normGrad));
-    on.layerNormInputGrad(m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters), tensor(m_normGrad),
-                          stream);
-    on.layerNormWeightGrad(m_rows, m_hidden, tensor(m_normInput), tensor(m_normGrad), m_norm.weight.in(gradients),
-                           m_norm.bias.in(gradients));
+    on.run(kernels::LinearInputGrad{{m_rows, m_ffn, m_hidden}, stream, m_fc2.weight.in(parameters), tensor(m_fc1Grad)});
+    on.run(kernels::GeluInputGrad{tensor(m_activationInput), tensor(m_fc1Grad), tensor(m_fc1Grad)});
+    on.run(kernels::LinearInputGrad{
+        {m_rows, m_hidden, m_ffn}, tensor(m_fc1Grad), m_fc1.weight.in(parameters), tensor(m_normGrad)});
+    on.run(kernels::LayerNormInputGrad{m_rows, m_hidden, tensor(m_normInput), m_norm.weight.in(parameters),
+                                       tensor(m_normGrad), stream});
+    on.run(kernels::LayerNormWeightGrad{m_rows, m_hidden, tensor(m_normInput), tensor(m_normGrad),
+                                        m_norm.weight.in(gradients), m_norm.bias.in(gradients)});
 }
 
 void MlpLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     const kernels::Operations& on = *memory.operations;
-    on.linearWeightGrad({m_rows, m_hidden, m_ffn}, memory.floats(m_fc1Input), memory.floats(m_fc1Grad),
-                        m_fc1.weight.in(gradients), m_fc1.bias.in(gradients));
-    on.linearWeightGrad({m_rows, m_ffn, m_hidden}, memory.floats(m_fc2Input), memory.floats(m_fc2Grad),
-                        m_fc2.weight.in(gradients), m_fc2.bias.in(gradients));
+    on.run(kernels::LinearWeightGrad{{m_rows, m_hidden, m_ffn},
+                                     memory.floats(m_fc1Input),
+                                     memory.floats(m_fc1Grad),
+                                     m_fc1.weight.in(gradients),
+                                     m_fc1.bias.in(gradients)});
+    on.run(kernels::LinearWeightGrad{{m_rows, m_ffn, m_hidden},
+                                     memory.floats(m_fc2Input),
+                                     memory.floats(m_fc2Grad),
+                                     m_fc2.weight.in(gradients),
+                                     m_fc2.bias.in(gradients)});
 }
 
 } // namespace pipewright

@@ -36,26 +36,27 @@ void linearForward(const Operations& on, int rows, const ParameterPair& linear, 
                    std::span<const float> input, std::span<float> output, Store store = Store::Replace)
 {
     const std::span<const float> bias = linear.hasBias ? linear.bias.in(parameters) : std::span<const float>();
-    on.linearForward(shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store);
+    on.run(kernels::LinearForward{shapeOf(rows, linear), input, linear.weight.in(parameters), bias, output, store});
 }
 
 void linearInputGrad(const Operations& on, int rows, const ParameterPair& linear, std::span<const float> parameters,
                      std::span<const float> outputGrad, std::span<float> inputGrad)
 {
-    on.linearInputGrad(shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad);
+    on.run(kernels::LinearInputGrad{shapeOf(rows, linear), outputGrad, linear.weight.in(parameters), inputGrad});
 }
 
 void linearWeightGrad(const Operations& on, int rows, const ParameterPair& linear, std::span<const float> input,
                       std::span<const float> outputGrad, std::span<float> gradients)
 {
     const std::span<float> bias = linear.hasBias ? linear.bias.in(gradients) : std::span<float>();
-    on.linearWeightGrad(shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias);
+    on.run(kernels::LinearWeightGrad{shapeOf(rows, linear), input, outputGrad, linear.weight.in(gradients), bias});
 }
 
 void normForward(const Operations& on, int rows, const ParameterPair& norm, std::span<const float> parameters,
                  std::span<const float> input, std::span<float> output)
 {
-    on.layerNormForward(rows, norm.weight.columns, input, norm.weight.in(parameters), norm.bias.in(parameters), output);
+    on.run(kernels::LayerNormForward{rows, norm.weight.columns, input, norm.weight.in(parameters),
+                                     norm.bias.in(parameters), output});
 }
 
 /// Adds the gradient of the norm's input to the stream and those of gamma and beta to the gradients.
@@ -64,8 +65,9 @@ void normInputGrad(const Operations& on, int rows, const ParameterPair& norm, st
                    std::span<float> gradients)
 {
     const int columns = norm.weight.columns;
-    on.layerNormInputGrad(rows, columns, input, norm.weight.in(parameters), outputGrad, stream);
-    on.layerNormWeightGrad(rows, columns, input, outputGrad, norm.weight.in(gradients), norm.bias.in(gradients));
+    on.run(kernels::LayerNormInputGrad{rows, columns, input, norm.weight.in(parameters), outputGrad, stream});
+    on.run(kernels::LayerNormWeightGrad{rows, columns, input, outputGrad, norm.weight.in(gradients),
+                                        norm.bias.in(gradients)});
 }
 
 } // namespace
@@ -84,15 +86,15 @@ void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const 
 {
     const Operations& on = *memory.operations;
     on.copy(tokens, memory.integers(m_tokens));
-    on.embeddingForward(m_length, m_hidden, tokens, m_tables.weight.in(parameters), positions(parameters, memory.piece),
-                        stream);
+    on.run(kernels::EmbeddingForward{m_length, m_hidden, tokens, m_tables.weight.in(parameters),
+                                     positions(parameters, memory.piece), stream});
 }
 
 void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     const Operations& on = *memory.operations;
-    on.embeddingWeightGrad(m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
-                           m_tables.weight.in(gradients), positions(gradients, memory.piece));
+    on.run(kernels::EmbeddingWeightGrad{m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
+                                        m_tables.weight.in(gradients), positions(gradients, memory.piece)});
 }
 
 TransformerLayer::TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout,
@@ -141,16 +143,20 @@ void TransformerLayer::forward(std::span<const float> parameters, const StageMem
     const std::size_t third = weight.size() / 3, width = std::size_t(m_hidden);
     const Slice parts[] = {m_at.query, m_at.key, m_at.value};
     for (std::size_t part = 0; part < 3; ++part)
-        on.linearForward({m_rows, m_hidden, m_hidden}, tensor(m_at.qkvInput), weight.subspan(part * third, third),
-                         bias.subspan(part * width, width), tensor(parts[part]), Store::Replace);
-    on.attentionForward(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                        tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory));
+        on.run(kernels::LinearForward{{m_rows, m_hidden, m_hidden},
+                                      tensor(m_at.qkvInput),
+                                      weight.subspan(part * third, third),
+                                      bias.subspan(part * width, width),
+                                      tensor(parts[part]),
+                                      Store::Replace});
+    on.run(kernels::AttentionForward{m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                                     tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory)});
     linearForward(on, m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
 
     on.copy(stream, tensor(m_at.ln2Input));
     normForward(on, m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.fc1Input));
     linearForward(on, m_rows, m_fc1, parameters, tensor(m_at.fc1Input), tensor(m_at.activationInput));
-    on.geluForward(tensor(m_at.activationInput), tensor(m_at.fc2Input));
+    on.run(kernels::GeluForward{tensor(m_at.activationInput), tensor(m_at.fc2Input)});
     linearForward(on, m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
 }
 
@@ -161,16 +167,16 @@ void TransformerLayer::inputGrad(std::span<const float> parameters, const StageM
     const auto tensor = [&](const Slice& slice) { return memory.floats(slice); };
     on.copy(stream, tensor(m_at.fc2Grad));
     linearInputGrad(on, m_rows, m_fc2, parameters, stream, tensor(m_at.fc1Grad));
-    on.geluInputGrad(tensor(m_at.activationInput), tensor(m_at.fc1Grad), tensor(m_at.fc1Grad));
+    on.run(kernels::GeluInputGrad{tensor(m_at.activationInput), tensor(m_at.fc1Grad), tensor(m_at.fc1Grad)});
     linearInputGrad(on, m_rows, m_fc1, parameters, tensor(m_at.fc1Grad), tensor(m_at.normGrad));
     normInputGrad(on, m_rows, m_ln2, parameters, tensor(m_at.ln2Input), tensor(m_at.normGrad), stream, gradients);
 
     on.copy(stream, tensor(m_at.projectionGrad));
     linearInputGrad(on, m_rows, m_projection, parameters, stream, tensor(m_at.normGrad));
-    on.attentionInputGrad(m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                          tensor(m_at.probabilities), tensor(m_at.projectionInput), tensor(m_at.normGrad),
-                          tensor(m_at.qkvGrad), tensor(m_at.scoresGrad), earlier(memory),
-                          tensor(m_at.sequenceGradient));
+    on.run(kernels::AttentionInputGrad{m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
+                                       tensor(m_at.probabilities), tensor(m_at.projectionInput), tensor(m_at.normGrad),
+                                       tensor(m_at.qkvGrad), tensor(m_at.scoresGrad), earlier(memory),
+                                       tensor(m_at.sequenceGradient)});
     linearInputGrad(on, m_rows, m_qkv, parameters, tensor(m_at.qkvGrad), tensor(m_at.normGrad));
     normInputGrad(on, m_rows, m_ln1, parameters, tensor(m_at.ln1Input), tensor(m_at.normGrad), stream, gradients);
 }
@@ -206,7 +212,7 @@ void HeadLayer::forward(std::span<const float> parameters, std::span<const std::
     normForward(on, m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_input));
     const std::span<float> logits = memory.floats(m_probabilities);
     linearForward(on, m_rows, m_projection, parameters, memory.floats(m_input), logits);
-    on.crossEntropyForward(m_rows, m_vocabulary, logits, targets, m_lossScale, loss);
+    on.run(kernels::CrossEntropyForward{m_rows, m_vocabulary, logits, targets, m_lossScale, loss});
 }
 
 int HeadLayer::correct(const StageMemory& memory) const
@@ -225,10 +231,10 @@ void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& 
                           std::span<float> gradients) const
 {
     const Operations& on = *memory.operations;
-    on.crossEntropyInputGrad(m_rows, m_vocabulary, memory.floats(m_probabilities), memory.integers(m_targets),
-                             m_lossScale, memory.floats(m_logitsGrad));
+    on.run(kernels::CrossEntropyInputGrad{m_rows, m_vocabulary, memory.floats(m_probabilities),
+                                          memory.integers(m_targets), m_lossScale, memory.floats(m_logitsGrad)});
     linearInputGrad(on, m_rows, m_projection, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
-    on.fill(stream, 0);
+    on.run(kernels::Fill{stream, 0});
     normInputGrad(on, m_rows, m_norm, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream,
                   gradients);
 }

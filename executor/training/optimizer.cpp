@@ -30,22 +30,25 @@ void StageOptimizer::update(const kernels::Operations& operations, int step, std
         const auto slopes = gradients.subspan(offset, count);
         switch (m_settings.kind) {
         case Optimizer::RmsProp:
-            operations.rmsPropStep({m_settings.adamW.learningRate, m_settings.rmsSmoothing, m_settings.adamW.epsilon},
-                                   values, slopes, state.subspan(offset, count),
-                                   state.subspan(m_count + offset, count));
+            operations.run(
+                kernels::RmsPropStep{{m_settings.adamW.learningRate, m_settings.rmsSmoothing, m_settings.adamW.epsilon},
+                                     values,
+                                     slopes,
+                                     state.subspan(offset, count),
+                                     state.subspan(m_count + offset, count)});
             break;
         case Optimizer::Adam:
         case Optimizer::AdamW: {
             kernels::AdamWSettings settings = m_settings.adamW;
             settings.weightDecay = decays && m_settings.kind == Optimizer::AdamW ? settings.weightDecay : 0;
-            operations.adamWStep(settings, step, values, slopes, state.subspan(offset, count),
-                                 state.subspan(m_count + offset, count));
+            operations.run(kernels::AdamWStep{settings, step, values, slopes, state.subspan(offset, count),
+                                              state.subspan(m_count + offset, count)});
             break;
         }
         case Optimizer::SgdMomentum: {
             kernels::SgdSettings settings = m_settings.sgd;
             settings.weightDecay = decays ? settings.weightDecay : 0;
-            operations.sgdMomentumStep(settings, values, slopes, state.subspan(offset, count));
+            operations.run(kernels::SgdMomentumStep{settings, values, slopes, state.subspan(offset, count)});
             break;
         }
         }
@@ -64,16 +67,16 @@ void StageOptimizer::predict(const kernels::Operations& operations, int updates,
     const kernels::AdamWSettings& adam = m_settings.adamW;
     switch (m_settings.kind) {
     case Optimizer::SgdMomentum:
-        operations.predictMomentum(m_settings.sgd.learningRate * ahead, state, predicted);
+        operations.run(kernels::PredictMomentum{m_settings.sgd.learningRate * ahead, state, predicted});
         break;
     case Optimizer::RmsProp:
-        operations.predictRmsProp(adam.learningRate * ahead, adam.epsilon, state.first(m_count), state.subspan(m_count),
-                                  predicted);
+        operations.run(kernels::PredictRmsProp{adam.learningRate * ahead, adam.epsilon, state.first(m_count),
+                                               state.subspan(m_count), predicted});
         break;
     case Optimizer::Adam:
     case Optimizer::AdamW:
-        operations.predictAdam(adam, updates, adam.learningRate * ahead, state.first(m_count), state.subspan(m_count),
-                               predicted);
+        operations.run(kernels::PredictAdam{adam, updates, adam.learningRate * ahead, state.first(m_count),
+                                            state.subspan(m_count), predicted});
         break;
     }
 }

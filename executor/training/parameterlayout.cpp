@@ -3,7 +3,6 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/training/counterrandom.h"
-#include "kernels/elementwise.h"
 
 #include <cassert>
 #include <cmath>
@@ -105,7 +104,7 @@ void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed
     for (const Parameter& parameter : m_parameters) {
         const std::span<float> values = parameter.in(parameters);
         if (parameter.start != Parameter::Start::Normal) {
-            kernels::fill(values, parameter.start == Parameter::Start::One ? 1.0f : 0.0f);
+            std::fill(values.begin(), values.end(), parameter.start == Parameter::Start::One ? 1.0f : 0.0f);
             continue;
         }
         const CounterRandom random(seed, parameter.drawnAs);
@@ -120,7 +119,7 @@ void sumTiedGradients(const kernels::Operations& operations, const ParameterLayo
     const Parameter* other = layout.headMatrix();
     if (!root || !other)
         return;
-    operations.add(root->in(gradients), other->in(gradients));
+    operations.run(kernels::Add{root->in(gradients), other->in(gradients)});
     operations.copy(root->in(gradients), other->in(gradients));
 }
 

@@ -2,7 +2,7 @@
 #include "executor/training/sequential.h"
 
 #include "core/base/diagnostic.h"
-#include "kernels/elementwise.h"
+#include "kernels/calls.h"
 
 #include <algorithm>
 #include <numeric>
@@ -120,7 +120,7 @@ void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vecto
         throw Error("parameters", "are not of this model and its cut into stages");
     m_step = completedSteps;
     for (std::size_t s = 0; s < m_stages.size(); ++s)
-        kernels::copy(parameters[s], m_stages[s].parameters);
+        kernels::run(kernels::copyOf<float>(parameters[s], m_stages[s].parameters));
 }
 
 double SequentialTrainer::step(const AccumulationOrder& order)
@@ -213,15 +213,15 @@ void SequentialTrainer::reduceTied(std::size_t replica)
         return; // a head of its own
     const std::span<float> sum = root.maths.parameters().embeddingMatrix()->in(std::span(root.gradients[replica]));
     const std::span<float> share = other.maths.parameters().headMatrix()->in(std::span(other.gradients[replica]));
-    kernels::add(sum, share);
-    kernels::copy(sum, share);
+    kernels::run(kernels::Add{sum, share});
+    kernels::run(kernels::copyOf<float>(sum, share));
 }
 
 void SequentialTrainer::reduceReplicas()
 {
     for (Stage& stage : m_stages)
         for (std::size_t replica = 1; replica < stage.gradients.size(); ++replica)
-            kernels::add(stage.gradients[0], stage.gradients[replica]);
+            kernels::run(kernels::Add{stage.gradients[0], stage.gradients[replica]});
 }
 
 } // namespace pipewright

@@ -282,8 +282,8 @@ void TrainingWork::initialise(std::size_t index)
             {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},
             values.data());
     }
-    on.fill(copy.gradients, 0);
-    on.fill(copy.state, 0);
+    on.run(kernels::Fill{copy.gradients, 0});
+    on.run(kernels::Fill{copy.state, 0});
     if (place.stream)
         place.stream->synchronize();
 }
@@ -302,7 +302,7 @@ void TrainingWork::beginStep(int step)
         if (device < 0 || !isLocal(device))
             continue;
         const Place& place = placeOf(device);
-        (place.operations ? *place.operations : kernels::hostOperations()).fill(m_copies[i].gradients, 0);
+        (place.operations ? *place.operations : kernels::hostOperations()).run(kernels::Fill{m_copies[i].gradients, 0});
     }
     for (const Place& place : m_places) {
         for (std::size_t m = 0; place.memory && m < m_tokens.size(); ++m)
@@ -413,7 +413,7 @@ Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 
 void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
 {
-    context.operations->add(floats(own), floats(theirs));
+    context.operations->run(kernels::Add{floats(own), floats(theirs)});
     if (both)
         context.operations->copy(floats(own), floats(theirs));
 }

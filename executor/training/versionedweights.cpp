@@ -85,7 +85,7 @@ std::span<float> VersionedWeights::gradientSum(const TaskContext& context, const
     if (sum != nullptr)
         on.copy(std::span<const float>(floats(*sum)), place);
     else if (hopping != nullptr)
-        on.fill(place, 0);
+        on.run(kernels::Fill{place, 0});
     return place;
 }
 
@@ -96,7 +96,7 @@ void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
     const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
         on.copy(std::span<const float>(copy.gradients), floats(*sum));
-        on.fill(copy.gradients, 0);
+        on.run(kernels::Fill{copy.gradients, 0});
     }
 }
 
@@ -128,19 +128,19 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
             if (sum.empty())
                 sum = floats(view);
             else
-                on.add(sum, std::span<const float>(floats(view)));
+                on.run(kernels::Add{sum, std::span<const float>(floats(view))});
         }
     if (m_program->shardedStates)
         on.copy(std::span<const float>(floats(*partialSum(context.reads))), copy.gradients);
     else if (!sum.empty())
-        on.add(copy.gradients, std::span<const float>(sum));
+        on.run(kernels::Add{copy.gradients, std::span<const float>(sum)});
     optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
     ++copy.version;
     if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {
         on.copy(std::span<const float>(copy.parameters), floats(*sent));
         m_held[sent->id] = {copy.version - m_base, 0};
     }
-    on.fill(copy.gradients, 0);
+    on.run(kernels::Fill{copy.gradients, 0});
 }
 
 TaskId VersionedWeights::firstDifference() const

@@ -12,7 +12,7 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-constexpr int most = 4; // elements per lane: heads of up to 128
+constexpr int most = widestHead / 32; // elements per lane
 constexpr int warps = int(blockSize / 32);
 
 /// The pieces before the own one.
@@ -195,30 +195,27 @@ unsigned blocks(const AttentionShape& shape)
 
 } // namespace
 
-void attentionForward(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
-                      std::span<const float> key, std::span<const float> value, std::span<float> logSum,
-                      std::span<float> output, const EarlierPieces& earlier)
+void run(const Context& context, const AttentionForward& call)
 {
-    assert(shape.headSize <= 32 * most);
+    const auto [shape, query, key, value, logSum, output, earlier] = call;
+    assert(shape.headSize <= widestHead);
     if (shape.tokens() > 0)
-        forward<<<blocks(shape), blockSize, 0, stream>>>(shape, plain(shape, earlier), query.data(), key.data(),
-                                                         value.data(), logSum.data(), output.data());
+        forward<<<blocks(shape), blockSize, 0, context.stream>>>(shape, plain(shape, earlier), query.data(), key.data(),
+                                                                 value.data(), logSum.data(), output.data());
 }
 
-void attentionInputGrad(cudaStream_t stream, AttentionShape shape, std::span<const float> query,
-                        std::span<const float> key, std::span<const float> value, std::span<const float> logSum,
-                        std::span<const float> output, std::span<const float> outputGrad,
-                        std::span<float> queryKeyValueGrad, std::span<float> dots, const EarlierPieces& earlier,
-                        std::span<float> sequenceGradient)
+void run(const Context& context, const AttentionInputGrad& call)
 {
-    assert(shape.headSize <= 32 * most && sequenceGradient.size() == shape.sequenceGradient());
+    const auto [shape, query, key, value, logSum, output, outputGrad, queryKeyValueGrad, dots, earlier,
+                sequenceGradient] = call;
+    assert(shape.headSize <= widestHead && sequenceGradient.size() == shape.sequenceGradient());
     if (shape.tokens() == 0)
         return;
     const Earlier before = plain(shape, earlier);
-    queryGradient<<<blocks(shape), blockSize, 0, stream>>>(shape, before, query.data(), key.data(), value.data(),
-                                                           logSum.data(), output.data(), outputGrad.data(),
-                                                           queryKeyValueGrad.data(), dots.data());
-    keyValueGradient<<<dim3(blocks(shape), unsigned(before.count + 1)), blockSize, 0, stream>>>(
+    queryGradient<<<blocks(shape), blockSize, 0, context.stream>>>(
+        shape, before, query.data(), key.data(), value.data(), logSum.data(), output.data(), outputGrad.data(),
+        queryKeyValueGrad.data(), dots.data());
+    keyValueGradient<<<dim3(blocks(shape), unsigned(before.count + 1)), blockSize, 0, context.stream>>>(
         shape, before, query.data(), key.data(), value.data(), logSum.data(), outputGrad.data(), dots.data(),
         queryKeyValueGrad.data(), sequenceGradient.data());
 }

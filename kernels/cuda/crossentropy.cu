@@ -44,21 +44,20 @@ __global__ void gradient(std::size_t count, int classes, const float* probabilit
 
 } // namespace
 
-void crossEntropyForward(cudaStream_t stream, int rows, int classes, std::span<float> logitsToProbabilities,
-                         std::span<const std::int32_t> targets, float scale, std::span<float> loss,
-                         std::span<float> rowLoss)
+void run(const Context& context, const CrossEntropyForward& call)
 {
+    const auto [rows, classes, logitsToProbabilities, targets, scale, loss] = call;
     if (rows > 0)
-        softmaxRows<<<unsigned(rows), blockSize, 0, stream>>>(classes, logitsToProbabilities.data(), targets.data(),
-                                                              rowLoss.data());
-    sumRows<<<1, 1, 0, stream>>>(rows, rowLoss.data(), scale, loss.data());
+        softmaxRows<<<unsigned(rows), blockSize, 0, context.stream>>>(classes, logitsToProbabilities.data(),
+                                                                      targets.data(), context.rowLosses.data());
+    sumRows<<<1, 1, 0, context.stream>>>(rows, context.rowLosses.data(), scale, loss.data());
 }
 
-void crossEntropyInputGrad(cudaStream_t stream, int, int classes, std::span<const float> probabilities,
-                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad)
+void run(const Context& context, const CrossEntropyInputGrad& call)
 {
+    const auto [rows, classes, probabilities, targets, scale, logitsGrad] = call;
     if (!logitsGrad.empty())
-        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, stream>>>(
+        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, context.stream>>>(
             logitsGrad.size(), classes, probabilities.data(), targets.data(), scale, logitsGrad.data());
 }
 

@@ -18,10 +18,10 @@ __global__ void forEach(std::size_t count, Each each)
 }
 
 template<typename Each>
-void launch(cudaStream_t stream, std::size_t count, Each each)
+void launch(const Context& context, std::size_t count, Each each)
 {
     if (count > 0)
-        forEach<<<blocksFor(count), blockSize, 0, stream>>>(count, each);
+        forEach<<<blocksFor(count), blockSize, 0, context.stream>>>(count, each);
 }
 
 constexpr float cubic = 0.044715f;
@@ -32,60 +32,68 @@ __device__ float gate(float x)
     return 1.0f / (1.0f + expf(-slope * (x + cubic * x * x * x)));
 }
 
+/// 1 / (1 - beta^step), of Adam's moments.
+float biasCorrection(float beta, int step)
+{
+    return float(1.0 / (1.0 - std::pow(double(beta), step)));
+}
+
 } // namespace
 
-void copy(cudaStream_t stream, std::span<const float> from, std::span<float> to)
+void run(const Context& context, const Copy& call)
 {
-    cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, stream);
+    cudaMemcpyAsync(call.to, call.from, call.bytes, cudaMemcpyDeviceToDevice, context.stream);
 }
 
-void fill(cudaStream_t stream, std::span<float> values, float value)
+void run(const Context& context, const Fill& call)
 {
-    launch(stream, values.size(), [v = values.data(), value] __device__(std::size_t i) { v[i] = value; });
+    launch(context, call.values.size(),
+           [v = call.values.data(), value = call.value] __device__(std::size_t i) { v[i] = value; });
 }
 
-void add(cudaStream_t stream, std::span<float> values, std::span<const float> addend)
+void run(const Context& context, const Add& call)
 {
-    launch(stream, values.size(), [v = values.data(), a = addend.data()] __device__(std::size_t i) { v[i] += a[i]; });
+    launch(context, call.values.size(),
+           [v = call.values.data(), a = call.addend.data()] __device__(std::size_t i) { v[i] += a[i]; });
 }
 
-void geluForward(cudaStream_t stream, std::span<const float> input, std::span<float> output)
+void run(const Context& context, const GeluForward& call)
 {
-    launch(stream, input.size(),
-           [x = input.data(), y = output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
+    launch(context, call.input.size(),
+           [x = call.input.data(), y = call.output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
 }
 
 /// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
-void geluInputGrad(cudaStream_t stream, std::span<const float> input, std::span<const float> outputGrad,
-                   std::span<float> inputGrad)
+void run(const Context& context, const GeluInputGrad& call)
 {
-    launch(stream, input.size(),
-           [x = input.data(), dy = outputGrad.data(), dx = inputGrad.data()] __device__(std::size_t i) {
+    launch(context, call.input.size(),
+           [x = call.input.data(), dy = call.outputGrad.data(), dx = call.inputGrad.data()] __device__(std::size_t i) {
                const float s = gate(x[i]);
                dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
            });
 }
 
-void sgdMomentumStep(cudaStream_t stream, const SgdSettings& settings, std::span<float> parameters,
-                     std::span<const float> gradients, std::span<float> momentum)
+void run(const Context& context, const SgdMomentumStep& call)
 {
+    const SgdSettings settings = call.settings;
     const float keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), g = gradients.data(), v = momentum.data()] __device__(std::size_t i) {
-               v[i] = settings.momentum * v[i] + g[i];
-               p[i] = keep * p[i] - settings.learningRate * v[i];
-           });
+    launch(
+        context, call.parameters.size(),
+        [=, p = call.parameters.data(), g = call.gradients.data(), v = call.momentum.data()] __device__(std::size_t i) {
+            v[i] = settings.momentum * v[i] + g[i];
+            p[i] = keep * p[i] - settings.learningRate * v[i];
+        });
 }
 
-void adamWStep(cudaStream_t stream, const AdamWSettings& settings, int step, std::span<float> parameters,
-               std::span<const float> gradients, std::span<float> firstMoment, std::span<float> secondMoment)
+void run(const Context& context, const AdamWStep& call)
 {
-    const float correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
-    const float correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
-    const float keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), g = gradients.data(), m = firstMoment.data(),
-            v = secondMoment.data()] __device__(std::size_t i) {
+    const AdamWSettings settings = call.settings;
+    const float correction1 = biasCorrection(settings.beta1, call.step),
+                correction2 = biasCorrection(settings.beta2, call.step),
+                keep = 1.0f - settings.learningRate * settings.weightDecay;
+    launch(context, call.parameters.size(),
+           [=, p = call.parameters.data(), g = call.gradients.data(), m = call.firstMoment.data(),
+            v = call.secondMoment.data()] __device__(std::size_t i) {
                m[i] = settings.beta1 * m[i] + (1.0f - settings.beta1) * g[i];
                v[i] = settings.beta2 * v[i] + (1.0f - settings.beta2) * g[i] * g[i];
                p[i] = keep * p[i]
@@ -93,42 +101,40 @@ void adamWStep(cudaStream_t stream, const AdamWSettings& settings, int step, std
            });
 }
 
-void rmsPropStep(cudaStream_t stream, const RmsPropSettings& settings, std::span<float> parameters,
-                 std::span<const float> gradients, std::span<float> squares, std::span<float> last)
+void run(const Context& context, const RmsPropStep& call)
 {
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), g = gradients.data(), v = squares.data(),
-            l = last.data()] __device__(std::size_t i) {
+    launch(context, call.parameters.size(),
+           [settings = call.settings, p = call.parameters.data(), g = call.gradients.data(), v = call.squares.data(),
+            l = call.last.data()] __device__(std::size_t i) {
                const float slope = l[i] = g[i];
                v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
                p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));
            });
 }
 
-void predictMomentum(cudaStream_t stream, float distance, std::span<const float> momentum, std::span<float> parameters)
+void run(const Context& context, const PredictMomentum& call)
 {
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), v = momentum.data()] __device__(std::size_t i) { p[i] -= distance * v[i]; });
-}
-
-void predictRmsProp(cudaStream_t stream, float distance, float epsilon, std::span<const float> squares,
-                    std::span<const float> last, std::span<float> parameters)
-{
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), v = squares.data(), g = last.data()] __device__(std::size_t i) {
-               p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon));
+    launch(context, call.parameters.size(),
+           [distance = call.distance, p = call.parameters.data(), v = call.momentum.data()] __device__(std::size_t i) {
+               p[i] -= distance * v[i];
            });
 }
 
-void predictAdam(cudaStream_t stream, const AdamWSettings& settings, int step, float distance,
-                 std::span<const float> firstMoment, std::span<const float> secondMoment, std::span<float> parameters)
+void run(const Context& context, const PredictRmsProp& call)
 {
-    const float correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
-    const float correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
-    launch(stream, parameters.size(),
-           [=, p = parameters.data(), m = firstMoment.data(), v = secondMoment.data()] __device__(std::size_t i) {
-               p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
-           });
+    launch(context, call.parameters.size(),
+           [distance = call.distance, epsilon = call.epsilon, p = call.parameters.data(), v = call.squares.data(),
+            g = call.last.data()] __device__(std::size_t i) { p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon)); });
+}
+
+void run(const Context& context, const PredictAdam& call)
+{
+    const float distance = call.distance, epsilon = call.settings.epsilon,
+                correction1 = biasCorrection(call.settings.beta1, call.step),
+                correction2 = biasCorrection(call.settings.beta2, call.step);
+    launch(context, call.parameters.size(),
+           [=, p = call.parameters.data(), m = call.firstMoment.data(), v = call.secondMoment.data()] __device__(
+               std::size_t i) { p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon); });
 }
 
 } // namespace pipewright::kernels::cuda

@@ -32,19 +32,19 @@ __global__ void weightGradient(std::size_t count, int length, int hidden, const 
 
 } // namespace
 
-void embeddingForward(cudaStream_t stream, int length, int hidden, std::span<const std::int32_t> tokens,
-                      std::span<const float> table, std::span<const float> positions, std::span<float> output)
+void run(const Context& context, const EmbeddingForward& call)
 {
+    const auto [length, hidden, tokens, table, positions, output] = call;
     if (!output.empty())
-        forward<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), length, hidden, tokens.data(),
-                                                                    table.data(), positions.data(), output.data());
+        forward<<<blocksFor(output.size()), blockSize, 0, context.stream>>>(
+            output.size(), length, hidden, tokens.data(), table.data(), positions.data(), output.data());
 }
 
-void embeddingWeightGrad(cudaStream_t stream, int length, int hidden, std::span<const std::int32_t> tokens,
-                         std::span<const float> outputGrad, std::span<float> tableGrad, std::span<float> positionsGrad)
+void run(const Context& context, const EmbeddingWeightGrad& call)
 {
+    const auto [length, hidden, tokens, outputGrad, tableGrad, positionsGrad] = call;
     constexpr unsigned columns = 32; // more blocks rather than larger ones: this is bound by latency
-    weightGradient<<<(unsigned(hidden) + columns - 1) / columns, columns, 0, stream>>>(
+    weightGradient<<<(unsigned(hidden) + columns - 1) / columns, columns, 0, context.stream>>>(
         tokens.size(), length, hidden, tokens.data(), outputGrad.data(), tableGrad.data(), positionsGrad.data());
 }
 

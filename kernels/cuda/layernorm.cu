@@ -87,26 +87,26 @@ __global__ void weightGradient(int rows, int columns, const float* x, const floa
 
 } // namespace
 
-void layerNormForward(cudaStream_t stream, int rows, int columns, std::span<const float> input,
-                      std::span<const float> gamma, std::span<const float> beta, std::span<float> output)
+void run(const Context& context, const LayerNormForward& call)
 {
+    const auto [rows, columns, input, gamma, beta, output] = call;
     if (rows > 0)
-        forward<<<unsigned(rows), blockSize, 0, stream>>>(columns, input.data(), gamma.data(), beta.data(),
-                                                          output.data());
+        forward<<<unsigned(rows), blockSize, 0, context.stream>>>(columns, input.data(), gamma.data(), beta.data(),
+                                                                  output.data());
 }
 
-void layerNormInputGrad(cudaStream_t stream, int rows, int columns, std::span<const float> input,
-                        std::span<const float> gamma, std::span<const float> outputGrad, std::span<float> inputGrad)
+void run(const Context& context, const LayerNormInputGrad& call)
 {
+    const auto [rows, columns, input, gamma, outputGrad, inputGrad] = call;
     if (rows > 0)
-        inputGradient<<<unsigned(rows), blockSize, 0, stream>>>(columns, input.data(), gamma.data(), outputGrad.data(),
-                                                                inputGrad.data());
+        inputGradient<<<unsigned(rows), blockSize, 0, context.stream>>>(columns, input.data(), gamma.data(),
+                                                                        outputGrad.data(), inputGrad.data());
 }
 
-void layerNormWeightGrad(cudaStream_t stream, int rows, int columns, std::span<const float> input,
-                         std::span<const float> outputGrad, std::span<float> gammaGrad, std::span<float> betaGrad)
+void run(const Context& context, const LayerNormWeightGrad& call)
 {
-    weightGradient<<<blocksFor(std::size_t(columns)), blockSize, 0, stream>>>(
+    const auto [rows, columns, input, outputGrad, gammaGrad, betaGrad] = call;
+    weightGradient<<<blocksFor(std::size_t(columns)), blockSize, 0, context.stream>>>(
         rows, columns, input.data(), outputGrad.data(), gammaGrad.data(), betaGrad.data());
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/products.h"
 
@@ -217,34 +218,34 @@ void Products::product(cudaStream_t stream, Precision precision, int rows, int c
                                                           b.stride, b.transposed, beta, result);
 }
 
-void Products::linearForward(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
-                             std::span<const float> weight, std::span<const float> bias, std::span<float> output,
-                             Store store)
+void run(const Context& context, const LinearForward& call)
 {
-    product(stream, precision, shape.rows, shape.outputs, shape.inputs, {input.data(), shape.inputs, false},
-            {weight.data(), shape.inputs, true}, store == Store::Add ? 1.0f : 0.0f, output.data());
+    const auto [shape, input, weight, bias, output, store] = call;
+    context.products->product(context.stream, context.precision, shape.rows, shape.outputs, shape.inputs,
+                              {input.data(), shape.inputs, false}, {weight.data(), shape.inputs, true},
+                              store == Store::Add ? 1.0f : 0.0f, output.data());
     if (!bias.empty() && !output.empty())
-        addBias<<<blocksFor(output.size()), blockSize, 0, stream>>>(output.size(), shape.outputs, bias.data(),
-                                                                    output.data());
+        addBias<<<blocksFor(output.size()), blockSize, 0, context.stream>>>(output.size(), shape.outputs, bias.data(),
+                                                                            output.data());
 }
 
-void Products::linearInputGrad(cudaStream_t stream, Precision precision, LinearShape shape,
-                               std::span<const float> outputGrad, std::span<const float> weight,
-                               std::span<float> inputGrad)
+void run(const Context& context, const LinearInputGrad& call)
 {
-    product(stream, precision, shape.rows, shape.inputs, shape.outputs, {outputGrad.data(), shape.outputs, false},
-            {weight.data(), shape.inputs, false}, 0.0f, inputGrad.data());
+    const auto [shape, outputGrad, weight, inputGrad] = call;
+    context.products->product(context.stream, context.precision, shape.rows, shape.inputs, shape.outputs,
+                              {outputGrad.data(), shape.outputs, false}, {weight.data(), shape.inputs, false}, 0.0f,
+                              inputGrad.data());
 }
 
-void Products::linearWeightGrad(cudaStream_t stream, Precision precision, LinearShape shape,
-                                std::span<const float> input, std::span<const float> outputGrad,
-                                std::span<float> weightGrad, std::span<float> biasGrad)
+void run(const Context& context, const LinearWeightGrad& call)
 {
-    product(stream, precision, shape.outputs, shape.inputs, shape.rows, {outputGrad.data(), shape.outputs, true},
-            {input.data(), shape.inputs, false}, 1.0f, weightGrad.data());
+    const auto [shape, input, outputGrad, weightGrad, biasGrad] = call;
+    context.products->product(context.stream, context.precision, shape.outputs, shape.inputs, shape.rows,
+                              {outputGrad.data(), shape.outputs, true}, {input.data(), shape.inputs, false}, 1.0f,
+                              weightGrad.data());
     if (!biasGrad.empty())
-        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, stream>>>(shape.rows, shape.outputs, outputGrad.data(),
-                                                                         biasGrad.data());
+        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, context.stream>>>(shape.rows, shape.outputs,
+                                                                                 outputGrad.data(), biasGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

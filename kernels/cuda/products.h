@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Matrix products through cuBLASLt, which is opened at run time, and the linear layer over them. Values stay fp32
+// Matrix products through cuBLASLt, which is opened at run time. Values stay fp32
 // in memory; the factors may be rounded to bf16 on the way into the tensor cores, sums are fp32 always. The
 // algorithm for a shape is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without
 // the library an own kernel does the same, slowly. One object per device thread.
 #pragma once
 
-#include "kernels/matmul.h"
-
 #include <cuda_runtime_api.h>
 #include <memory>
-#include <span>
 #include <string>
 
 namespace pipewright::kernels::cuda {
@@ -26,16 +23,6 @@ public:
     Products& operator=(const Products&) = delete;
     const std::string& whyNot() const;
 
-    void linearForward(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
-                       std::span<const float> weight, std::span<const float> bias, std::span<float> output,
-                       Store store = Store::Replace);
-    void linearInputGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> outputGrad,
-                         std::span<const float> weight, std::span<float> inputGrad);
-    void linearWeightGrad(cudaStream_t stream, Precision precision, LinearShape shape, std::span<const float> input,
-                          std::span<const float> outputGrad, std::span<float> weightGrad, std::span<float> biasGrad);
-
-private:
-    struct Library;
     struct Factor {
         const float* data;
         int stride;
@@ -45,6 +32,8 @@ private:
     void product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b,
                  float beta, float* result);
 
+private:
+    struct Library;
     std::unique_ptr<Library> m_library;
     std::string m_whyNot;
 };

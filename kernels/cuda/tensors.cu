@@ -4,6 +4,8 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/tensoritems.h"
 
+#include <cmath>
+
 namespace pipewright::kernels::cuda {
 
 namespace {
@@ -97,17 +99,42 @@ void launchAll(cudaStream_t stream, const TensorCall& call)
     }
 }
 
+/// The call of a bag of features as that of an operation on tensors.
+template<typename Bag>
+TensorCall bagOf(TensorOperation operation, const Bag& bag, std::span<const float> in, std::span<float> out)
+{
+    TensorCall call{};
+    call.operation = operation;
+    call.number = 1 / std::sqrt(float(bag.length));
+    call.size[0] = std::int64_t(bag.features.size()) / bag.length;
+    call.size[1] = bag.hidden;
+    call.size[2] = bag.length;
+    call.in[0] = in.data();
+    call.out = out.data();
+    call.whole = const_cast<std::int32_t*>(bag.features.data()); // read only
+    return call;
+}
+
 } // namespace
 
-bool tensor(cudaStream_t stream, const TensorCall& call)
+void run(const Context& context, const TensorCall& call)
 {
-    switch (static_cast<TensorOperation>(call.operation)) {
+    switch (call.operation) {
 #define PIPEWRIGHT_CASE(name)                                                                                          \
-    case TensorOperation::name: launchAll<TensorOperation::name>(stream, call); return true;
+    case TensorOperation::name: launchAll<TensorOperation::name>(context.stream, call); break;
         PIPEWRIGHT_TENSOR_OPERATIONS(PIPEWRIGHT_CASE)
 #undef PIPEWRIGHT_CASE
     }
-    return false;
+}
+
+void run(const Context& context, const FeatureBagForward& call)
+{
+    run(context, bagOf(TensorOperation::FeatureBag, call, call.table, call.output));
+}
+
+void run(const Context& context, const FeatureBagWeightGrad& call)
+{
+    run(context, bagOf(TensorOperation::FeatureBagGrad, call, call.outputGrad, call.tableGrad));
 }
 
 } // namespace pipewright::kernels::cuda

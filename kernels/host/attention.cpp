@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/attention.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/gemm.h"
 #include "kernels/host/simd.h"
@@ -37,10 +37,9 @@ void addRows(int rows, int columns, const float* from, int fromStride, float* to
 
 } // namespace
 
-void attentionForward(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                      std::span<const float> value, std::span<float> probabilities, std::span<float> output,
-                      EarlierPieces earlier)
+void run(const AttentionForward& call)
 {
+    const auto [shape, query, key, value, probabilities, output, earlier] = call;
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
     const int piece = int(earlier.saved.size()), before = piece * length;
     [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
@@ -70,11 +69,10 @@ void attentionForward(AttentionShape shape, std::span<const float> query, std::s
     }
 }
 
-void attentionInputGrad(AttentionShape shape, std::span<const float> query, std::span<const float> key,
-                        std::span<const float> value, std::span<const float> probabilities,
-                        std::span<const float> outputGrad, std::span<float> queryKeyValueGrad,
-                        std::span<float> scoresGrad, EarlierPieces earlier, std::span<float> sequenceGradient)
+void run(const AttentionInputGrad& call)
 {
+    const auto [shape, query, key, value, probabilities, output, outputGrad, queryKeyValueGrad, scoresGrad, earlier,
+                sequenceGradient] = call;
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
     const int piece = int(earlier.saved.size());
     const bool isLast = piece == shape.pieces - 1;
@@ -94,7 +92,7 @@ void attentionInputGrad(AttentionShape shape, std::span<const float> query, std:
             float* dQuery = &queryKeyValueGrad[row * 3 * hidden + column];
             float* dKey = dQuery + hidden;
             float* dValue = dKey + hidden;
-            const auto owed = [&](int i) { return sequenceGradient.data() + 2 * std::size_t(i) * elements + at; };
+            const auto owed = [&](int i) { return call.sequenceGradient.data() + 2 * std::size_t(i) * elements + at; };
             for (int i = 0; i <= piece; ++i) {
                 const float* valuesOf = i < piece ? earlier.saved[i] + earlier.value : value.data();
                 const Operand share{p + i * length, keys, true};

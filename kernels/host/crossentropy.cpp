@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/crossentropy.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/softmax.h"
 
@@ -8,9 +8,9 @@
 
 namespace pipewright::kernels {
 
-void crossEntropyForward([[maybe_unused]] int rows, int classes, std::span<float> logitsToProbabilities,
-                         std::span<const std::int32_t> targets, float scale, std::span<float> loss)
+void run(const CrossEntropyForward& call)
 {
+    const auto [rows, classes, logitsToProbabilities, targets, scale, loss] = call;
     const auto width = std::size_t(classes);
     assert(logitsToProbabilities.size() == rows * width && targets.size() == std::size_t(rows) && loss.size() == 1);
     double sum = 0;
@@ -24,9 +24,9 @@ void crossEntropyForward([[maybe_unused]] int rows, int classes, std::span<float
     loss[0] = float(sum * scale);
 }
 
-void crossEntropyInputGrad([[maybe_unused]] int rows, int classes, std::span<const float> probabilities,
-                           std::span<const std::int32_t> targets, float scale, std::span<float> logitsGrad)
+void run(const CrossEntropyInputGrad& call)
 {
+    const auto [rows, classes, probabilities, targets, scale, logitsGrad] = call;
     const auto width = std::size_t(classes);
     assert(probabilities.size() == rows * width && logitsGrad.size() == rows * width);
     assert(targets.size() == std::size_t(rows));

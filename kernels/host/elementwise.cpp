@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/elementwise.h"
+#include "kernels/calls.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace pipewright::kernels {
 
-void copy(std::span<const float> from, std::span<float> to)
+void run(const Copy& call)
 {
-    assert(from.size() == to.size());
-    std::copy(from.begin(), from.end(), to.begin());
+    if (call.bytes > 0)
+        std::memcpy(call.to, call.from, call.bytes);
 }
 
-void copy(std::span<const std::int32_t> from, std::span<std::int32_t> to)
+void run(const Fill& call)
 {
-    assert(from.size() == to.size());
-    std::copy(from.begin(), from.end(), to.begin());
-}
-
-void fill(std::span<float> values, float value)
-{
+    const auto [values, value] = call;
     std::fill(values.begin(), values.end(), value);
 }
 
-void add(std::span<float> values, std::span<const float> addend)
+void run(const Add& call)
 {
+    const auto [values, addend] = call;
     assert(values.size() == addend.size());
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] += addend[i];

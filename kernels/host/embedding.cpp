@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/embedding.h"
+#include "kernels/calls.h"
 
 #include <cassert>
 
 namespace pipewright::kernels {
 
-void embeddingForward(int length, int hidden, std::span<const std::int32_t> tokens, std::span<const float> table,
-                      std::span<const float> positions, std::span<float> output)
+void run(const EmbeddingForward& call)
 {
+    const auto [length, hidden, tokens, table, positions, output] = call;
     const auto width = std::size_t(hidden);
     assert(output.size() == tokens.size() * width && positions.size() == length * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -20,9 +20,9 @@ void embeddingForward(int length, int hidden, std::span<const std::int32_t> toke
     }
 }
 
-void embeddingWeightGrad(int length, int hidden, std::span<const std::int32_t> tokens,
-                         std::span<const float> outputGrad, std::span<float> tableGrad, std::span<float> positionsGrad)
+void run(const EmbeddingWeightGrad& call)
 {
+    const auto [length, hidden, tokens, outputGrad, tableGrad, positionsGrad] = call;
     const auto width = std::size_t(hidden);
     assert(outputGrad.size() == tokens.size() * width && positionsGrad.size() == length * width);
     for (std::size_t t = 0; t < tokens.size(); ++t) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/featurebag.h"
+#include "kernels/calls.h"
 
 #include <cassert>
 #include <cmath>
 
 namespace pipewright::kernels {
 
-void featureBagForward(int length, int hidden, std::span<const std::int32_t> features, std::span<const float> table,
-                       std::span<float> output)
+void run(const FeatureBagForward& call)
 {
+    const auto [length, hidden, features, table, output] = call;
     const auto width = std::size_t(hidden), count = std::size_t(length), rows = features.size() / count;
     assert(output.size() == rows * width);
     const float scale = 1 / std::sqrt(float(length));
@@ -27,9 +27,9 @@ void featureBagForward(int length, int hidden, std::span<const std::int32_t> fea
     }
 }
 
-void featureBagWeightGrad(int length, int hidden, std::span<const std::int32_t> features,
-                          std::span<const float> outputGrad, std::span<float> tableGrad)
+void run(const FeatureBagWeightGrad& call)
 {
+    const auto [length, hidden, features, outputGrad, tableGrad] = call;
     const auto width = std::size_t(hidden), count = std::size_t(length), rows = features.size() / count;
     assert(outputGrad.size() == rows * width);
     const float scale = 1 / std::sqrt(float(length));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/gelu.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/simd.h"
 
@@ -37,14 +37,16 @@ void inputGradLoop(std::size_t count, const float* x, const float* dy, float* dx
 
 } // namespace
 
-void geluForward(std::span<const float> input, std::span<float> output)
+void run(const GeluForward& call)
 {
+    const auto [input, output] = call;
     assert(input.size() == output.size());
     forwardLoop(input.size(), input.data(), output.data());
 }
 
-void geluInputGrad(std::span<const float> input, std::span<const float> outputGrad, std::span<float> inputGrad)
+void run(const GeluInputGrad& call)
 {
+    const auto [input, outputGrad, inputGrad] = call;
     assert(input.size() == outputGrad.size() && input.size() == inputGrad.size());
     inputGradLoop(input.size(), input.data(), outputGrad.data(), inputGrad.data());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/layernorm.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/simd.h"
 
@@ -57,9 +57,9 @@ void weightGradRow(std::size_t columns, const float* x, const float* dy, float* 
 
 } // namespace
 
-void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const float> input,
-                      std::span<const float> gamma, std::span<const float> beta, std::span<float> output)
+void run(const LayerNormForward& call)
 {
+    const auto [rows, columns, input, gamma, beta, output] = call;
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && output.size() == rows * width);
     assert(gamma.size() == width && beta.size() == width);
@@ -67,9 +67,9 @@ void layerNormForward([[maybe_unused]] int rows, int columns, std::span<const fl
         forwardRow(width, &input[at], gamma.data(), beta.data(), &output[at]);
 }
 
-void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const float> input,
-                        std::span<const float> gamma, std::span<const float> outputGrad, std::span<float> inputGrad)
+void run(const LayerNormInputGrad& call)
 {
+    const auto [rows, columns, input, gamma, outputGrad, inputGrad] = call;
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && outputGrad.size() == rows * width && inputGrad.size() == rows * width);
     assert(gamma.size() == width);
@@ -77,9 +77,9 @@ void layerNormInputGrad([[maybe_unused]] int rows, int columns, std::span<const 
         inputGradRow(width, &input[at], gamma.data(), &outputGrad[at], &inputGrad[at]);
 }
 
-void layerNormWeightGrad([[maybe_unused]] int rows, int columns, std::span<const float> input,
-                         std::span<const float> outputGrad, std::span<float> gammaGrad, std::span<float> betaGrad)
+void run(const LayerNormWeightGrad& call)
 {
+    const auto [rows, columns, input, outputGrad, gammaGrad, betaGrad] = call;
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && outputGrad.size() == rows * width);
     assert(gammaGrad.size() == width && betaGrad.size() == width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/matmul.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/gemm.h"
 #include "kernels/host/simd.h"
@@ -47,9 +47,9 @@ void addColumnSums(int rows, std::size_t columns, const float* values, float* su
 
 } // namespace
 
-void linearForward(LinearShape shape, std::span<const float> input, std::span<const float> weight,
-                   std::span<const float> bias, std::span<float> output, Store store)
+void run(const LinearForward& call)
 {
+    const auto [shape, input, weight, bias, output, store] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && weight.size() == std::size_t(outputs) * inputs);
     assert(output.size() == std::size_t(rows) * outputs);
@@ -61,18 +61,18 @@ void linearForward(LinearShape shape, std::span<const float> input, std::span<co
          output.data(), outputs);
 }
 
-void linearInputGrad(LinearShape shape, std::span<const float> outputGrad, std::span<const float> weight,
-                     std::span<float> inputGrad)
+void run(const LinearInputGrad& call)
 {
+    const auto [shape, outputGrad, weight, inputGrad] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(outputGrad.size() == std::size_t(rows) * outputs && weight.size() == std::size_t(outputs) * inputs);
     assert(inputGrad.size() == std::size_t(rows) * inputs);
     gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs}, 0, inputGrad.data(), inputs);
 }
 
-void linearWeightGrad(LinearShape shape, std::span<const float> input, std::span<const float> outputGrad,
-                      std::span<float> weightGrad, std::span<float> biasGrad)
+void run(const LinearWeightGrad& call)
 {
+    const auto [shape, input, outputGrad, weightGrad, biasGrad] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && outputGrad.size() == std::size_t(rows) * outputs);
     assert(weightGrad.size() == std::size_t(outputs) * inputs);

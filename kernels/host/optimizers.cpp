@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/optimizers.h"
+#include "kernels/calls.h"
 
 #include "kernels/host/simd.h"
 
@@ -34,16 +34,16 @@ void adamWLoop(std::size_t count, AdamWSettings settings, float correction1, flo
 
 } // namespace
 
-void sgdMomentumStep(const SgdSettings& settings, std::span<float> parameters, std::span<const float> gradients,
-                     std::span<float> momentum)
+void run(const SgdMomentumStep& call)
 {
+    const auto [settings, parameters, gradients, momentum] = call;
     assert(parameters.size() == gradients.size() && parameters.size() == momentum.size());
     sgdLoop(parameters.size(), settings, parameters.data(), gradients.data(), momentum.data());
 }
 
-void adamWStep(const AdamWSettings& settings, int step, std::span<float> parameters, std::span<const float> gradients,
-               std::span<float> firstMoment, std::span<float> secondMoment)
+void run(const AdamWStep& call)
 {
+    const auto [settings, step, parameters, gradients, firstMoment, secondMoment] = call;
     assert(step >= 1 && parameters.size() == gradients.size());
     assert(parameters.size() == firstMoment.size() && parameters.size() == secondMoment.size());
     const double correction1 = 1.0 / (1.0 - std::pow(double(settings.beta1), step));
@@ -52,9 +52,9 @@ void adamWStep(const AdamWSettings& settings, int step, std::span<float> paramet
               firstMoment.data(), secondMoment.data());
 }
 
-void rmsPropStep(const RmsPropSettings& settings, std::span<float> parameters, std::span<const float> gradients,
-                 std::span<float> squares, std::span<float> last)
+void run(const RmsPropStep& call)
 {
+    const auto [settings, parameters, gradients, squares, last] = call;
     assert(parameters.size() == gradients.size() && parameters.size() == squares.size());
     const auto [rate, keep, epsilon] = settings;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -64,24 +64,25 @@ void rmsPropStep(const RmsPropSettings& settings, std::span<float> parameters, s
     }
 }
 
-void predictMomentum(float distance, std::span<const float> momentum, std::span<float> parameters)
+void run(const PredictMomentum& call)
 {
+    const auto [distance, momentum, parameters] = call;
     assert(parameters.size() == momentum.size());
     for (std::size_t i = 0; i < parameters.size(); ++i)
         parameters[i] -= distance * momentum[i];
 }
 
-void predictRmsProp(float distance, float epsilon, std::span<const float> squares, std::span<const float> last,
-                    std::span<float> parameters)
+void run(const PredictRmsProp& call)
 {
+    const auto [distance, epsilon, squares, last, parameters] = call;
     assert(parameters.size() == squares.size() && parameters.size() == last.size());
     for (std::size_t i = 0; i < parameters.size(); ++i)
         parameters[i] -= distance * (last[i] / (std::sqrt(squares[i]) + epsilon));
 }
 
-void predictAdam(const AdamWSettings& settings, int step, float distance, std::span<const float> firstMoment,
-                 std::span<const float> secondMoment, std::span<float> parameters)
+void run(const PredictAdam& call)
 {
+    const auto [settings, step, distance, firstMoment, secondMoment, parameters] = call;
     assert(parameters.size() == firstMoment.size() && parameters.size() == secondMoment.size());
     const auto correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
     const auto correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "kernels/tensors.h"
+#include "kernels/calls.h"
 
 #include "kernels/tensoritems.h"
 
@@ -17,15 +17,14 @@ void runAll(const TensorCall& call)
 
 } // namespace
 
-bool tensor(const TensorCall& call)
+void run(const TensorCall& call)
 {
-    switch (static_cast<TensorOperation>(call.operation)) {
+    switch (call.operation) {
 #define PIPEWRIGHT_CASE(name)                                                                                          \
-    case TensorOperation::name: runAll<TensorOperation::name>(call); return true;
+    case TensorOperation::name: runAll<TensorOperation::name>(call); break;
         PIPEWRIGHT_TENSOR_OPERATIONS(PIPEWRIGHT_CASE)
 #undef PIPEWRIGHT_CASE
     }
-    return false;
 }
 
 } // namespace pipewright::kernels

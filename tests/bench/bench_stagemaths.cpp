@@ -3,10 +3,7 @@
 // The rate counts the workload's FLOPs, which are those of the matrix products only.
 #include "core/workload/transformer.h"
 #include "executor/training/stagemaths.h"
-#include "kernels/attention.h"
-#include "kernels/gelu.h"
-#include "kernels/layernorm.h"
-#include "kernels/matmul.h"
+#include "kernels/calls.h"
 
 #include <benchmark/benchmark.h>
 
@@ -82,7 +79,7 @@ void linearForward(benchmark::State& state)
     const auto x = ramp(rows * hidden), w = ramp(ffn * hidden), bias = ramp(ffn);
     std::vector<float> y(rows * ffn);
     for (auto _ : state)
-        kernels::linearForward({rows, hidden, ffn}, x, w, bias, y);
+        kernels::run(kernels::LinearForward{{rows, hidden, ffn}, x, w, bias, y});
     rate(state, 2.0 * rows * hidden * ffn);
 }
 void attentionForward(benchmark::State& state)
@@ -91,7 +88,7 @@ void attentionForward(benchmark::State& state)
     const auto x = ramp(rows * hidden);
     std::vector<float> p(shape.scores()), y(x.size());
     for (auto _ : state)
-        kernels::attentionForward(shape, x, x, x, p, y);
+        kernels::run(kernels::AttentionForward{shape, x, x, x, p, y});
     rate(state, 4.0 * 4 * 4 * 64 * 64 * 32);
 }
 void attentionInputGrad(benchmark::State& state)
@@ -100,7 +97,7 @@ void attentionInputGrad(benchmark::State& state)
     const auto x = ramp(rows * hidden), p = ramp(shape.scores());
     std::vector<float> dx(3 * x.size()), scratch(shape.scores());
     for (auto _ : state)
-        kernels::attentionInputGrad(shape, x, x, x, p, x, dx, scratch);
+        kernels::run(kernels::AttentionInputGrad{shape, x, x, x, p, {}, x, dx, scratch});
     rate(state, 8.0 * 4 * 4 * 64 * 64 * 32);
 }
 void geluForward(benchmark::State& state)
@@ -108,28 +105,28 @@ void geluForward(benchmark::State& state)
     const auto x = ramp(rows * ffn);
     std::vector<float> y(x.size());
     for (auto _ : state)
-        kernels::geluForward(x, y);
+        kernels::run(kernels::GeluForward{x, y});
 }
 void geluInputGrad(benchmark::State& state)
 {
     const auto x = ramp(rows * ffn);
     std::vector<float> dx(x.size());
     for (auto _ : state)
-        kernels::geluInputGrad(x, dx, dx);
+        kernels::run(kernels::GeluInputGrad{x, dx, dx});
 }
 void layerNormForward(benchmark::State& state)
 {
     const auto x = ramp(rows * hidden), gamma = ramp(hidden);
     std::vector<float> y(x.size());
     for (auto _ : state)
-        kernels::layerNormForward(rows, hidden, x, gamma, gamma, y);
+        kernels::run(kernels::LayerNormForward{rows, hidden, x, gamma, gamma, y});
 }
 void layerNormInputGrad(benchmark::State& state)
 {
     const auto x = ramp(rows * hidden), gamma = ramp(hidden);
     std::vector<float> dx(x.size());
     for (auto _ : state)
-        kernels::layerNormInputGrad(rows, hidden, x, gamma, x, dx);
+        kernels::run(kernels::LayerNormInputGrad{rows, hidden, x, gamma, x, dx});
 }
 BENCHMARK(linearForward)->Unit(benchmark::kMicrosecond);
 BENCHMARK(attentionForward)->Unit(benchmark::kMicrosecond);

@@ -3,7 +3,6 @@
 // large product. Needs a GPU and nothing of Qt; prints one line per kernel and returns 1 when one is wrong.
 #include "executor/cuda/loader.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/products.h"
 #include "kernels/numbers.h"
 #include "kernels/reference/reference.h"
 #include "kernels/tensoritems.h"
@@ -84,29 +83,29 @@ void checkRows()
     Floats input(single(x)), grad(single(dy)), scale(single(gamma)), shift(single(beta));
     check("gelu forward", reference::geluForward(x), 1e-6, [&] {
         Floats y(x.size());
-        gpu::geluForward(nullptr, input.span(), y.span());
+        gpu::run({}, kernels::GeluForward{input.span(), y.span()});
         return y.read();
     });
     check("gelu input grad", reference::geluInputGrad(x, dy), 1e-6, [&] {
         Floats dx(x.size());
-        gpu::geluInputGrad(nullptr, input.span(), grad.span(), dx.span());
+        gpu::run({}, kernels::GeluInputGrad{input.span(), grad.span(), dx.span()});
         return dx.read();
     });
     check("layer norm forward", reference::layerNormForward(rows, columns, x, gamma, beta), 1e-5, [&] {
         Floats y(x.size());
-        gpu::layerNormForward(nullptr, rows, columns, input.span(), scale.span(), shift.span(), y.span());
+        gpu::run({}, kernels::LayerNormForward{rows, columns, input.span(), scale.span(), shift.span(), y.span()});
         return y.read();
     });
     check("layer norm input grad", reference::layerNormInputGrad(rows, columns, x, gamma, dy), 1e-5, [&] {
         Floats dx(x.size());
-        gpu::layerNormInputGrad(nullptr, rows, columns, input.span(), scale.span(), grad.span(), dx.span());
+        gpu::run({}, kernels::LayerNormInputGrad{rows, columns, input.span(), scale.span(), grad.span(), dx.span()});
         return dx.read();
     });
     const auto norm = reference::layerNormWeightGrad(rows, columns, x, dy);
     for (const bool second : {false, true})
         check(second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, 1e-5, [&] {
             Floats dg(columns), db(columns);
-            gpu::layerNormWeightGrad(nullptr, rows, columns, input.span(), grad.span(), dg.span(), db.span());
+            gpu::run({}, kernels::LayerNormWeightGrad{rows, columns, input.span(), grad.span(), dg.span(), db.span()});
             return second ? db.read() : dg.read();
         });
     const auto tokens = someTokens(rows, vocabulary, 5), targets = someTokens(rows, classes, 6);
@@ -116,43 +115,44 @@ void checkRows()
     Floats tableValues(single(table)), positionValues(single(positions));
     check("embedding forward", reference::embeddingForward(length, columns, tokens, table, positions), 1e-7, [&] {
         Floats y(x.size());
-        gpu::embeddingForward(nullptr, length, columns, words.span(), tableValues.span(), positionValues.span(),
-                              y.span());
+        gpu::run({}, kernels::EmbeddingForward{length, columns, words.span(), tableValues.span(), positionValues.span(),
+                                               y.span()});
         return y.read();
     });
     const auto embedding = reference::embeddingWeightGrad(length, columns, vocabulary, tokens, dy);
     check("embedding weight grad", embedding.weight, 1e-5, [&] {
         Floats dt(table.size()), dp(positions.size());
-        gpu::embeddingWeightGrad(nullptr, length, columns, words.span(), grad.span(), dt.span(), dp.span());
+        gpu::run({}, kernels::EmbeddingWeightGrad{length, columns, words.span(), grad.span(), dt.span(), dp.span()});
         return dt.read();
     });
     const Values logits = someValues(std::size_t(rows) * classes, 9, 5);
     const auto entropy = reference::crossEntropyForward(rows, classes, logits, targets, 0.01);
     check("cross entropy loss", {entropy.loss}, 1e-5, [&] {
         Floats p(single(logits)), loss(1), scratch(rows);
-        gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(), scratch.span());
+        gpu::run({.rowLosses = scratch.span()},
+                 kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
         return loss.read();
     });
     check("cross entropy input grad",
           reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), 1e-5, [&] {
               Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
-              gpu::crossEntropyForward(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, loss.span(),
-                                       scratch.span());
-              gpu::crossEntropyInputGrad(nullptr, rows, classes, p.span(), wanted.span(), 0.01f, d.span());
+              gpu::run({.rowLosses = scratch.span()},
+                       kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
+              gpu::run({}, kernels::CrossEntropyInputGrad{rows, classes, p.span(), wanted.span(), 0.01f, d.span()});
               return d.read();
           });
     Values p = x, m = dy, v(x.size(), 0.25);
     reference::adamWStep({}, 3, p, dy, m, v);
     check("AdamW", p, 1e-6, [&] {
         Floats parameters(single(x)), first(single(dy)), second(std::vector<float>(x.size(), 0.25f));
-        gpu::adamWStep(nullptr, {}, 3, parameters.span(), grad.span(), first.span(), second.span());
+        gpu::run({}, kernels::AdamWStep{{}, 3, parameters.span(), grad.span(), first.span(), second.span()});
         return parameters.read();
     });
     Values q = x, momentum = dy;
     reference::sgdMomentumStep({}, q, dy, momentum);
     check("SGD with momentum", q, 1e-6, [&] {
         Floats parameters(single(x)), moved(single(dy));
-        gpu::sgdMomentumStep(nullptr, {}, parameters.span(), grad.span(), moved.span());
+        gpu::run({}, kernels::SgdMomentumStep{{}, parameters.span(), grad.span(), moved.span()});
         return parameters.read();
     });
 }
@@ -167,13 +167,14 @@ void checkAttention()
     const auto expected = reference::attentionForward(shape, q, k, v);
     Floats logSum(shape.tokens() * shape.heads), output(elements);
     check("attention forward", expected.output, 1e-5, [&] {
-        gpu::attentionForward(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span());
+        gpu::run(
+            {}, kernels::AttentionForward{shape, query.span(), key.span(), value.span(), logSum.span(), output.span()});
         return output.read();
     });
     check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), 1e-5, [&] {
         Floats d(3 * elements), dots(shape.tokens() * shape.heads);
-        gpu::attentionInputGrad(nullptr, shape, query.span(), key.span(), value.span(), logSum.span(), output.span(),
-                                grad.span(), d.span(), dots.span());
+        gpu::run({}, kernels::AttentionInputGrad{shape, query.span(), key.span(), value.span(), logSum.span(),
+                                                 output.span(), grad.span(), d.span(), dots.span()});
         return d.read();
     });
 }
@@ -221,8 +222,9 @@ void checkPieces()
         std::vector<float> all;
         for (int i = 0; i < pieces; ++i) {
             Piece& is = *at[std::size_t(i)];
-            gpu::attentionForward(nullptr, shape, is.query.span(), is.saved.span().first(part),
-                                  is.saved.span().last(part), is.logSum.span(), is.output.span(), earlier(i));
+            gpu::run({}, kernels::AttentionForward{shape, is.query.span(), is.saved.span().first(part),
+                                                   is.saved.span().last(part), is.logSum.span(), is.output.span(),
+                                                   earlier(i)});
             const std::vector<float> own = is.output.read();
             all.insert(all.end(), own.begin(), own.end());
         }
@@ -234,9 +236,9 @@ void checkPieces()
         for (int i = pieces; i-- > 0;) {
             Piece& is = *at[std::size_t(i)];
             Floats d(3 * part);
-            gpu::attentionInputGrad(nullptr, shape, is.query.span(), is.saved.span().first(part),
-                                    is.saved.span().last(part), is.logSum.span(), is.output.span(), is.grad.span(),
-                                    d.span(), dots.span(), earlier(i), owed.span());
+            gpu::run({}, kernels::AttentionInputGrad{shape, is.query.span(), is.saved.span().first(part),
+                                                     is.saved.span().last(part), is.logSum.span(), is.output.span(),
+                                                     is.grad.span(), d.span(), dots.span(), earlier(i), owed.span()});
             const std::vector<float> own = d.read();
             std::copy(own.begin(), own.end(), all.begin() + std::ptrdiff_t(std::size_t(i) * 3 * part));
         }
@@ -252,7 +254,7 @@ void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<
     using Item = kernels::TensorItem<operation>;
     const std::vector<float> before = single(someValues(outputs, 99));
     kernels::TensorCall call{};
-    call.operation = std::int32_t(operation);
+    call.operation = operation;
     call.number = 0.5f;
     std::copy(sizes.begin(), sizes.end(), call.size);
     const bool routes = operation == kernels::TensorOperation::Route; // starts from zeros
@@ -278,7 +280,7 @@ void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<
         Memory<std::int32_t> numbers(whole);
         onGpu.scratch = scratch.span().data();
         onGpu.whole = numbers.span().data();
-        gpu::tensor(nullptr, onGpu);
+        gpu::run({}, onGpu);
         return out.read();
     });
 }
@@ -356,19 +358,22 @@ void checkProducts(gpu::Products& products, const char* name, gpu::Precision pre
     Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
     check((std::string("linear forward, ") + name).c_str(), reference::linearForward(shape, x, w, b), tolerance, [&] {
         Floats y(dy.size());
-        products.linearForward(nullptr, precision, shape, input.span(), weight.span(), bias.span(), y.span());
+        gpu::run({.precision = precision, .products = &products},
+                 kernels::LinearForward{shape, input.span(), weight.span(), bias.span(), y.span()});
         return y.read();
     });
     check((std::string("linear input grad, ") + name).c_str(), reference::linearInputGrad(shape, dy, w), tolerance,
           [&] {
               Floats dx(x.size());
-              products.linearInputGrad(nullptr, precision, shape, grad.span(), weight.span(), dx.span());
+              gpu::run({.precision = precision, .products = &products},
+                       kernels::LinearInputGrad{shape, grad.span(), weight.span(), dx.span()});
               return dx.read();
           });
     check((std::string("linear weight grad, ") + name).c_str(), reference::linearWeightGrad(shape, x, dy).weight,
           tolerance, [&] {
               Floats dw(w.size()), db(b.size());
-              products.linearWeightGrad(nullptr, precision, shape, input.span(), grad.span(), dw.span(), db.span());
+              gpu::run({.precision = precision, .products = &products},
+                       kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
               return dw.read();
           });
 }
@@ -383,8 +388,9 @@ void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, do
     require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), tolerance, [&] {
-        products.linearForward(nullptr, precision, shape, input.span().subspan(1), weight.span().subspan(3), {},
-                               output.span().subspan(5));
+        gpu::run({.precision = precision, .products = &products},
+                 kernels::LinearForward{
+                     shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5)});
         std::vector<float> all = output.read();
         return std::vector<float>(all.begin() + 5, all.end());
     });
@@ -402,7 +408,8 @@ void measureProduct(gpu::Products& products, gpu::Precision precision, const cha
     for (int i = 0; i < repeats + 2; ++i) {
         if (i == 2) // warm by now
             require(cudaEventRecord(begin), "record an event");
-        products.linearForward(nullptr, precision, {size, size, size}, a.span(), b.span(), {}, c.span());
+        gpu::run({.precision = precision, .products = &products},
+                 kernels::LinearForward{{size, size, size}, a.span(), b.span(), {}, c.span()});
     }
     require(cudaEventRecord(end), "record an event");
     require(cudaEventSynchronize(end), "run the product");

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every host kernel against its fp64 reference, at sizes that leave odd tails in every vector loop.
-#include "kernels/attention.h"
-#include "kernels/crossentropy.h"
-#include "kernels/elementwise.h"
-#include "kernels/embedding.h"
-#include "kernels/featurebag.h"
-#include "kernels/gelu.h"
-#include "kernels/layernorm.h"
+#include "kernels/calls.h"
 #include "kernels/reference/reference.h"
 #include "numbers.h"
 #include "testmain.h"
@@ -49,11 +43,11 @@ private slots:
         const Values dy = someValues(rows * outputs, 4);
         std::vector<float> y(dy.size(), NAN), dx(x.size(), NAN);
         const Values expected = reference::linearForward(shape, x, w, b);
-        kernels::linearForward(shape, single(x), single(w), single(b), y);
+        kernels::run(kernels::LinearForward{shape, single(x), single(w), single(b), y});
         QVERIFY(distance(y, expected) < tolerance);
-        kernels::linearForward(shape, single(x), single(w), {}, y);
+        kernels::run(kernels::LinearForward{shape, single(x), single(w), {}, y});
         QVERIFY(distance(y, reference::linearForward(shape, x, w, {})) < tolerance);
-        kernels::linearInputGrad(shape, single(dy), single(w), dx);
+        kernels::run(kernels::LinearInputGrad{shape, single(dy), single(w), dx});
         QVERIFY(distance(dx, reference::linearInputGrad(shape, dy, w)) < tolerance);
     }
 
@@ -65,7 +59,7 @@ private slots:
         for (std::size_t i = 0; i < expected.size(); ++i)
             expected[i] += before[i];
         std::vector<float> y = single(before);
-        kernels::linearForward(shape, single(x), single(w), single(b), y, kernels::Store::Add);
+        kernels::run(kernels::LinearForward{shape, single(x), single(w), single(b), y, kernels::Store::Add});
         QVERIFY(distance(y, expected) < tolerance);
     }
 
@@ -79,7 +73,7 @@ private slots:
                 grad = 2 * grad + 0.5;
         std::vector<float> dw(70 * 19, 0.5f), db(70, 0.5f);
         for (int pass = 0; pass < 2; ++pass)
-            kernels::linearWeightGrad(shape, single(x), single(dy), dw, db);
+            kernels::run(kernels::LinearWeightGrad{shape, single(x), single(dy), dw, db});
         QVERIFY(distance(dw, expected.weight) < tolerance);
         QVERIFY(distance(db, expected.bias) < tolerance);
     }
@@ -99,9 +93,9 @@ private slots:
             value = float(value + 10); // a mean far from zero: a one-pass variance would lose digits here
         const Values gamma = someValues(columns, 2), beta = someValues(columns, 3), dy = someValues(rows * columns, 4);
         std::vector<float> y(x.size(), NAN), dx(x.size(), 0.25f), dGamma(columns, 0.5f), dBeta(columns, 0.5f);
-        kernels::layerNormForward(rows, columns, single(x), single(gamma), single(beta), y);
-        kernels::layerNormInputGrad(rows, columns, single(x), single(gamma), single(dy), dx);
-        kernels::layerNormWeightGrad(rows, columns, single(x), single(dy), dGamma, dBeta);
+        kernels::run(kernels::LayerNormForward{rows, columns, single(x), single(gamma), single(beta), y});
+        kernels::run(kernels::LayerNormInputGrad{rows, columns, single(x), single(gamma), single(dy), dx});
+        kernels::run(kernels::LayerNormWeightGrad{rows, columns, single(x), single(dy), dGamma, dBeta});
         Values expectedDx = reference::layerNormInputGrad(rows, columns, x, gamma, dy);
         reference::WeightGrads expected = reference::layerNormWeightGrad(rows, columns, x, dy);
         for (double& value : expectedDx)
@@ -138,10 +132,11 @@ private slots:
                      dy = someValues(count, 4);
         const reference::Attention expected = reference::attentionForward(shape, q, k, v);
         std::vector<float> p(shape.scores(), NAN), y(count, NAN), grads(3 * count, NAN), scratch(shape.scores(), NAN);
-        kernels::attentionForward(shape, single(q), single(k), single(v), p, y);
+        kernels::run(kernels::AttentionForward{shape, single(q), single(k), single(v), p, y});
         QVERIFY(distance(p, expected.probabilities) < tolerance);
         QVERIFY(distance(y, expected.output) < tolerance);
-        kernels::attentionInputGrad(shape, single(q), single(k), single(v), p, single(dy), grads, scratch);
+        kernels::run(
+            kernels::AttentionInputGrad{shape, single(q), single(k), single(v), p, {}, single(dy), grads, scratch});
         QVERIFY(distance(grads, reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy)) < tolerance);
     }
 
@@ -189,15 +184,24 @@ private slots:
         for (int i = 0; i < pieces; ++i) {
             std::vector<float>& p = probabilities.emplace_back(shape.scores(), NAN);
             std::vector<float> y(part, NAN);
-            kernels::attentionForward(shape, single(cut(q, 1, i)), keys(i), values(i), p, y, earlier(i));
+            kernels::run(kernels::AttentionForward{shape, single(cut(q, 1, i)), keys(i), values(i), p, y, earlier(i)});
             QVERIFY(distance(p, cut(expected.probabilities, shape.heads, i)) < tolerance);
             QVERIFY(distance(y, cut(expected.output, 1, i)) < tolerance);
         }
         std::vector<float> owed(shape.sequenceGradient(), NAN);
         for (int i = pieces; i-- > 0;) {
             std::vector<float> grads(3 * part, NAN), scratch(shape.scores(), NAN);
-            kernels::attentionInputGrad(shape, single(cut(q, 1, i)), keys(i), values(i), probabilities[std::size_t(i)],
-                                        single(cut(dy, 1, i)), grads, scratch, earlier(i), owed);
+            kernels::run(kernels::AttentionInputGrad{shape,
+                                                     single(cut(q, 1, i)),
+                                                     keys(i),
+                                                     values(i),
+                                                     probabilities[std::size_t(i)],
+                                                     {},
+                                                     single(cut(dy, 1, i)),
+                                                     grads,
+                                                     scratch,
+                                                     earlier(i),
+                                                     owed});
             QVERIFY(distance(grads, cut(expectedGrads, 1, i)) < tolerance);
         }
     }
@@ -207,7 +211,7 @@ private slots:
         const kernels::AttentionShape shape{1, 3, 1, 1};
         const std::vector<float> q(3, 300), k{-300, 0, 300}, v{1, 2, 3};
         std::vector<float> p(9), y(3);
-        kernels::attentionForward(shape, q, k, v, p, y);
+        kernels::run(kernels::AttentionForward{shape, q, k, v, p, y});
         QCOMPARE(y[0], 1.0f);
         QCOMPARE(y[2], 3.0f);
     }
@@ -217,12 +221,12 @@ private slots:
         for (const std::size_t count : {1u, 15u, 64u, 1003u}) {
             const Values x = someValues(count, 1, 12), dy = someValues(count, 2);
             std::vector<float> y(count, NAN), dx = single(dy);
-            kernels::geluForward(single(x), y);
+            kernels::run(kernels::GeluForward{single(x), y});
             QVERIFY(distance(y, reference::geluForward(x)) < tolerance);
-            kernels::geluInputGrad(single(x), dx, dx);
+            kernels::run(kernels::GeluInputGrad{single(x), dx, dx});
             QVERIFY(distance(dx, reference::geluInputGrad(x, dy)) < tolerance);
             std::vector<float> inPlace = single(x);
-            kernels::geluForward(inPlace, inPlace);
+            kernels::run(kernels::GeluForward{inPlace, inPlace});
             QCOMPARE(inPlace, y);
         }
     }
@@ -230,7 +234,7 @@ private slots:
     void geluOfExtremesIsTheInputOrZero()
     {
         std::vector<float> y(2);
-        kernels::geluForward(std::vector<float>{50, -50}, y);
+        kernels::run(kernels::GeluForward{std::vector<float>{50, -50}, y});
         QCOMPARE(y[0], 50.0f);
         QVERIFY(std::abs(y[1]) < 1e-30f);
     }
@@ -242,8 +246,8 @@ private slots:
         const Values table = someValues(vocabulary * hidden, 2), positions = someValues(length * hidden, 3);
         const Values dy = someValues(21 * hidden, 4);
         std::vector<float> y(dy.size(), NAN), dTable(table.size()), dPositions(positions.size());
-        kernels::embeddingForward(length, hidden, tokens, single(table), single(positions), y);
-        kernels::embeddingWeightGrad(length, hidden, tokens, single(dy), dTable, dPositions);
+        kernels::run(kernels::EmbeddingForward{length, hidden, tokens, single(table), single(positions), y});
+        kernels::run(kernels::EmbeddingWeightGrad{length, hidden, tokens, single(dy), dTable, dPositions});
         const reference::WeightGrads expected = reference::embeddingWeightGrad(length, hidden, vocabulary, tokens, dy);
         QVERIFY(distance(y, reference::embeddingForward(length, hidden, tokens, table, positions)) < tolerance);
         QVERIFY(distance(dTable, expected.weight) < tolerance);
@@ -257,8 +261,8 @@ private slots:
         const Values table = someValues(rows * hidden, 2), dy = someValues(3 * hidden, 3),
                      before = someValues(rows * hidden, 4);
         std::vector<float> y(dy.size(), NAN), dTable = single(before);
-        kernels::featureBagForward(length, hidden, features, single(table), y);
-        kernels::featureBagWeightGrad(length, hidden, features, single(dy), dTable);
+        kernels::run(kernels::FeatureBagForward{length, hidden, features, single(table), y});
+        kernels::run(kernels::FeatureBagWeightGrad{length, hidden, features, single(dy), dTable});
         QVERIFY(distance(y, reference::featureBagForward(length, hidden, features, table)) < tolerance);
         Values expected = reference::featureBagWeightGrad(length, hidden, rows, features, dy);
         for (std::size_t i = 0; i < expected.size(); ++i)
@@ -274,8 +278,8 @@ private slots:
         const reference::CrossEntropy expected =
             reference::crossEntropyForward(rows, classes, logits, targets, 1.0 / 16);
         std::vector<float> p = single(logits), loss(1), grad(p.size(), NAN);
-        kernels::crossEntropyForward(rows, classes, p, targets, 1.0f / 16, loss);
-        kernels::crossEntropyInputGrad(rows, classes, p, targets, 1.0f / 16, grad);
+        kernels::run(kernels::CrossEntropyForward{rows, classes, p, targets, 1.0f / 16, loss});
+        kernels::run(kernels::CrossEntropyInputGrad{rows, classes, p, targets, 1.0f / 16, grad});
         QVERIFY(distance(p, expected.probabilities) < tolerance);
         QVERIFY(std::abs(loss[0] / expected.loss - 1) < tolerance);
         QVERIFY(
@@ -286,7 +290,7 @@ private slots:
     void crossEntropyOfAHopelessTargetIsItsMargin()
     {
         std::vector<float> p{200, -200}, loss(1);
-        kernels::crossEntropyForward(1, 2, p, std::vector<std::int32_t>{1}, 1, loss);
+        kernels::run(kernels::CrossEntropyForward{1, 2, p, std::vector<std::int32_t>{1}, 1, loss});
         QCOMPARE(loss[0], 400.0f);
     }
 
@@ -299,9 +303,9 @@ private slots:
         for (int step = 1; step <= 5; ++step) {
             const Values gradient = someValues(77, 10 + step);
             reference::adamWStep(adam, step, p, gradient, m, v);
-            kernels::adamWStep(adam, step, fp, single(gradient), fm, fv);
+            kernels::run(kernels::AdamWStep{adam, step, fp, single(gradient), fm, fv});
             reference::sgdMomentumStep(sgd, q, gradient, momentum);
-            kernels::sgdMomentumStep(sgd, fq, single(gradient), fMomentum);
+            kernels::run(kernels::SgdMomentumStep{sgd, fq, single(gradient), fMomentum});
         }
         QVERIFY(distance(fp, p) < tolerance && distance(fm, m) < tolerance && distance(fv, v) < tolerance);
         QVERIFY(distance(fq, q) < tolerance && distance(fMomentum, momentum) < tolerance);
@@ -335,15 +339,15 @@ private slots:
             const auto normed = room(x.size()), y = room(x.size()), dx = room(x.size()), dw = room(w.size());
             const auto db = room(g.size()), p = room(attention.scores()), ds = room(p.size()), context = room(x.size());
             const auto dqkv = room(3 * x.size());
-            kernels::layerNormForward(rows, columns, in, gamma, gamma, normed);
-            kernels::linearForward(linear, normed, weight, gamma, y, kernels::Store::Add);
-            kernels::attentionForward(attention, y, in, normed, p, context);
-            kernels::geluForward(context, context);
-            kernels::attentionInputGrad(attention, y, in, normed, p, context, dqkv, ds);
-            kernels::linearInputGrad(linear, context, weight, dx);
-            kernels::layerNormInputGrad(rows, columns, in, gamma, y, dx);
-            kernels::layerNormWeightGrad(rows, columns, in, dx, gamma, db);
-            kernels::linearWeightGrad(linear, dx, context, dw, db);
+            kernels::run(kernels::LayerNormForward{rows, columns, in, gamma, gamma, normed});
+            kernels::run(kernels::LinearForward{linear, normed, weight, gamma, y, kernels::Store::Add});
+            kernels::run(kernels::AttentionForward{attention, y, in, normed, p, context});
+            kernels::run(kernels::GeluForward{context, context});
+            kernels::run(kernels::AttentionInputGrad{attention, y, in, normed, p, {}, context, dqkv, ds});
+            kernels::run(kernels::LinearInputGrad{linear, context, weight, dx});
+            kernels::run(kernels::LayerNormInputGrad{rows, columns, in, gamma, y, dx});
+            kernels::run(kernels::LayerNormWeightGrad{rows, columns, in, dx, gamma, db});
+            kernels::run(kernels::LinearWeightGrad{linear, dx, context, dw, db});
             std::vector<float> all;
             for (const auto& values : kept)
                 all.insert(all.end(), values.begin() + shift, values.end());
@@ -363,9 +367,9 @@ private slots:
                 const int n = 24 + 8 * int(t);
                 const auto x = single(someValues(n * n, unsigned(t))), w = single(someValues(n * n, 9));
                 std::vector<float> expected(n * n), y(n * n);
-                kernels::linearForward({n, n, n}, x, w, {}, expected);
+                kernels::run(kernels::LinearForward{{n, n, n}, x, w, {}, expected});
                 for (int round = 0; round < 1000; ++round) {
-                    kernels::linearForward({n, n, n}, x, w, {}, y);
+                    kernels::run(kernels::LinearForward{{n, n, n}, x, w, {}, y});
                     wrong[t] += y != expected;
                 }
             });

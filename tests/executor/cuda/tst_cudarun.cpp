@@ -361,7 +361,7 @@ private slots:
             const HeldMemory& told = result.memory[d];
             QCOMPARE(result.heldBytes[d], told.total());
             QCOMPARE(told.peak, result.peakBytes[d]);
-            QCOMPARE(told.maths, onGpus ? Bytes{PIPEWRIGHT_MATHS_ROOM} : Bytes{0});
+            QCOMPARE(told.maths, onGpus ? Bytes{PIPEWRIGHT_MATHS_WORKSPACE} : Bytes{0});
             QCOMPARE(told.text > 0, onGpus); // one has the embedding, the other the head
             const bool nccl = transport == int(CudaTransport::Nccl);
             QCOMPARE(told.links > 0, !nccl && (onGpus || storedSends > 0));
@@ -381,14 +381,14 @@ private slots:
     {
         pretended::allocated().most = pretended::allocated().now;
         RunOptions options = onPretendedGpus();
-        options.deviceMemory = PIPEWRIGHT_MATHS_ROOM; // more than enough for the buffers alone
+        options.deviceMemory = PIPEWRIGHT_MATHS_WORKSPACE; // more than enough for the buffers alone
         const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
         CONTAINS(why, "device 0: error: would hold");
         CONTAINS(why, "device 1: error: would hold");
         CONTAINS(why, "33 MiB for its maths");
         // Two devices fit on each GPU by themselves, and not together.
         options.deviceMemory = 0;
-        pretended::memory = PIPEWRIGHT_MATHS_ROOM + (1 << 20);
+        pretended::memory = PIPEWRIGHT_MATHS_WORKSPACE + (1 << 20);
         const std::string shared = failureOf([&] { run(tinyGpt("1f1b", 4), options); });
         const std::string alone = failureOf([&] { run(tinyGpt("1f1b", 2), options); });
         pretended::memory = std::int64_t{1} << 34;

@@ -253,7 +253,7 @@ private slots:
         QVERIFY(!results[0].gradients || results[0].gradients->bitEqual);
         QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
         for (std::size_t d = 0; d < std::size_t(devices); ++d) {
-            QCOMPARE(results[0].memory.at(d).maths, Bytes{PIPEWRIGHT_MATHS_ROOM});
+            QCOMPARE(results[0].memory.at(d).maths, Bytes{PIPEWRIGHT_MATHS_WORKSPACE});
             QCOMPARE(results[0].heldBytes.at(d), results[0].memory[d].total());
         }
         QCOMPARE(results[0].droppedRecords, 0);

@@ -92,9 +92,9 @@ private slots:
         const Nanoseconds before = steadyNow();
         if (stopwatch)
             stopwatch->mark(0);
-        operations->fill(more, 0.5f);
+        operations->run(kernels::Fill{more, 0.5f});
         for (int i = 0; i < 100; ++i)
-            operations->add(values, more);
+            operations->run(kernels::Add{values, more});
         if (stopwatch)
             stopwatch->mark(1);
         device.read(*stream, {piece.region.data, 200}, back.data());
@@ -121,14 +121,14 @@ private slots:
         const auto writing = there.createStream();
         there.write(*writing, held.region, given.data());
         const std::span<float> values(reinterpret_cast<float*>(mine.region.data), 50);
-        operations->fill(values, 1);
+        operations->run(kernels::Fill{values, 1});
         here.fetch(*stream, mine.region, there, held.region);
         kernels::TensorCall twice{};
-        twice.operation = static_cast<std::int32_t>(kernels::TensorOperation::Scale);
+        twice.operation = kernels::TensorOperation::Scale;
         twice.number = 2;
         twice.size[0] = 50;
         twice.in[0] = twice.out = values.data();
-        operations->tensor(twice);
+        operations->run(twice);
         here.read(*stream, mine.region, back.data());
         QCOMPARE(back, std::vector<float>(50, 6.0f));
         QVERIFY(here.reaches(here));

@@ -290,10 +290,11 @@ private Q_SLOTS:
         static std::atomic<int> calls{0};
         calls = 0;
         // The second device, in the middle of its second step.
-        table.geluForward = [](void* maths, const float* in, float* out, std::int64_t count) {
-            if (pretended::stream(maths).device == 1 && ++calls == 2)
+        table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes) {
+            if (operation == static_cast<std::int32_t>(kernels::Operation::GeluForward)
+                && pretended::stream(maths).device == 1 && ++calls == 2)
                 return pretended::fault("an injected fault");
-            return pretended::table().geluForward(maths, in, out, count);
+            return pretended::table().compute(maths, operation, call, bytes);
         };
         const auto gpus = pretendedGpus(2, nccl, &table);
         ShardingRunOptions options;

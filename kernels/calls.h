@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every operation that a stage is made of, as a list of calls. A call is a plain struct with its sizes and operands:
+// the host runs it, and the table of the CUDA plugin passes it on as it is. The headers included here hold the structs
+// and say what each operation computes. A new operation is a struct there, a line of the list below, and its kernels:
+// without them the host or the plugin does not link.
+#pragma once
+
+#include "kernels/attention.h"
+#include "kernels/crossentropy.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/featurebag.h"
+#include "kernels/gelu.h"
+#include "kernels/layernorm.h"
+#include "kernels/matmul.h"
+#include "kernels/optimizers.h"
+#include "kernels/tensors.h"
+
+#include <cstdint>
+#include <type_traits>
+
+namespace pipewright::kernels {
+
+#define PIPEWRIGHT_CALLS(use)                                                                                          \
+    use(Copy) use(Fill) use(Add) use(LinearForward) use(LinearInputGrad) use(LinearWeightGrad) use(GeluForward)        \
+        use(GeluInputGrad) use(LayerNormForward) use(LayerNormInputGrad) use(LayerNormWeightGrad)                      \
+            use(EmbeddingForward) use(EmbeddingWeightGrad) use(FeatureBagForward) use(FeatureBagWeightGrad)            \
+                use(CrossEntropyForward) use(CrossEntropyInputGrad) use(AttentionForward) use(AttentionInputGrad)      \
+                    use(SgdMomentumStep) use(AdamWStep) use(RmsPropStep) use(PredictMomentum) use(PredictRmsProp)      \
+                        use(PredictAdam) use(TensorCall)
+
+enum class Operation : std::int32_t {
+#define PIPEWRIGHT_NAME(name) name,
+    PIPEWRIGHT_CALLS(PIPEWRIGHT_NAME)
+#undef PIPEWRIGHT_NAME
+};
+
+/// The operation that a struct is the call of.
+template<typename Call>
+inline constexpr Operation operationOf = Call::isNoCallOfTheList;
+#define PIPEWRIGHT_OPERATION(name)                                                                                     \
+    template<>                                                                                                         \
+    inline constexpr Operation operationOf<name> = Operation::name;                                                    \
+    static_assert(std::is_standard_layout_v<name> && std::is_trivially_copyable_v<name>);
+PIPEWRIGHT_CALLS(PIPEWRIGHT_OPERATION)
+#undef PIPEWRIGHT_OPERATION
+
+/// Gives `use` the call as its own type and the operation's name. False: the operation is not in the list.
+template<typename Use>
+bool visit(Operation operation, const void* call, Use&& use)
+{
+    switch (operation) {
+#define PIPEWRIGHT_CASE(name)                                                                                          \
+    case Operation::name: use(*static_cast<const name*>(call), #name); return true;
+        PIPEWRIGHT_CALLS(PIPEWRIGHT_CASE)
+#undef PIPEWRIGHT_CASE
+    }
+    return false;
+}
+
+// On the host, at once, on the calling thread.
+#define PIPEWRIGHT_RUN(name) void run(const name& call);
+PIPEWRIGHT_CALLS(PIPEWRIGHT_RUN)
+#undef PIPEWRIGHT_RUN
+
+} // namespace pipewright::kernels
