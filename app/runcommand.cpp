@@ -53,7 +53,7 @@ struct RunCommandOptions {
             .typeName("SIZE");
         command
             .option("--inject", faults,
-                    "trouble on purpose: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                    "a failure to inject: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
                     "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");

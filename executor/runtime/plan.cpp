@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the tasks makes the transfers and links, one over each device's instructions resolves buffers, arrivals
+// and where a sum is posted: O(tasks + instructions), and for a reduction a walk back to its stage's last block.
 #include "executor/runtime/plan.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A run is stuck when no device runs and no awaited event has happened (cannotGoOn, O(devices)); the messages then
+// follow every wait to the device it waits for and to the instruction there that would end it: O(devices ·
+// instructions).
 #include "executor/runtime/stall.h"
 
 #include <algorithm>

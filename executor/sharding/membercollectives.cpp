@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Collectives without communicators: every member shows its tensor at a barrier, reads what it wants of the others',
+// and leaves at a second barrier. Sums are made in the order of the members on each device, so all get the same bits. A
+// device reads up to (devices - 1) times the tensor.
 #include "executor/sharding/membercollectives.h"
 
 #include "executor/sharding/packedcollectives.h"

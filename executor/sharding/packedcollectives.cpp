@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Each collective packs its pieces into buffers of one size, or issues one broadcast, reduction, send or receive per
+// piece, and pastes what arrives. Packing costs one more copy of the tensor on each device; what crosses the links is
+// the communicator's collective of the packed size: the largest piece times the devices when padded, else the tensor.
 #include "executor/sharding/packedcollectives.h"
 
 #include <algorithm>
